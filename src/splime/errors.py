@@ -1,0 +1,46 @@
+"""What can go wrong, said to a person: one hierarchy, with exit codes that scripts can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SplimeError(Exception):
+    """Base of every error that splime raises on purpose.
+
+    The message says what was wrong, where, and what would be right. `exit_code` is what the
+    command line ends with.
+    """
+
+    exit_code = 1
+
+
+class UsageError(SplimeError):
+    """A parameter that makes no sense, or names something that does not exist."""
+
+    exit_code = 2
+
+
+class DataError(SplimeError):
+    """A file or table that cannot be read as facts."""
+
+    exit_code = 3
+
+
+class DownloadError(SplimeError):
+    """A dataset could not be fetched."""
+
+    exit_code = 4
+
+
+def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
+    """The known names closest to a misspelt one, as the end of an error message.
+
+    >>> nearest("icews15", ["icews14", "yago11k"])
+    ' Did you mean icews14?'
+    >>> nearest("zzz", ["icews14", "yago11k"])
+    ''
+    """
+    matches = get_close_matches(name, list(known), n=most, cutoff=0.6)
+    return f" Did you mean {' or '.join(matches)}?" if matches else ""
