@@ -1,1 +1,8 @@
-""""""
+"""Readers and writers, a file per format."""
+
+from splime.io.parquet import save
+from splime.io.read import read
+from splime.io.tables import to_table
+from splime.io.write import write_text
+
+__all__ = ["read", "save", "to_table", "write_text"]

@@ -1,0 +1,283 @@
+"""A temporal knowledge graph: facts as integer columns, their names, their time. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from splime.errors import UsageError
+from splime.reading import Reading
+from splime.timeline import Timeline
+from splime.times import Bools, Ints, When, format_ticks
+from splime.vocabulary import Vocabulary
+
+Split: TypeAlias = Literal["train", "valid", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+Ids: TypeAlias = npt.NDArray[np.int32]
+Names: TypeAlias = str | Iterable[str]
+
+# Bits of the column `unknown`.
+BEGIN_UNKNOWN, END_UNKNOWN = 1, 2
+
+
+class Fact(NamedTuple):
+    """A fact for people: names and dates; None is an unknown time."""
+
+    subject: str
+    predicate: str
+    object: str
+    begin: str | None
+    end: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The columns of some facts: ids of names, ticks of times.
+
+    An unknown begin or end holds the first or last tick of the graph, and `unknown` remembers it.
+    """
+
+    subject: Ids
+    predicate: Ids
+    object: Ids
+    begin: Ints
+    end: Ints
+    unknown: npt.NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        for column in self.columns():
+            if len(column) != len(self.subject):
+                raise UsageError("the columns of facts must be equally long")
+            column.setflags(write=False)
+
+    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
+        """Subject, predicate, object, begin, end, unknown."""
+        return tuple(getattr(self, column.name) for column in fields(self))
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def __eq__(self, other: Any) -> bool:  # `object` is a column here
+        return isinstance(other, Facts) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self.columns(), other.columns(), strict=True)
+        )
+
+    def __hash__(self) -> int:
+        return hash(len(self))
+
+    def renumber(self, of_entity: Ids, of_predicate: Ids) -> Facts:
+        """The same facts with other ids for their names."""
+        return replace(
+            self,
+            subject=of_entity[self.subject],
+            predicate=of_predicate[self.predicate],
+            object=of_entity[self.object],
+        )
+
+    def take(self, rows: Bools | npt.NDArray[np.integer]) -> Facts:
+        """Some of the facts, by a mask or by positions."""
+        return Facts(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
+
+    @classmethod
+    def concat(cls, parts: Iterable[Facts]) -> Facts:
+        """Facts one after the other."""
+        columns = zip(*(part.columns() for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+    @classmethod
+    def empty(cls) -> Facts:
+        """No facts."""
+        ids, ticks = np.empty(0, np.int32), np.empty(0, np.int64)
+        return cls(ids, ids, ids, ticks, ticks, np.empty(0, np.uint8))
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalGraph:
+    """Facts of train, valid and test, over shared names and one timeline.
+
+    >>> import splime
+    >>> graph = splime.read([("Ada", "livesIn", "Norport", 1990, 1999),
+    ...                      ("Ada", "livesIn", "Westmine", 2000, None)], split="none")
+    >>> graph
+    TemporalGraph(2 facts, 3 entities, 1 predicate, 3 timestamps by year, 1990..2000)
+    >>> list(graph.at(1995).rows())
+    [Fact(subject='Ada', predicate='livesIn', object='Norport', begin='1990', end='1999')]
+    """
+
+    train: Facts
+    valid: Facts
+    test: Facts
+    entities: Vocabulary
+    predicates: Vocabulary
+    timeline: Timeline
+    reading: Reading = field(default_factory=Reading)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for split, facts in self.splits():
+            limits = ((facts.subject, self.entities), (facts.object, self.entities))
+            for ids, names in (*limits, (facts.predicate, self.predicates)):
+                if len(ids) and (ids.min() < 0 or ids.max() >= len(names)):
+                    raise UsageError(f"{split} uses an id that no {names.kind} has")
+            if (facts.begin > facts.end).any():
+                raise UsageError(f"{split} has a fact that ends before it begins")
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.valid) + len(self.test)
+
+    def __eq__(self, other: object) -> bool:
+        """The same facts in the same order, with the same names and times."""
+        return isinstance(other, TemporalGraph) and all(
+            getattr(self, part) == getattr(other, part)
+            for part in (*SPLITS, "entities", "predicates", "timeline")
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.entities, self.predicates, self.timeline))
+
+    def __repr__(self) -> str:
+        counts = [(len(self), "fact"), (len(self.entities), "entity"), (len(self.predicates), "")]
+        words = ("fact", "entity", "predicate"), ("facts", "entities", "predicates")
+        sizes = ", ".join(
+            f"{count:,} {words[count != 1][position]}" for position, (count, _) in enumerate(counts)
+        )
+        name = f"{self.name}: " if self.name else ""
+        return f"TemporalGraph({name}{sizes}, {repr(self.timeline)[9:-1]})"
+
+    def splits(self) -> Iterator[tuple[Split, Facts]]:
+        """The three splits with their names."""
+        for split in SPLITS:
+            yield split, getattr(self, split)
+
+    def facts(self, *splits: Split) -> Facts:
+        """The facts of some splits, of all if none is named."""
+        return Facts.concat(getattr(self, _check_split(split)) for split in splits or SPLITS)
+
+    def rows(self, *splits: Split, limit: int | None = None) -> Iterator[Fact]:
+        """Facts with their names and dates, for people."""
+        facts = (
+            self.facts(*splits).take(np.arange(len(self))[:limit]) if limit else self.facts(*splits)
+        )
+        granularity = self.timeline.granularity
+        begins = format_ticks(facts.begin, granularity)
+        ends = format_ticks(facts.end, granularity)
+        for row, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            unknown = facts.unknown[row]
+            yield Fact(
+                self.entities[facts.subject[row]],
+                self.predicates[facts.predicate[row]],
+                self.entities[facts.object[row]],
+                None if unknown & BEGIN_UNKNOWN else begin,
+                None if unknown & END_UNKNOWN else end,
+            )
+
+    def timestamps(self, facts: Facts) -> tuple[Ids, Ids]:
+        """The timestamps (positions in the timeline) at which facts begin and end."""
+        begin = self.timeline.index(facts.begin)
+        return begin, begin if facts.end is facts.begin else self.timeline.index(facts.end)
+
+    def where(
+        self,
+        *,
+        subject: Names | None = None,
+        predicate: Names | None = None,
+        object: Names | None = None,
+        entity: Names | None = None,
+        during: tuple[When, When] | None = None,
+        split: Split | None = None,
+    ) -> TemporalGraph:
+        """The facts that match everything asked for; names and timeline stay as they are.
+
+        `entity` matches subject or object; `during` matches facts that hold at some time of it.
+        """
+        tests: list[Callable[[Facts], Bools]] = []
+        for column, names, vocabulary in (
+            ("subject", subject, self.entities),
+            ("predicate", predicate, self.predicates),
+            ("object", object, self.entities),
+        ):
+            if names is not None:
+                chosen = _chosen(names, vocabulary)
+                tests.append(lambda facts, c=column, chosen=chosen: chosen[getattr(facts, c)])  # type: ignore[misc]
+        if entity is not None:
+            either = _chosen(entity, self.entities)
+            tests.append(lambda facts: either[facts.subject] | either[facts.object])
+        if during is not None:
+            first, last = self.timeline.ticks(during[0])[0], self.timeline.ticks(during[1])[1]
+            if first > last:
+                raise UsageError(f"the time {during[0]} to {during[1]} ends before it begins")
+            tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
+        if split is not None:
+            _check_split(split)
+        kept = {}
+        for name, facts in self.splits():
+            if split is not None and name != split:
+                kept[name] = Facts.empty()
+                continue
+            mask = np.ones(len(facts), bool)
+            for test in tests:
+                mask &= test(facts)
+            kept[name] = facts if mask.all() else facts.take(mask)
+        return replace(self, train=kept["train"], valid=kept["valid"], test=kept["test"])
+
+    def at(self, when: When) -> TemporalGraph:
+        """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
+        return self.where(during=(when, when))
+
+    def bucket(self, min_facts: int = 300, *splits: Split) -> TemporalGraph:
+        """The same facts over timestamps merged until each holds `min_facts` facts.
+
+        The facts of the named splits decide (of all, as in the paper, if none is named).
+        """
+        facts = self.facts(*splits)
+        ticks = np.concatenate([facts.begin, facts.end])
+        if not len(ticks):
+            raise UsageError("there are no facts to make buckets from")
+        timeline = Timeline.of(ticks, self.timeline.granularity)
+        return replace(self, timeline=timeline.bucket(facts.begin, facts.end, min_facts=min_facts))
+
+    def compact(self) -> TemporalGraph:
+        """The same graph without names that no fact uses."""
+        facts = [getattr(self, split) for split in SPLITS]
+        entities, of_entity = _used(
+            self.entities, [ids for part in facts for ids in (part.subject, part.object)]
+        )
+        predicates, of_predicate = _used(self.predicates, [part.predicate for part in facts])
+        if entities is self.entities and predicates is self.predicates:
+            return self
+        train, valid, test = (part.renumber(of_entity, of_predicate) for part in facts)
+        return replace(
+            self, train=train, valid=valid, test=test, entities=entities, predicates=predicates
+        )
+
+
+def _check_split(split: str) -> Split:
+    if split not in SPLITS:
+        raise UsageError(f"there is no split {split!r}; there are train, valid and test")
+    return split
+
+
+def _chosen(names: Names, vocabulary: Vocabulary) -> Bools:
+    """A mask over the ids of a vocabulary."""
+    chosen = np.zeros(len(vocabulary), bool)
+    for name in [names] if isinstance(names, str) else names:
+        chosen[vocabulary.id(name)] = True
+    return chosen
+
+
+def _used(vocabulary: Vocabulary, columns: list[Ids]) -> tuple[Vocabulary, Ids]:
+    """The part of a vocabulary that occurs, and the new id of every old one."""
+    used = np.zeros(len(vocabulary), bool)
+    for column in columns:
+        used[column] = True
+    if used.all():
+        return vocabulary, np.arange(len(vocabulary), dtype=np.int32)
+    import pyarrow as pa
+
+    kept = Vocabulary(vocabulary.labels.filter(pa.array(used)), kind=vocabulary.kind)
+    return kept, (used.cumsum() - 1).astype(np.int32)

@@ -1,0 +1,173 @@
+"""From text columns to a graph: names to ids, times to ticks, and an account of every row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from splime.errors import DataError, UsageError
+from splime.graph import SPLITS, Facts, Split, TemporalGraph
+from splime.io.account import EXAMPLES, Account
+from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.duplicates import repeats
+from splime.io.spans import EndBeforeBegin, Spans, parse_spans
+from splime.reading import DUPLICATE, Reading
+from splime.timeline import Timeline
+from splime.times import Bools, Granularity, Ints, When, format_ticks, tick_range
+from splime.vocabulary import Vocabulary
+
+
+def assemble(
+    raws: Sequence[RawFacts],
+    *,
+    granularity: Granularity | None = None,
+    first: When | None = None,
+    last: When | None = None,
+    end_before_begin: EndBeforeBegin = "drop",
+    keep_duplicates: bool = False,
+    name: str = "",
+) -> TemporalGraph:
+    """Build a graph from facts as they were read, which are used up by it.
+
+    An unknown begin or end becomes `first` or `last`, by default the first or last time of all
+    facts. Facts without a split are put into train.
+    """
+    if end_before_begin not in ("drop", "swap", "error"):
+        raise UsageError(f"end_before_begin is drop, swap or error, not {end_before_begin!r}")
+    entities = _vocabulary(
+        "entity", [(raw, column) for raw in raws for column in (raw.subject, raw.object)]
+    )
+    predicates = _vocabulary("predicate", [(raw, raw.predicate) for raw in raws])
+    all_spans, granularity = parse_spans(raws, granularity)
+    low, high = _limits(raws, all_spans, granularity, first, last)
+
+    parts: dict[Split, list[Facts]] = {split: [] for split in SPLITS}
+    accounts = []
+    for raw, spans in zip(raws, all_spans, strict=True):
+        account = Account(raw)
+        spans.settle(low, high, account, end_before_begin)
+        by_split = _rows_by_split(raw)
+        facts = _facts(raw, spans, entities, predicates)
+        for split, rows in by_split:
+            chosen = account.kept if rows is None else account.kept & rows
+            part = facts if chosen.all() else facts.take(chosen)
+            repeated = np.zeros(len(part), bool) if keep_duplicates else repeats(part)
+            if repeated.any():
+                shown = part.take(np.flatnonzero(repeated)[:EXAMPLES])
+                texts = _texts(shown, entities, predicates, granularity)
+                account.drop(DUPLICATE, np.flatnonzero(chosen)[repeated], texts=texts)
+                part = part.take(~repeated)
+            parts[split].append(part)
+        accounts.append(account)
+
+    joined = {
+        split: found[0] if len(found) == 1 else Facts.concat([Facts.empty(), *found])
+        for split, found in parts.items()
+    }
+    reading = Reading(
+        tuple(account.source() for account in accounts),
+        tuple(example for account in accounts for example in account.examples()),
+    )
+    ticks = np.concatenate([_distinct(part) for part in joined.values()])
+    if not len(ticks):
+        raise DataError(_nothing_left(reading))
+    graph = TemporalGraph(
+        **joined,
+        entities=entities,
+        predicates=predicates,
+        timeline=Timeline.of(ticks, granularity),
+        reading=reading,
+        name=name,
+    )
+    return graph.compact()
+
+
+def _vocabulary(kind: str, columns: list[tuple[RawFacts, EncodedColumn]]) -> Vocabulary:
+    for raw, column in columns:
+        if column.missing:
+            where = raw.locate([column.first_row(-1)])[0]
+            raise DataError(f"{where}: a name is missing (null); every fact needs all three names")
+    labels = [column.values.cast(pa.large_string()) for _, column in columns]
+    return Vocabulary(pa.concat_arrays(labels), kind=kind)
+
+
+def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
+    """The integer columns; the text columns are given up one by one, to save memory."""
+    for column in (raw.begin, raw.end):
+        if column is not None:
+            column.free()
+    ids = []
+    for column, names in (
+        (raw.subject, entities),
+        (raw.predicate, predicates),
+        (raw.object, entities),
+    ):
+        ids.append(column.lookup(names.ids(column.values)))
+        column.free()
+    return Facts(ids[0], ids[1], ids[2], spans.begin, spans.end, spans.unknown)
+
+
+def _limits(
+    raws: Sequence[RawFacts],
+    all_spans: Sequence[Spans],
+    granularity: Granularity,
+    first: When | None,
+    last: When | None,
+) -> tuple[int, int]:
+    """What unknown begins and ends become."""
+    extremes = [found for spans in all_spans if (found := spans.extremes()) is not None]
+    if not extremes:
+        names = ", ".join(raw.name for raw in raws)
+        fact = " | ".join(raws[0].texts([0])[0])
+        raise DataError(f"{names}: no fact has a readable time; the first one reads {fact!r}")
+    low = min(extreme[0] for extreme in extremes)
+    high = max(extreme[1] for extreme in extremes)
+    return (
+        low if first is None else tick_range(first, granularity)[0],
+        high if last is None else tick_range(last, granularity)[1],
+    )
+
+
+def _rows_by_split(raw: RawFacts) -> list[tuple[Split, Bools | None]]:
+    """The rows of each split that a source has; None stands for all of its rows."""
+    if not isinstance(raw.split, EncodedColumn):
+        return [(raw.split or "train", None)]
+    names = raw.split.values.cast(pa.string()).to_pylist()
+    codes = raw.split.lookup(np.arange(len(names), dtype=np.int32), missing=-1)
+    for code, name in [*enumerate(names), (-1, None)]:
+        if name not in SPLITS and (codes == code).any():
+            where = raw.locate([raw.split.first_row(code)])[0]
+            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+    return [(split, codes == names.index(split)) for split in SPLITS if split in names]
+
+
+def _texts(
+    facts: Facts, entities: Vocabulary, predicates: Vocabulary, granularity: Granularity
+) -> list[tuple[str, ...]]:
+    """A few facts as text, for examples."""
+    return [
+        (entities[s], predicates[p], entities[o], *format_ticks(np.array([b, e]), granularity))
+        for s, p, o, b, e, _ in zip(*(c.tolist() for c in facts.columns()), strict=True)
+    ]
+
+
+def _distinct(facts: Facts) -> Ints:
+    """The distinct ticks of facts."""
+    if not len(facts):
+        return np.empty(0, np.int64)
+    low, high = int(facts.begin.min()), int(facts.end.max())
+    if high - low >= 1 << 24:
+        return np.union1d(facts.begin, facts.end)
+    seen = np.zeros(high - low + 1, bool)  # much faster than sorting all facts
+    seen[facts.begin - low] = True
+    seen[facts.end - low] = True
+    return np.flatnonzero(seen) + low
+
+
+def _nothing_left(reading: Reading) -> str:
+    dropped: Counter[str] = reading.dropped
+    reasons = ", ".join(f"{count:,} × {reason}" for reason, count in dropped.items())
+    return f"no facts are left: {reasons}; first example: {reading.examples[0]}"

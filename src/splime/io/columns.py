@@ -1,0 +1,122 @@
+"""Facts as they were read, before they become a graph: text columns, dictionary-encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splime.graph import Split
+
+_T = TypeVar("_T", bound=np.generic)
+Locate = Callable[[Sequence[int]], list[str]]
+
+
+class EncodedColumn:
+    """A column as its distinct values and one code per row; -1 is a missing value."""
+
+    def __init__(self, column: pa.ChunkedArray | pa.Array) -> None:
+        if isinstance(column, pa.Array):
+            column = pa.chunked_array([column])
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        column = column.unify_dictionaries()
+        self.values: pa.Array = (
+            column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
+        )
+        self._chunks: list[pa.Array] = [chunk.indices for chunk in column.chunks]
+        self.rows: int = len(column)
+
+    def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
+        """`table[code]` for every row, and `missing` where there is no value."""
+        table = np.append(table, np.array([missing], table.dtype))
+        out = np.empty(self.rows, table.dtype)
+        at = 0
+        for chunk in self._chunks:
+            # Chunk by chunk, so that no second copy of all codes is ever in memory.
+            codes = (chunk.fill_null(-1) if chunk.null_count else chunk).to_numpy()
+            np.take(table, codes, out=out[at : at + len(codes)], mode="wrap")
+            at += len(codes)
+        return out
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How often each value occurs."""
+        total = np.zeros(len(self.values), np.int64)
+        for chunk in self._chunks:
+            codes = chunk.drop_null().to_numpy()
+            total += np.bincount(codes, minlength=len(self.values))
+        return total
+
+    @property
+    def missing(self) -> int:
+        """How many rows have no value."""
+        return sum(chunk.null_count for chunk in self._chunks)
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Some rows as text, for examples."""
+        return ["" if code < 0 else str(self.values[code].as_py()) for code in self.codes(rows)]
+
+    def codes(self, rows: Sequence[int]) -> list[int]:
+        """The codes of a few rows."""
+        starts = np.cumsum([0, *map(len, self._chunks)])
+        found = []
+        for row in rows:
+            chunk = int(np.searchsorted(starts, row, side="right")) - 1
+            code = self._chunks[chunk][row - int(starts[chunk])].as_py()
+            found.append(-1 if code is None else code)
+        return found
+
+    def free(self) -> None:
+        """Give the memory of the codes back."""
+        self._chunks = []
+
+    def first_row(self, code: int) -> int:
+        """The first row that holds a value (-1: the first without one)."""
+        codes = self.lookup(np.arange(len(self.values)), -1)
+        return int(np.argmax(codes == code))
+
+
+@dataclass
+class RawFacts:
+    """One file or table of facts as text; `end` is None for events."""
+
+    name: str
+    subject: EncodedColumn
+    predicate: EncodedColumn
+    object: EncodedColumn
+    begin: EncodedColumn
+    end: EncodedColumn | None
+    locate: Locate
+    """Where rows stand, for messages: `train.txt, line 216`."""
+    split: Split | EncodedColumn | None = None
+    header: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        columns: Sequence[EncodedColumn],
+        locate: Locate,
+        split: Split | EncodedColumn | None,
+        header: str | None = None,
+    ) -> RawFacts:
+        """Facts from their 4 or 5 columns."""
+        subject, predicate, object, begin = columns[:4]
+        end = columns[4] if len(columns) == 5 else None
+        return cls(name, subject, predicate, object, begin, end, locate, split, header)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.subject.rows
+
+    def texts(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """Some rows as they were written."""
+        columns = [self.subject, self.predicate, self.object, self.begin]
+        if self.end is not None:
+            columns.append(self.end)
+        return list(zip(*(column.texts(rows) for column in columns), strict=True))

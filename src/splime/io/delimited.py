@@ -1,0 +1,228 @@
+"""Facts in text files: .tsv, .csv and .txt, plain or compressed (.gz, .zst)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from splime.errors import DataError
+from splime.graph import Split
+from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.layout import (
+    EXPECTED,
+    Layout,
+    are_numbers,
+    by_name,
+    by_position,
+    check_columns,
+    looks_like_header,
+)
+
+# Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
+# reads a third faster, and in less memory, than Arrow's default of 1 MiB; 32 MiB needs more).
+_BLOCK = 8 << 20
+_BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file separates its values. Tab-separated files have no quoting at all."""
+
+    delimiter: str
+
+    @property
+    def quoted(self) -> bool:
+        """Whether values may stand in double quotes, with line breaks and delimiters inside."""
+        return self.delimiter != "\t"
+
+    def cells(self, line: str) -> list[str]:
+        """The values of one line."""
+        line = line.rstrip("\r\n")
+        if not self.quoted:
+            return line.split(self.delimiter)
+        return next(csv.reader([line], delimiter=self.delimiter), [""])
+
+
+def read_delimited(
+    path: Path,
+    *,
+    split: Split | None = None,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+) -> RawFacts:
+    """Read a text file of facts; every value stays the text it is."""
+    check_columns(columns)
+    line_number, line = _first_line(path)
+    where = f"{path}, line {line_number}"
+    dialect = _sniff(path, line)
+    cells = dialect.cells(line)
+    has_header, layout = _layout(cells, columns, header, where)
+    positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
+    table = _read(path, dialect, len(cells), positions, skip=line_number if has_header else 0)
+    if table.num_rows == 0:
+        raise DataError(f"{path}: no facts below the header; {EXPECTED}")
+
+    encoded = []
+    for name in table.column_names:
+        encoded.append(EncodedColumn(table[name]))
+        table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
+    first_row = line_number + has_header
+
+    def locate(rows: Sequence[int]) -> list[str]:
+        lines = _line_numbers(path, dialect, rows, first_row)
+        return [f"{path.name}, line {number}" for number in lines]
+
+    return RawFacts.of(
+        path.name,
+        encoded[: len(layout.facts)],
+        locate,
+        split if layout.split is None else encoded[-1],
+        " ".join(cells) if has_header else None,
+    )
+
+
+def _layout(
+    cells: list[str], columns: Sequence[str] | None, header: bool | None, where: str
+) -> tuple[bool, Layout]:
+    """Whether the first line is a header, and which columns are what."""
+    if header is None:
+        header = not are_numbers(columns)
+        if not header:
+            try:
+                header = looks_like_header(cells, by_position(len(cells), columns, where))
+            except DataError:
+                # More columns than facts have: fine if they are named.
+                header = {"subject", "predicate", "object"} <= {c.strip().lower() for c in cells}
+                if not header:
+                    raise
+    if header:
+        return True, by_name(cells, columns, where)
+    if not are_numbers(columns):
+        raise DataError(f"{where}: columns can be named only where the file has a header")
+    return False, by_position(len(cells), columns, where)
+
+
+def _read(path: Path, dialect: Dialect, count: int, positions: list[int], skip: int) -> pa.Table:
+    from pyarrow import csv as arrow_csv
+
+    names = [f"c{position}" for position in range(count)]
+    wanted = [names[position] for position in positions]
+    text = pa.dictionary(pa.int32(), pa.string())
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            return arrow_csv.read_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(
+                    column_names=names, block_size=_BLOCK, skip_rows=skip
+                ),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=dialect.delimiter,
+                    quote_char='"' if dialect.quoted else False,
+                    newlines_in_values=dialect.quoted,
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(wanted, text),
+                    include_columns=wanted,
+                    strings_can_be_null=False,
+                ),
+            )
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _diagnose(path, dialect, count, error) from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        stream = pa.input_stream(str(path), compression="detect")
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be opened: {error}") from None
+    return io.BufferedReader(stream)
+
+
+def _first_line(path: Path) -> tuple[int, str]:
+    """The first line that is not empty, and its number."""
+    try:
+        for number, line in enumerate(_lines(path), start=1):
+            if line.strip("\r\n"):
+                return number, line.removeprefix(_BOM)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
+    raise DataError(f"{path}: the file is empty; {EXPECTED}")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file; a broken encoding is an error with its line."""
+    with _open(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline=None)
+        for number, line in enumerate(text, start=1):
+            try:
+                line.encode("utf-8")
+            except UnicodeEncodeError as error:
+                byte = ord(line[error.start]) - 0xDC00
+                raise DataError(
+                    f"{path}, line {number}, character {error.start + 1}: the byte 0x{byte:02x} is"
+                    " not UTF-8; convert the file to UTF-8"
+                ) from None
+            yield line
+
+
+def _sniff(path: Path, line: str) -> Dialect:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if ".tsv" in suffixes:
+        return Dialect("\t")
+    for delimiter in "\t,;|":
+        if line.count(delimiter) >= 3:
+            return Dialect(delimiter)
+    return Dialect("," if ".csv" in suffixes else "\t")
+
+
+def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Line number and values of every row, slowly: to find the line of an error or an example."""
+    if not dialect.quoted:
+        for number, line in enumerate(_lines(path), start=1):
+            if line != "\n":
+                yield number, dialect.cells(line.removeprefix(_BOM) if number == 1 else line)
+        return
+    reader = csv.reader(_lines(path), delimiter=dialect.delimiter)
+    start = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield start, cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}, line {start}: {error}") from None
+
+
+def _line_numbers(path: Path, dialect: Dialect, rows: Sequence[int], first: int) -> list[int]:
+    """The line numbers of some data rows; the data begin at or after line `first`."""
+    wanted, found = set(rows), {}
+    numbers = (number for number, _ in rows_of(path, dialect) if number >= first)
+    for row, number in enumerate(numbers):
+        if row in wanted:
+            found[row] = number
+            if len(found) == len(wanted):
+                break
+    return [found[row] for row in rows]
+
+
+def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> DataError:
+    """The line at which Arrow's reader stumbled, found by reading again slowly."""
+    try:
+        for number, cells in rows_of(path, dialect):
+            if len(cells) != count:
+                shown = dialect.delimiter.join(cells)[:80]
+                return DataError(
+                    f"{path}, line {number}: expected {count} columns as in the first line, found"
+                    f" {len(cells)}: {shown!r}"
+                )
+    except DataError as found:
+        return found
+    except (pa.ArrowException, OSError, EOFError) as broken:
+        return DataError(f"{path}: the file is damaged: {broken}")
+    return DataError(f"{path}: cannot be read: {error}")

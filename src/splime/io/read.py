@@ -1,0 +1,203 @@
+"""Read a graph from wherever its facts are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from splime.errors import DataError, UsageError, nearest
+from splime.graph import SPLITS, Split, TemporalGraph
+from splime.io.assemble import assemble
+from splime.io.columns import RawFacts
+from splime.io.delimited import read_delimited
+from splime.io.idfiles import apply_ids, read_ids, written_with_ids
+from splime.io.layout import check_columns
+from splime.io.parquet import read_parquet
+from splime.io.spans import EndBeforeBegin
+from splime.io.tables import is_table, raw_from_rows, raw_from_table
+from splime.splitting import HowToSplit, split_graph
+from splime.times import Granularity, When
+
+_TEXT = (".tsv", ".csv", ".txt")
+_SUFFIXES = (*_TEXT, *(text + packed for text in _TEXT for packed in (".gz", ".zst")), ".parquet")
+_ENTITY_FILES = ("entity2id.txt", "entities.dict")
+_PREDICATE_FILES = ("relation2id.txt", "relations.dict")
+
+FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
+
+
+def read(
+    source: FactSource | Mapping[str, FactSource],
+    *,
+    columns: Sequence[str] | None = None,
+    header: bool | None = None,
+    entities: str | Path | None = None,
+    predicates: str | Path | None = None,
+    granularity: Granularity | None = None,
+    first: When | None = None,
+    last: When | None = None,
+    end_before_begin: EndBeforeBegin = "drop",
+    keep_duplicates: bool = False,
+    split: HowToSplit = "random",
+    valid: float = 0.1,
+    test: float = 0.1,
+    seed: int = 0,
+    allow_unseen: bool = False,
+    bucket: int | None = None,
+    name: str = "",
+) -> TemporalGraph:
+    """Read facts into a graph.
+
+    Args:
+        source: a file (`.tsv`, `.csv`, `.txt`, plain, `.gz` or `.zst`; `.parquet`), a folder with
+            `train.*` and perhaps `valid.*` and `test.*`, an Arrow-compatible table (pandas,
+            polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
+        columns: the 4 columns (subject, predicate, object, time) or 5 (…, begin, end) to use, by
+            name or by number from 1. By default the usual names, else the order.
+        header: whether the first line of text files holds names; found out by default.
+        entities: dictionary file of entity ids, where facts are written with ids.
+        predicates: dictionary file of predicate ids.
+        granularity: year, month, day, hour, minute, second or step; found out by default.
+        first: what an unknown begin becomes; the first time of the facts by default.
+        last: what an unknown end becomes; the last time of the facts by default.
+        end_before_begin: what to do with facts that end before they begin: drop, swap or error.
+        keep_duplicates: keep facts that are repeated with the same time.
+        split: how to split facts without splits: random, time or none (all in train).
+        valid: share of valid in such a split.
+        test: share of test in such a split.
+        seed: seed of a random split.
+        allow_unseen: let valid and test name entities and predicates that train does not.
+        bucket: merge timestamps until each holds this many facts (the paper uses 300).
+        name: what the graph is called.
+
+    >>> graph = read([("Ada", "playsFor", "Ajax", "1990", "1994"), ("Ada", "playsFor", "PSV",
+    ...               "1995", "")], split="none")
+    >>> [fact.end for fact in graph.rows()]
+    ['1994', None]
+    """
+    check_columns(columns)
+    opened = _open(source, columns, header)
+    if isinstance(opened, TemporalGraph):
+        graph = opened
+    else:
+        _name_ids(opened, source, entities, predicates)
+        graph = assemble(
+            opened,
+            granularity=granularity,
+            first=first,
+            last=last,
+            end_before_begin=end_before_begin,
+            keep_duplicates=keep_duplicates,
+            name=name or _name_of(source),
+        )
+        if len(opened) == 1 and opened[0].split is None:
+            graph = split_graph(
+                graph, split, valid=valid, test=test, seed=seed, allow_unseen=allow_unseen
+            )
+    return graph if bucket is None else graph.bucket(bucket)
+
+
+def _open(
+    source: FactSource, columns: Sequence[str] | None, header: bool | None
+) -> list[RawFacts] | TemporalGraph:
+    if isinstance(source, Mapping):
+        for split in source:
+            if split not in SPLITS:
+                raise UsageError(f"unknown split {split!r}; there are train, valid and test")
+        if "train" not in source:
+            raise UsageError("there is no train among the splits")
+        return [_raw(source[split], split, columns, header) for split in SPLITS if split in source]
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if path.is_dir():
+            return [
+                _raw(found, split, columns, header) for split, found in _splits_in(path).items()
+            ]
+        if path.suffix == ".parquet" and path.exists():
+            opened = read_parquet(path, columns=columns)
+            return opened if isinstance(opened, TemporalGraph) else [opened]
+    return [_raw(source, None, columns, header)]
+
+
+def _raw(
+    source: FactSource, split: Split | None, columns: Sequence[str] | None, header: bool | None
+) -> RawFacts:
+    """One source of facts of one split."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not path.exists():
+            raise DataError(f"{path}: there is no such file or folder{_similar(path)}")
+        if not path.is_file():
+            raise DataError(f"{path}: expected a file")
+        if path.suffix == ".parquet":
+            opened = read_parquet(path, split=split, columns=columns)
+            if isinstance(opened, TemporalGraph):
+                raise DataError(f"{path}: holds a whole graph, expected the facts of one split")
+            return opened
+        if not path.name.lower().endswith(_SUFFIXES):
+            raise DataError(f"{path}: unknown kind of file; expected {', '.join(_SUFFIXES)}")
+        return read_delimited(path, split=split, columns=columns, header=header)
+    if is_table(source):
+        return raw_from_table(source, name=split or "table", split=split, columns=columns)
+    if isinstance(source, Iterable):
+        if columns is not None:
+            raise UsageError("columns choose from a file or table; rows hold just the facts")
+        return raw_from_rows(source, name=split or "rows", split=split)
+    raise UsageError(
+        f"cannot read facts from {type(source).__name__}; expected a path, a table or tuples"
+    )
+
+
+def _splits_in(folder: Path) -> dict[Split, Path]:
+    """The files of a folder that hold the splits."""
+    found: dict[Split, Path] = {}
+    for split in SPLITS:
+        matches = [folder / (split + suffix) for suffix in _SUFFIXES]
+        matches = [path for path in matches if path.is_file()]
+        if len(matches) > 1:
+            names = " and ".join(path.name for path in matches)
+            raise DataError(f"{folder}: both {names} are there; expected one file for {split}")
+        if matches:
+            found[split] = matches[0]
+    if "train" not in found:
+        raise DataError(
+            f"{folder}: expected a file train{{{','.join(_TEXT)},.parquet}} (plain, .gz or .zst),"
+            " and perhaps valid and test"
+        )
+    return found
+
+
+def _name_ids(
+    raws: list[RawFacts],
+    source: FactSource,
+    entities: str | Path | None,
+    predicates: str | Path | None,
+) -> None:
+    """Give names to the ids in facts: by the dictionary files named, or those in the folder."""
+    if entities is None and predicates is None and isinstance(source, str | Path):
+        folder = Path(source)
+        beside = [
+            next((folder / name for name in names if (folder / name).is_file()), None)
+            for names in (_ENTITY_FILES, _PREDICATE_FILES)
+        ]
+        if folder.is_dir() and beside[0] is not None and beside[1] is not None:
+            names = read_ids(beside[0]), read_ids(beside[1])
+            if written_with_ids(raws[0], *names):
+                for raw in raws:
+                    apply_ids(raw, *names)
+        return
+    entity_names = None if entities is None else read_ids(Path(entities))
+    predicate_names = None if predicates is None else read_ids(Path(predicates))
+    for raw in raws:
+        apply_ids(raw, entity_names, predicate_names)
+
+
+def _name_of(source: FactSource) -> str:
+    return Path(source).name.split(".")[0] if isinstance(source, str | Path) else ""
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return ""
+    return nearest(path.name, [other.name for other in path.parent.iterdir()])

@@ -1,0 +1,193 @@
+"""Facts in memory: Arrow-compatible tables (pandas, polars, DuckDB, …) and Python iterables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from splime.errors import DataError, UsageError
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Split, TemporalGraph
+from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.layout import by_name, check_columns
+from splime.times import raw_time
+from splime.vocabulary import Vocabulary
+
+_DATES = {"month": "M8[M]", "day": "M8[D]", "hour": "M8[h]", "minute": "M8[m]", "second": "M8[s]"}
+
+
+def is_table(source: object) -> bool:
+    """Whether something can be read as an Arrow table."""
+    return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table)
+
+
+def raw_from_table(
+    source: Any,
+    *,
+    name: str = "table",
+    split: Split | None = None,
+    columns: Sequence[str] | None = None,
+) -> RawFacts:
+    """Facts from any Arrow-compatible table."""
+    check_columns(columns)
+    try:
+        table = source if isinstance(source, pa.Table) else pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"{name}: cannot be read as an Arrow table: {error}") from None
+    if table.num_rows == 0:
+        raise DataError(f"{name}: the table is empty")
+    layout = by_name(table.column_names, columns, name)
+    labels = [
+        EncodedColumn(_labels(table.column(position), table.column_names[position], name))
+        for position in layout.facts[:3]
+    ]
+    times = [
+        _times(table.column(position), table.column_names[position], name)
+        for position in layout.facts[3:]
+    ]
+    in_table = None if layout.split is None else EncodedColumn(table.column(layout.split))
+    return RawFacts.of(
+        name,
+        [*labels, *times],
+        lambda rows: [f"{name}, row {row + 1}" for row in rows],
+        split if in_table is None else in_table,
+    )
+
+
+def raw_from_rows(
+    source: Iterable[Sequence[object]], *, name: str = "rows", split: Split | None = None
+) -> RawFacts:
+    """Facts from tuples of 4 (event) or 5 (valid time) values."""
+    columns: list[list[str]] = []
+    for number, row in enumerate(source, start=1):
+        where = f"{name}, row {number}"
+        if not isinstance(row, list | tuple) or len(row) not in (4, 5):
+            raise DataError(
+                f"{where}: expected (subject, predicate, object, time) or (subject, predicate,"
+                f" object, begin, end), got {row!r}"
+            )
+        columns = columns or [[] for _ in row]
+        if len(row) != len(columns):
+            raise DataError(f"{where}: {len(row)} values, but {len(columns)} in the rows before")
+        for position, value in enumerate(row):
+            columns[position].append(_label(value, where) if position < 3 else _time(value, where))
+    if not columns:
+        raise DataError(f"{name}: there are no facts")
+    try:
+        encoded = [EncodedColumn(pa.array(column, pa.string())) for column in columns]
+    except UnicodeEncodeError as error:
+        raise DataError(f"{name}: a name is not valid Unicode: {error}") from None
+    return RawFacts.of(
+        name, encoded, lambda rows: [f"{name}, row {row + 1}" for row in rows], split
+    )
+
+
+def to_table(graph: TemporalGraph) -> pa.Table:
+    """A graph as an Arrow table of names and dates, with a column for the split.
+
+    Unknown times are null. Years and steps are integers, days are dates, finer times are
+    timestamps; a month is the date of its first day.
+
+    >>> import splime
+    >>> graph = splime.read([("Ada", "bornIn", "Norport", 1990)], split="none")
+    >>> to_table(graph).to_pylist()[0]["begin"]
+    1990
+    """
+    facts = graph.facts()
+    split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in graph.splits()])
+    columns = {
+        "split": pa.DictionaryArray.from_arrays(split, pa.array(SPLITS, pa.string())),
+        "subject": _named(facts.subject, graph.entities),
+        "predicate": _named(facts.predicate, graph.predicates),
+        "object": _named(facts.object, graph.entities),
+        "begin": _dated(facts, "begin", BEGIN_UNKNOWN, graph),
+        "end": _dated(facts, "end", END_UNKNOWN, graph),
+    }
+    return pa.table(columns)
+
+
+def _named(ids: Any, names: Vocabulary) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(ids), names.labels)
+
+
+def _dated(facts: Facts, column: str, bit: int, graph: TemporalGraph) -> pa.Array:
+    ticks, granularity = getattr(facts, column), graph.timeline.granularity
+    unknown = (facts.unknown & bit).astype(bool)
+    if granularity in ("year", "step"):
+        return pa.array(ticks, mask=unknown)
+    dates = ticks.astype(_DATES[granularity])
+    if granularity in ("month", "day"):
+        return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)
+    return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)
+
+
+def _labels(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+    """A column of names as text; integers are names too, other types are a mistake."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_integer(kind):
+        return column.cast(kind).cast(pa.string())
+    if not (_is_text(kind) or pa.types.is_null(kind)):
+        raise DataError(f"{where}: column {name!r} has type {kind}; names are text or integers")
+    return _plain_text(column)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    view = getattr(pa.types, "is_string_view", lambda _: False)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view(kind))
+
+
+def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.dictionary(pa.int32(), pa.string()))
+    return column.cast(pa.string())
+
+
+def _times(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
+    """A column of times as text, converted once for every distinct value."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind):
+        column, kind = column.cast(pa.string()), pa.string()
+    if _is_text(kind):
+        return EncodedColumn(_plain_text(column))
+    if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
+        import pyarrow.compute as pc
+
+        column = pc.if_else(pc.is_nan(column), None, column)
+        try:
+            column, kind = column.cast(pa.int64()), pa.int64()
+        except pa.ArrowInvalid:
+            raise DataError(f"{where}: column {name!r} has times like 1999.5") from None
+    encoded = EncodedColumn(column)
+    if pa.types.is_integer(kind):
+        encoded.values = encoded.values.cast(pa.string())
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        # numpy writes years before Christ in a way that reads back; Arrow's cast does not.
+        dates = encoded.values.to_numpy(zero_copy_only=False)
+        zone = "Z" if getattr(kind, "tz", None) else ""
+        text = np.datetime_as_string(dates) if len(dates) else np.empty(0, str)
+        if pa.types.is_date(kind):
+            text = np.datetime_as_string(dates.astype("M8[D]"))
+        encoded.values = pa.array([f"{date}{zone}" for date in text.tolist()], pa.string())
+    else:
+        raise DataError(
+            f"{where}: column {name!r} has type {kind}; times are text, integers, dates or"
+            " timestamps"
+        )
+    return encoded
+
+
+def _label(value: object, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(int(value))
+    raise DataError(f"{where}: {value!r} is no name; names are text or integers")
+
+
+def _time(value: object, where: str) -> str:
+    try:
+        return raw_time(value)
+    except UsageError as error:
+        raise DataError(f"{where}: {error}") from None

@@ -1,0 +1,150 @@
+"""Train, valid and test from facts that come without splits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from splime.errors import UsageError
+from splime.graph import Facts, Ids, TemporalGraph
+from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
+from splime.times import Bools, format_ticks
+
+HowToSplit: TypeAlias = Literal["random", "time", "none"]
+_EXAMPLES = 3
+
+
+def split_graph(
+    graph: TemporalGraph,
+    how: HowToSplit = "random",
+    *,
+    valid: float = 0.1,
+    test: float = 0.1,
+    seed: int = 0,
+    allow_unseen: bool = False,
+) -> TemporalGraph:
+    """All facts of a graph, split anew.
+
+    `random` draws valid and test with a seed. `time` gives the facts that begin last to test and
+    those before them to valid; facts that begin at the same time stay together. Unless
+    `allow_unseen`, valid and test name no entity or predicate that train does not: `random` keeps
+    enough facts in train, `time` cannot, and drops such facts, which the reading counts.
+    """
+    if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
+        raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
+    facts = graph.facts()
+    if how == "none":
+        return replace(graph, train=facts, valid=Facts.empty(), test=Facts.empty())
+    if how == "random":
+        return _random(graph, facts, valid, test, seed, allow_unseen)
+    if how == "time":
+        return _by_time(graph, facts, valid, test, allow_unseen)
+    raise UsageError(f"unknown way to split {how!r}; it is random, time or none")
+
+
+def _random(
+    graph: TemporalGraph, facts: Facts, valid: float, test: float, seed: int, allow_unseen: bool
+) -> TemporalGraph:
+    order = np.random.default_rng(seed).permutation(len(facts))
+    free = order
+    if not allow_unseen:
+        anchored = np.zeros(len(facts), bool)
+        shuffled = facts.take(order)
+        for ids, count in (
+            (np.stack([shuffled.subject, shuffled.object], axis=1), len(graph.entities)),
+            (shuffled.predicate[:, None], len(graph.predicates)),
+        ):
+            anchored[order[_first_rows(ids, count)]] = True
+        free = order[~anchored[order]]
+    wanted = [round(test * len(facts)), round(valid * len(facts))]
+    test_rows, valid_rows = free[: wanted[0]], free[wanted[0] : sum(wanted)]
+    in_train = np.ones(len(facts), bool)
+    in_train[test_rows] = in_train[valid_rows] = False
+    remark = f"split at random with seed {seed}: valid {valid:g}, test {test:g}"
+    if len(free) < sum(wanted):
+        remark += (
+            f"; only {len(free):,} of {sum(wanted):,} facts could leave train without taking the"
+            " last mention of an entity or predicate with them"
+        )
+    return replace(
+        graph,
+        train=facts.take(in_train),
+        valid=facts.take(np.sort(valid_rows)),
+        test=facts.take(np.sort(test_rows)),
+        reading=_remarked(graph.reading, remark),
+    )
+
+
+def _by_time(
+    graph: TemporalGraph, facts: Facts, valid: float, test: float, allow_unseen: bool
+) -> TemporalGraph:
+    begins = np.sort(facts.begin)
+    test_from = begins[min(round((1 - test) * len(facts)), len(facts) - 1)]
+    valid_from = begins[min(round((1 - test - valid) * len(facts)), len(facts) - 1)]
+    in_train = facts.begin < valid_from
+    in_test = (facts.begin >= test_from) if test else np.zeros(len(facts), bool)
+    if not in_train.any():
+        at = format_ticks(valid_from[None], graph.timeline.granularity)[0]
+        raise UsageError(
+            f"cannot split by time: too many facts begin at {at}, the first time of the graph;"
+            " split at random, or ask for smaller shares of valid and test"
+        )
+    in_valid = ~in_train & ~in_test
+    starts = format_ticks(np.array([valid_from, test_from]), graph.timeline.granularity)
+    reading = _remarked(
+        graph.reading, f"split by time: valid begins at {starts[0]}, test at {starts[1]}"
+    )
+    train = facts.take(in_train)
+    if not allow_unseen:
+        seen = _seen(train, facts, graph)
+        reading = _dropped(reading, graph, facts.take(~seen & ~in_train))
+        in_valid &= seen
+        in_test &= seen
+    split = replace(
+        graph, train=train, valid=facts.take(in_valid), test=facts.take(in_test), reading=reading
+    )
+    return split.compact()
+
+
+def _first_rows(ids: Ids, count: int) -> Ids:
+    """For each of `count` ids that occurs in a row of `ids`, the first such row."""
+    first = np.full(count, len(ids), np.int64)
+    for column in ids.T:
+        # Assigned from the back, the first row of an id is what remains.
+        found = np.full(count, len(ids), np.int64)
+        found[column[::-1]] = np.arange(len(ids) - 1, -1, -1)
+        first = np.minimum(first, found)
+    return first[first < len(ids)].astype(np.int32)
+
+
+def _seen(train: Facts, facts: Facts, graph: TemporalGraph) -> Bools:
+    entities = np.zeros(len(graph.entities), bool)
+    entities[train.subject] = entities[train.object] = True
+    predicates = np.zeros(len(graph.predicates), bool)
+    predicates[train.predicate] = True
+    return entities[facts.subject] & entities[facts.object] & predicates[facts.predicate]
+
+
+def _remarked(reading: Reading, remark: str) -> Reading:
+    return replace(reading, remarks=(*reading.remarks, remark))
+
+
+def _dropped(reading: Reading, graph: TemporalGraph, lost: Facts) -> Reading:
+    """The reading of a single source, with the facts that a split by time had to drop."""
+    if not len(lost):
+        return reading
+    examples = replace(graph, train=lost, valid=Facts.empty(), test=Facts.empty()).rows(
+        "train", limit=_EXAMPLES
+    )
+    shown = tuple(
+        Example("valid or test", tuple(text or "" for text in fact), UNSEEN_IN_TRAIN)
+        for fact in examples
+    )
+    sources = reading.sources
+    if sources:
+        counts = {**sources[0].dropped, UNSEEN_IN_TRAIN: len(lost)}
+        source = replace(sources[0], kept=sources[0].kept - len(lost), dropped=counts)
+        sources = (source, *sources[1:])
+    return replace(reading, sources=sources, examples=(*reading.examples, *shown))

@@ -1,0 +1,93 @@
+"""What is in a graph, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from splime.graph import TemporalGraph
+from splime.times import Granularity, Ints, format_ticks
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The sizes of a graph, and of what kind its facts are."""
+
+    name: str
+    entities: int
+    predicates: int
+    timestamps: int
+    granularity: Granularity
+    bucketed: bool
+    begin: str
+    end: str
+    rows: Mapping[str, int]
+    """Rows as they were read, per split; those of the facts where nothing was read."""
+    facts: Mapping[str, int]
+    instant: int
+    interval: int
+    open: int
+    """Facts with an unknown begin or end."""
+    unknown_begin: int
+    unknown_end: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain lists and dictionaries."""
+        return asdict(self)
+
+
+def describe(graph: TemporalGraph) -> Statistics:
+    """Count what is in a graph.
+
+    >>> import splime
+    >>> found = describe(splime.read([("Ada", "bornIn", "Ulm", 1990)], split="none"))
+    >>> found.entities, found.facts["train"], found.instant
+    (2, 1, 1)
+    """
+    facts = graph.facts()
+    is_open = facts.unknown != 0
+    instant = int(((facts.begin == facts.end) & ~is_open).sum())
+    begin, end = format_ticks(
+        np.array([graph.timeline.first, graph.timeline.last]), graph.timeline.granularity
+    )
+    read = {source.split: source.rows for source in graph.reading.sources if source.split}
+    kept = {split: len(part) for split, part in graph.splits()}
+    return Statistics(
+        name=graph.name,
+        entities=len(graph.entities),
+        predicates=len(graph.predicates),
+        timestamps=len(graph.timeline),
+        granularity=graph.timeline.granularity,
+        bucketed=graph.timeline.bucketed,
+        begin=begin,
+        end=end,
+        rows=read or kept,
+        facts=kept,
+        instant=instant,
+        interval=len(facts) - instant - int(is_open.sum()),
+        open=int(is_open.sum()),
+        unknown_begin=int((facts.unknown & 1).sum()),
+        unknown_end=int((facts.unknown >> 1).sum()),
+    )
+
+
+def facts_over_time(graph: TemporalGraph) -> Ints:
+    """How many facts of each predicate hold at each timestamp: `predicates x timestamps`.
+
+    >>> import splime
+    >>> graph = splime.read([("a", "p", "b", 1, 3), ("a", "p", "c", 2, 2)], split="none")
+    >>> facts_over_time(graph).tolist()
+    [[1, 2, 1]]
+    """
+    facts = graph.facts()
+    begin, end = graph.timestamps(facts)
+    width = len(graph.timeline) + 1
+    shape = len(graph.predicates) * width
+    row = facts.predicate.astype(np.int64) * width
+    begins = np.bincount(row + begin, minlength=shape)
+    ends = np.bincount(row + end + 1, minlength=shape)
+    holding: Ints = (begins - ends).reshape(-1, width).cumsum(axis=1)[:, :-1]
+    return holding

@@ -1,0 +1,77 @@
+"""The names of entities or predicates, and the integers that stand for them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from splime.errors import UsageError, nearest
+
+# Suggestions compare the misspelt name with every label; beyond this many that takes seconds.
+_MOST_SUGGESTED_FROM = 200_000
+
+
+class Vocabulary:
+    """Distinct labels in alphabetical order; the id of a label is its position.
+
+    The order makes ids independent of the order in which facts were read.
+
+    >>> clubs = Vocabulary(["Norport Rovers", "Ajax", "007"], kind="entity")
+    >>> list(clubs), clubs.id("Ajax"), clubs[0]
+    (['007', 'Ajax', 'Norport Rovers'], 1, '007')
+    """
+
+    def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
+        import pyarrow.compute as pc
+
+        array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
+        array = pc.unique(array.cast(pa.large_string()))
+        self.labels: pa.Array = array.take(pc.sort_indices(array))
+        self.kind = kind
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> str:
+        label: str = self.labels[int(index)].as_py()
+        return label
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels.to_pylist())
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and self._find(label) is not None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and bool(self.labels.equals(other.labels))
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.kind))
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} × {self.kind})"
+
+    def _find(self, label: str) -> int | None:
+        # UTF-8 bytes sort like code points, so Arrow's order is Python's.
+        index = bisect_left(range(len(self)), label, key=self.__getitem__)
+        return index if index < len(self) and self[index] == label else None
+
+    def id(self, label: str) -> int:
+        """The integer of a label; an unknown one is an error that suggests the nearest names."""
+        index = self._find(label)
+        if index is None:
+            known = self if len(self) <= _MOST_SUGGESTED_FROM else ()
+            raise UsageError(f"no {self.kind} is called {label!r}.{nearest(label, known)}")
+        return index
+
+    def ids(self, labels: pa.Array) -> npt.NDArray[np.int32]:
+        """The integers of many labels, -1 where a label is unknown."""
+        import pyarrow.compute as pc
+
+        found = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
+        ids: npt.NDArray[np.int32] = found.fill_null(-1).to_numpy().astype(np.int32)
+        return ids
