@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -181,6 +181,14 @@ class TemporalGraph:
         begin = self.timeline.index(facts.begin)
         return begin, begin if facts.end is facts.begin else self.timeline.index(facts.end)
 
+    def keep(self, masks: Mapping[str, Bools]) -> TemporalGraph:
+        """The facts that a mask for each split chooses."""
+        train, valid, test = (
+            facts if masks[split].all() else facts.take(masks[split])
+            for split, facts in self.splits()
+        )
+        return replace(self, train=train, valid=valid, test=test)
+
     def where(
         self,
         *,
@@ -214,16 +222,12 @@ class TemporalGraph:
             tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
         if split is not None:
             _check_split(split)
-        kept = {}
+        masks: dict[str, Bools] = {}
         for name, facts in self.splits():
-            if split is not None and name != split:
-                kept[name] = Facts.empty()
-                continue
-            mask = np.ones(len(facts), bool)
+            masks[name] = np.full(len(facts), split in (None, name))
             for test in tests:
-                mask &= test(facts)
-            kept[name] = facts if mask.all() else facts.take(mask)
-        return replace(self, train=kept["train"], valid=kept["valid"], test=kept["test"])
+                masks[name] &= test(facts)
+        return self.keep(masks)
 
     def at(self, when: When) -> TemporalGraph:
         """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""

@@ -8,7 +8,7 @@ it was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -48,7 +48,7 @@ class Recurrence:
 
     facts: int
     """Facts whose triple is known from train."""
-    median: float
+    median: float | None
     within: Mapping[int, int]
     """Distance in units of the granularity, and how many facts have a recurrence that near."""
 
@@ -98,7 +98,7 @@ def report(graph: TemporalGraph) -> LeakReport:
     >>> str(leaks.in_train["test"]), leaks.recurrence["test"].median
     ('1 (100.00 %)', 4.0)
     """
-    keys = dict(zip(SPLITS, _keys([triples_of(facts) for _, facts in graph.splits()]), strict=True))
+    keys = _keys_by_split([triples_of(facts) for _, facts in graph.splits()])
     train = triples_of(graph.train)
     in_train, pairs, turned, facts_known, recurrences = {}, {}, {}, {}, {}
     for split in ("valid", "test"):
@@ -115,7 +115,7 @@ def report(graph: TemporalGraph) -> LeakReport:
         facts_known[split] = Share(_same_facts(facts, graph.train), len(facts))
         recurrences[split] = Recurrence(
             len(distance),
-            float(np.median(distance)) if len(distance) else float("nan"),
+            float(np.median(distance)) if len(distance) else None,
             {at: int((distance <= at).sum()) for at in _DISTANCES},
         )
     duplicates = {
@@ -139,8 +139,8 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
     if kind not in FILTERS:
         known = ", ".join(FILTERS)
         raise UsageError(f"unknown filter {kind!r}; it is one of {known}.{nearest(kind, FILTERS)}")
-    keys = dict(zip(SPLITS, _keys([train, valid, test]), strict=True))
-    keep = {split: np.ones(len(key), bool) for split, key in keys.items()}
+    keys = _keys_by_split([train, valid, test])
+    keep: dict[str, Bools] = {split: np.ones(len(key), bool) for split, key in keys.items()}
     if kind in ("inter", "both"):
         for split in ("valid", "test"):
             keep[split] &= ~np.isin(keys[split], keys["train"])
@@ -154,9 +154,9 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
 
 def filter_graph(graph: TemporalGraph, kind: LeakFilter) -> tuple[TemporalGraph, Filtered]:
     """Apply a filter to the vanilla triples of a graph."""
-    filtered = filter_triples(*(triples_of(facts) for _, facts in graph.splits()), kind)
-    train, valid, test = (facts.take(filtered.keep[split]) for split, facts in graph.splits())
-    return replace(graph, train=train, valid=valid, test=test), filtered
+    train, valid, test = (triples_of(facts) for _, facts in graph.splits())
+    filtered = filter_triples(train, valid, test, kind)
+    return graph.keep(filtered.keep), filtered
 
 
 def triples_of(facts: Facts) -> Triples:
@@ -194,6 +194,10 @@ def _ranks(group: Ints, key: Ints) -> tuple[Ints, Ints]:
     """Small consecutive numbers for keys, so that products with a time span fit."""
     distinct = np.unique(group)
     return np.searchsorted(distinct, group), np.searchsorted(distinct, key)
+
+
+def _keys_by_split(tables: list[Triples]) -> dict[str, Ints]:
+    return dict(zip(map(str, SPLITS), _keys(tables), strict=True))
 
 
 def _keys(tables: list[Triples]) -> list[Ints]:

@@ -53,8 +53,10 @@ def describe(graph: TemporalGraph) -> Statistics:
     begin, end = format_ticks(
         np.array([graph.timeline.first, graph.timeline.last]), graph.timeline.granularity
     )
-    read = {source.split: source.rows for source in graph.reading.sources if source.split}
-    kept = {split: len(part) for split, part in graph.splits()}
+    read: dict[str, int] = {
+        source.split: source.rows for source in graph.reading.sources if source.split
+    }
+    kept: dict[str, int] = {split: len(part) for split, part in graph.splits()}
     return Statistics(
         name=graph.name,
         entities=len(graph.entities),

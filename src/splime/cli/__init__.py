@@ -1,1 +1,1 @@
-""""""
+"""The command line: arguments and printing, no logic."""

@@ -1,1 +1,7 @@
-""""""
+"""The named datasets, their download, and the synthetic world."""
+
+from splime.datasets.load import fetch_dataset, load
+from splime.datasets.registry import DATASETS, Dataset
+from splime.datasets.world import World, make_world
+
+__all__ = ["DATASETS", "Dataset", "World", "fetch_dataset", "load", "make_world"]

@@ -77,7 +77,7 @@ def read(
     ['1994', None]
     """
     check_columns(columns)
-    opened = _open(source, columns, header)
+    opened = _open(source, columns, header, name)
     if isinstance(opened, TemporalGraph):
         graph = opened
     else:
@@ -99,7 +99,7 @@ def read(
 
 
 def _open(
-    source: FactSource, columns: Sequence[str] | None, header: bool | None
+    source: FactSource, columns: Sequence[str] | None, header: bool | None, name: str
 ) -> list[RawFacts] | TemporalGraph:
     if isinstance(source, Mapping):
         for split in source:
@@ -117,11 +117,15 @@ def _open(
         if path.suffix == ".parquet" and path.exists():
             opened = read_parquet(path, columns=columns)
             return opened if isinstance(opened, TemporalGraph) else [opened]
-    return [_raw(source, None, columns, header)]
+    return [_raw(source, None, columns, header, name)]
 
 
 def _raw(
-    source: FactSource, split: Split | None, columns: Sequence[str] | None, header: bool | None
+    source: FactSource,
+    split: Split | None,
+    columns: Sequence[str] | None,
+    header: bool | None,
+    name: str = "",
 ) -> RawFacts:
     """One source of facts of one split."""
     if isinstance(source, str | Path):
@@ -139,11 +143,11 @@ def _raw(
             raise DataError(f"{path}: unknown kind of file; expected {', '.join(_SUFFIXES)}")
         return read_delimited(path, split=split, columns=columns, header=header)
     if is_table(source):
-        return raw_from_table(source, name=split or "table", split=split, columns=columns)
+        return raw_from_table(source, name=name or split or "table", split=split, columns=columns)
     if isinstance(source, Iterable):
         if columns is not None:
             raise UsageError("columns choose from a file or table; rows hold just the facts")
-        return raw_from_rows(source, name=split or "rows", split=split)
+        return raw_from_rows(source, name=name or split or "rows", split=split)
     raise UsageError(
         f"cannot read facts from {type(source).__name__}; expected a path, a table or tuples"
     )

@@ -1,1 +1,1 @@
-""""""
+"""Tables and pictures of what is in a graph."""

@@ -1,0 +1,87 @@
+"""`splime inspect`: what is in the data, and can it be trusted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from splime.cli import source
+from splime.cli.console import console
+
+
+def inspect(
+    data: source.Data,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the facts over time (.png, .svg or .pdf)."),
+    ] = None,
+    columns: source.Columns = None,
+    header: source.Header = None,
+    entities: source.Entities = None,
+    predicates: source.Predicates = None,
+    granularity: source.Granularity = None,
+    first: source.First = None,
+    last: source.Last = None,
+    end_before_begin: source.Order = None,
+    split: source.Split = None,
+    valid: source.Valid = None,
+    test: source.Test = None,
+    seed: source.Seed = None,
+    allow_unseen: source.AllowUnseen = None,
+    bucket: source.Bucket = None,
+) -> None:
+    """Show what is in a temporal knowledge graph, what was dropped, and what leaks into the test.
+
+    Example: splime inspect icews14 --plot facts.png
+    """
+    from splime import leakage
+    from splime.datasets import load
+    from splime.report import tables
+    from splime.report.plots import check_picture, plot_facts_over_time, save_picture
+    from splime.statistics import describe
+
+    if plot is not None:
+        check_picture(plot)  # before the work, not after it
+    graph = load(
+        data,
+        **source.reading_options(
+            columns=columns,
+            header=header,
+            entities=entities,
+            predicates=predicates,
+            granularity=granularity,
+            first=first,
+            last=last,
+            end_before_begin=end_before_begin,
+            split=split,
+            valid=valid,
+            test=test,
+            seed=seed,
+            allow_unseen=allow_unseen,
+            bucket=bucket,
+        ),
+    )
+    statistics, leaks = describe(graph), leakage.report(graph)
+    if plot is not None:
+        save_picture(plot_facts_over_time(graph), plot)
+    out = console()
+    if as_json:
+        found = {
+            "statistics": statistics.to_json(),
+            "reading": graph.reading.to_json(),
+            "leakage": leaks.to_json(),
+        }
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    out.print(tables.statistics_table(statistics))
+    for part in tables.reading_table(graph.reading):
+        out.print(part)
+    out.print(tables.predicate_table(graph))
+    for part in tables.leak_table(leaks):
+        out.print(part)
+    if plot is not None:
+        out.print(f"facts over time: {plot}")

@@ -1,0 +1,67 @@
+"""The program `splime`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import splime
+from splime.cli import datasets
+from splime.cli.inspect import inspect
+from splime.errors import SplimeError
+
+app = typer.Typer(
+    name="splime",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Temporal knowledge graphs: look at the data, find what leaks into the test, predict"
+    " links at a time.",
+    epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
+    " 130 interrupted.",
+)
+app.command()(inspect)
+app.add_typer(datasets.app, name="datasets")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"splime {splime.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[bool, typer.Option(help="Show the traceback of errors.")] = False,
+) -> None:
+    """Options of the program as a whole."""
+    global _debug  # set once, read by main() below
+    _debug = debug
+
+
+_debug = False
+
+
+def main() -> None:
+    """Run the program; errors become one readable message and an exit code."""
+    try:
+        app()
+    except SplimeError as error:
+        if _debug:
+            raise
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.secho("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; nothing more can be told to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

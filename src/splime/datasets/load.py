@@ -1,0 +1,106 @@
+"""Load a graph by the name of a dataset, or from wherever its facts are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from splime.datasets.download import fetch, sha256_of
+from splime.datasets.registry import DATASETS, Dataset
+from splime.datasets.world import World
+from splime.errors import DataError, UsageError, nearest
+from splime.graph import TemporalGraph
+from splime.io import read
+from splime.progress import progress_bar
+
+
+def load(source: Any, **options: Any) -> TemporalGraph:
+    """Load a named dataset (`splime datasets list`), or read facts from anywhere.
+
+    Everything but a name, and all options, are those of `splime.read`. A dataset that is neither
+    in the folder of the environment variable SPLIME_DATA nor in the cache is downloaded.
+
+    >>> load("demo")
+    TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
+    """
+    if not isinstance(source, str) or (Path(source).exists() and source not in DATASETS):
+        return read(source, **options)
+    if source not in DATASETS:
+        if "/" in source or "." in source:
+            return read(source, **options)  # says that there is no such file
+        raise UsageError(
+            f"there is no dataset, file or folder called {source!r}; the datasets are"
+            f" {', '.join(DATASETS)}.{nearest(source, DATASETS)}"
+        )
+    dataset = DATASETS[source]
+    if not dataset.checksums:
+        return read(World().table(), **{"name": source, **options})
+    return read(fetch_dataset(source), **{**dataset.options, **options})
+
+
+def fetch_dataset(name: str) -> Path:
+    """The folder with the files of a dataset, downloaded if need be, checked in any case."""
+    dataset = find(name)
+    if not dataset.checksums:
+        raise UsageError(f"{name} is made by the package; there is nothing to download")
+    given = given_folder(dataset)
+    if given is not None:
+        _check(dataset, given)
+        return given
+    folder = cache_folder() / name
+    with progress_bar("bytes") as update:
+        fetch(dataset.files(os.environ.get("SPLIME_MIRROR")), folder, progress=update)
+    return folder
+
+
+def find(name: str) -> Dataset:
+    """The dataset of a name."""
+    if name not in DATASETS:
+        raise UsageError(
+            f"there is no dataset {name!r}; there are {', '.join(DATASETS)}."
+            f"{nearest(name, DATASETS)}"
+        )
+    return DATASETS[name]
+
+
+def where(dataset: Dataset) -> Path | str | None:
+    """Where a dataset is, without downloading it."""
+    if not dataset.checksums:
+        return "in the package"
+    for folder in (given_folder(dataset), cache_folder() / dataset.name):
+        if folder is not None and all((folder / name).is_file() for name in dataset.checksums):
+            return folder
+    return None
+
+
+def given_folder(dataset: Dataset) -> Path | None:
+    """Where SPLIME_DATA holds a dataset, if it does."""
+    root = os.environ.get("SPLIME_DATA")
+    if not root:
+        return None
+    if not Path(root).is_dir():
+        raise UsageError(f"SPLIME_DATA names {root!r}, which is no folder")
+    folder = Path(root) / dataset.name
+    return folder if folder.is_dir() else None
+
+
+def cache_folder() -> Path:
+    """Where downloaded datasets are kept: SPLIME_CACHE, or the user's cache."""
+    if chosen := os.environ.get("SPLIME_CACHE"):
+        return Path(chosen)
+    import platformdirs
+
+    return platformdirs.user_cache_path("splime")
+
+
+def _check(dataset: Dataset, folder: Path) -> None:
+    for name, checksum in dataset.checksums.items():
+        path = folder / name
+        if not path.is_file():
+            raise DataError(f"{path}: the file is missing; {dataset.name} needs it")
+        if sha256_of(path) != checksum:
+            raise DataError(
+                f"{path}: not the published file (its SHA-256 differs); figures from it would not"
+                f" compare. To read it all the same, give its folder: {folder}"
+            )

@@ -1,0 +1,135 @@
+"""What `splime inspect` shows, as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from splime.graph import SPLITS, TemporalGraph
+from splime.leakage import LeakReport
+from splime.reading import Reading
+from splime.statistics import Statistics, facts_over_time
+from splime.times import Ints
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_WIDTH = 40
+
+
+def statistics_table(statistics: Statistics) -> Table:
+    """Sizes, time and kinds of facts."""
+    table = _table(statistics.name or "graph", "", "")
+    unit = f"{'buckets of ' if statistics.bucketed else ''}{statistics.granularity}s"
+    table.add_row("entities", f"{statistics.entities:,}")
+    table.add_row("predicates", f"{statistics.predicates:,}")
+    table.add_row("timestamps", f"{statistics.timestamps:,} ({unit})")
+    table.add_row("time", f"{statistics.begin} to {statistics.end}, by {statistics.granularity}")
+    for split, count in statistics.facts.items():
+        table.add_row(f"facts in {split}", f"{count:,}")
+    total = sum(statistics.facts.values())
+    for kind, count in (
+        ("instant", statistics.instant),
+        ("interval", statistics.interval),
+        ("open (begin or end unknown)", statistics.open),
+    ):
+        table.add_row(f"facts: {kind}", f"{count:,} ({100 * count / total:.1f} %)")
+    return table
+
+
+def reading_table(reading: Reading) -> Iterator[RenderableType]:
+    """What was read, kept and dropped, with the first examples."""
+    table = _table("reading", "file or table", "rows", "kept", "dropped", "why")
+    for source in reading.sources:
+        why = ", ".join(f"{count:,} × {reason}" for reason, count in source.dropped.items())
+        dropped = source.rows - source.kept
+        name = Text(source.name)  # a name with brackets is not markup
+        table.add_row(name, f"{source.rows:,}", f"{source.kept:,}", f"{dropped:,}", why)
+    yield table
+    for source in reading.sources:
+        if source.header is not None:
+            yield Text(f"{source.name}: the first line is a header: {source.header}")
+    for note, count in reading.notes.items():
+        yield Text(f"{count:,} facts kept, but: {note}")
+    for remark in reading.remarks:
+        yield Text(remark)
+    shown: set[str] = set()
+    for example in reading.examples:
+        # One example of a kind for each file is enough here; the JSON has them all.
+        kind = example.where.split(",")[0] + example.why.split(":")[0]
+        if kind not in shown:
+            shown.add(kind)
+            yield Text(f"  {example}", style="dim")
+
+
+def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
+    """The duplicates table of the paper, and what else train gives away."""
+    table = _table("leakage, once the time is stripped", "", "train", "valid", "test")
+    for title, shares in (
+        ("duplicates in the split", leaks.duplicates),
+        ("triples that are in train", leaks.in_train),
+        ("… whose pair is linked in train", leaks.pair_in_train),
+        ("… whose reverse is in train", leaks.reversed_in_train),
+        ("facts in train with the same time", leaks.fact_in_train),
+    ):
+        cells = [str(shares[split]) if split in shares else "" for split in SPLITS]
+        table.add_row(title, *cells)
+    yield table
+    unit = leaks.granularity
+    for split, recurrence in leaks.recurrence.items():
+        if recurrence.median is not None:
+            near = recurrence.within[1]
+            yield Text(
+                f"{split}: {recurrence.facts:,} facts have a triple that train knows at some time;"
+                f" for half of them it is at most {recurrence.median:g} {unit}s away,"
+                f" for {100 * near / recurrence.facts:.0f} % at most 1 {unit}"
+            )
+
+
+def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
+    """The most frequent predicates and their facts over time."""
+    holding = facts_over_time(graph)
+    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
+    order = np.argsort(-counts, kind="stable")[:most]
+    left = len(graph.predicates) - len(order)
+    title = "facts over time" + (f" (the {most} most frequent predicates)" if left > 0 else "")
+    table = _table(title, "predicate", "facts", f"{_ends(graph)}")
+    for predicate in order.tolist():
+        table.add_row(
+            Text(graph.predicates[predicate]),
+            f"{counts[predicate]:,}",
+            sparkline(holding[predicate]),
+        )
+    return table
+
+
+def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
+    """Numbers as a line of bars, at most `width` wide.
+
+    >>> sparkline(np.array([0, 1, 2, 4, 8]))
+    ' ▁▂▄█'
+    """
+    parts = np.array_split(values, min(width, len(values)))
+    means = np.array([part.mean() for part in parts])
+    if means.max() <= 0:
+        return ""
+    # A bar that is not empty must be seen.
+    heights = np.ceil(means / means.max() * (len(_BARS) - 1)).astype(int)
+    return "".join(_BARS[height] for height in heights)
+
+
+def _ends(graph: TemporalGraph) -> str:
+    first, last = graph.timeline.label(0), graph.timeline.label(-1)
+    return f"{first} → {last}"
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=Text(title), title_justify="left", title_style="bold", show_header=any(columns)
+    )
+    for position, column in enumerate(columns):
+        numeric = position and column not in ("", "why") and "→" not in column
+        table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+    return table
