@@ -1,15 +1,21 @@
 """splime: link prediction at a time, with any static embedding model."""
 
-from splime import leakage
-from splime.datasets import World, load
-from splime.errors import SplimeError
-from splime.graph import Fact, Facts, TemporalGraph
-from splime.io import read, save, to_table, write_text
-from splime.splitting import split_graph
-from splime.statistics import describe
-from splime.timeline import Timeline
-from splime.times import parse_times
-from splime.vocabulary import Vocabulary
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from splime import leakage
+    from splime.datasets import World, load
+    from splime.errors import SplimeError
+    from splime.graph import Fact, Facts, TemporalGraph
+    from splime.io import read, save, to_table, write_text
+    from splime.splitting import split_graph
+    from splime.statistics import describe
+    from splime.timeline import Timeline
+    from splime.times import parse_times
+    from splime.vocabulary import Vocabulary
 
 __version__ = "0.1.0.dev0"
 
@@ -31,3 +37,29 @@ __all__ = [
     "to_table",
     "write_text",
 ]
+
+_MODULES = {
+    "datasets": ("World", "load"),
+    "errors": ("SplimeError",),
+    "graph": ("Fact", "Facts", "TemporalGraph"),
+    "io": ("read", "save", "to_table", "write_text"),
+    "splitting": ("split_graph",),
+    "statistics": ("describe",),
+    "timeline": ("Timeline",),
+    "times": ("parse_times",),
+    "vocabulary": ("Vocabulary",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for, so that `import splime` costs nothing."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"splime.{module}"), name)
+    if name == "leakage":
+        return import_module("splime.leakage")
+    raise AttributeError(f"module 'splime' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -19,7 +19,7 @@ _Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a datase
 def list_datasets() -> None:
     """List the named datasets."""
     from splime.datasets import DATASETS
-    from splime.datasets.load import where
+    from splime.datasets.loading import where
 
     table = Table("name", "what it is", "where it is", box=None, pad_edge=False)
     for dataset in DATASETS.values():
@@ -31,7 +31,7 @@ def list_datasets() -> None:
 @app.command()
 def show(name: _Name) -> None:
     """Show where a dataset comes from, and how it is read."""
-    from splime.datasets.load import find, where
+    from splime.datasets.loading import find, where
 
     dataset = find(name)
     out = console()

@@ -1,6 +1,6 @@
 """The named datasets, their download, and the synthetic world."""
 
-from splime.datasets.load import fetch_dataset, load
+from splime.datasets.loading import fetch_dataset, load
 from splime.datasets.registry import DATASETS, Dataset
 from splime.datasets.world import World, make_world
 

@@ -1,7 +1,7 @@
 """Readers and writers, a file per format."""
 
 from splime.io.parquet import save
-from splime.io.read import read
+from splime.io.sources import read
 from splime.io.tables import to_table
 from splime.io.write import write_text
 

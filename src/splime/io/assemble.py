@@ -122,7 +122,10 @@ def _limits(
     if not extremes:
         names = ", ".join(raw.name for raw in raws)
         fact = " | ".join(raws[0].texts([0])[0])
-        raise DataError(f"{names}: no fact has a readable time; the first one reads {fact!r}")
+        raise DataError(
+            f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
+            f" begin; the first one reads {fact!r}"
+        )
     low = min(extreme[0] for extreme in extremes)
     high = max(extreme[1] for extreme in extremes)
     return (

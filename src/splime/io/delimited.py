@@ -41,13 +41,6 @@ class Dialect:
         """Whether values may stand in double quotes, with line breaks and delimiters inside."""
         return self.delimiter != "\t"
 
-    def cells(self, line: str) -> list[str]:
-        """The values of one line."""
-        line = line.rstrip("\r\n")
-        if not self.quoted:
-            return line.split(self.delimiter)
-        return next(csv.reader([line], delimiter=self.delimiter), [""])
-
 
 def read_delimited(
     path: Path,
@@ -58,13 +51,13 @@ def read_delimited(
 ) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
     check_columns(columns)
-    line_number, line = _first_line(path)
-    where = f"{path}, line {line_number}"
-    dialect = _sniff(path, line)
-    cells = dialect.cells(line)
-    has_header, layout = _layout(cells, columns, header, where)
+    dialect = _sniff(path)
+    line_number, cells = next(rows_of(path, dialect))
+    has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
     positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
-    table = _read(path, dialect, len(cells), positions, skip=line_number if has_header else 0)
+    # A quoted name may run over several lines.
+    last_line = line_number + sum(cell.count("\n") for cell in cells)
+    table = _read(path, dialect, len(cells), positions, skip=last_line if has_header else 0)
     if table.num_rows == 0:
         raise DataError(f"{path}: no facts below the header; {EXPECTED}")
 
@@ -72,7 +65,7 @@ def read_delimited(
     for name in table.column_names:
         encoded.append(EncodedColumn(table[name]))
         table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
-    first_row = line_number + has_header
+    first_row = last_line + 1 if has_header else line_number
 
     def locate(rows: Sequence[int]) -> list[str]:
         lines = _line_numbers(path, dialect, rows, first_row)
@@ -144,22 +137,15 @@ def _open(path: Path) -> IO[bytes]:
     return io.BufferedReader(stream)
 
 
-def _first_line(path: Path) -> tuple[int, str]:
-    """The first line that is not empty, and its number."""
-    try:
-        for number, line in enumerate(_lines(path), start=1):
-            if line.strip("\r\n"):
-                return number, line.removeprefix(_BOM)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
-    raise DataError(f"{path}: the file is empty; {EXPECTED}")
-
-
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file; a broken encoding is an error with its line."""
+    number = 0
     with _open(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline=None)
-        for number, line in enumerate(text, start=1):
+        while line := _next_line(path, text):
+            number += 1
+            if number == 1:
+                line = line.removeprefix(_BOM)
             try:
                 line.encode("utf-8")
             except UnicodeEncodeError as error:
@@ -171,8 +157,19 @@ def _lines(path: Path) -> Iterator[str]:
             yield line
 
 
-def _sniff(path: Path, line: str) -> Dialect:
+def _next_line(path: Path, text: IO[str]) -> str:
+    try:
+        return text.readline()
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: the file is damaged: {error}") from None
+
+
+def _sniff(path: Path) -> Dialect:
+    """The dialect, from the name of the file and its first line that is not empty."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
+    line = next((line for line in _lines(path) if line.strip("\n")), None)
+    if line is None:
+        raise DataError(f"{path}: the file is empty; {EXPECTED}")
     if ".tsv" in suffixes:
         return Dialect("\t")
     for delimiter in "\t,;|":
@@ -186,7 +183,7 @@ def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     if not dialect.quoted:
         for number, line in enumerate(_lines(path), start=1):
             if line != "\n":
-                yield number, dialect.cells(line.removeprefix(_BOM) if number == 1 else line)
+                yield number, line.rstrip("\n").split(dialect.delimiter)
         return
     reader = csv.reader(_lines(path), delimiter=dialect.delimiter)
     start = 1
@@ -223,6 +220,4 @@ def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> Dat
                 )
     except DataError as found:
         return found
-    except (pa.ArrowException, OSError, EOFError) as broken:
-        return DataError(f"{path}: the file is damaged: {broken}")
     return DataError(f"{path}: cannot be read: {error}")

@@ -7,6 +7,8 @@ import numpy as np
 from splime.graph import Facts
 from splime.times import Bools
 
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
+
 
 def repeats(facts: Facts) -> Bools:
     """Which facts stand already before them, with the same times as given."""
@@ -16,7 +18,7 @@ def repeats(facts: Facts) -> Bools:
         # Multiply and fold: equal facts get equal keys, others nearly always different ones.
         # Sorting keys is several times faster than sorting six columns.
         key ^= column.astype(np.int64).view(np.uint64)
-        key *= np.uint64(0x9E3779B97F4A7C15)
+        key *= _FACTOR
         key ^= key >> np.uint64(29)
     ordered = np.sort(key)
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from splime.errors import SplimeError, UsageError
-from splime.graph import TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Split, TemporalGraph
 from splime.io.files import written_beside
-from splime.io.tables import to_table
 from splime.times import format_ticks
+
+_ROWS = 1 << 18  # at a time, so that the text of a large graph is never in memory as a whole
 
 
 def write_text(
@@ -48,26 +51,39 @@ def _check_names(graph: TemporalGraph) -> None:
             )
 
 
-def _write(graph: TemporalGraph, split: str, path: Path) -> Path:
+def _write(graph: TemporalGraph, split: Split, path: Path) -> Path:
+    part = graph.where(split=split)
+    with written_beside(path) as beside, beside.open("wb") as file:
+        for start in range(0, len(part), _ROWS):
+            file.write(_text(part, slice(start, start + _ROWS), path.suffix))
+    return path
+
+
+def _text(graph: TemporalGraph, rows: slice, suffix: str) -> bytes:
+    """Some facts as lines of text."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     from pyarrow import csv
 
-    part = graph.where(split=split)  # type: ignore[arg-type]
-    facts = part.facts()
-    table = to_table(part)
-    columns = [table[name].cast(pa.string()) for name in ("subject", "predicate", "object")]
-    for ticks, bit in ((facts.begin, 1), (facts.end, 2)):
-        unknown = (facts.unknown & bit) != 0
-        text = format_ticks(ticks, graph.timeline.granularity)
-        columns.append(
-            pa.array(["" if u else t for u, t in zip(unknown.tolist(), text, strict=True)])
+    facts = graph.facts().take(np.arange(len(graph))[rows])
+    columns = [
+        names.labels.take(pa.array(ids))
+        for ids, names in (
+            (facts.subject, graph.entities),
+            (facts.predicate, graph.predicates),
+            (facts.object, graph.entities),
         )
-    tabs = path.suffix == ".tsv"
-    options = csv.WriteOptions(
-        include_header=False,
-        delimiter="\t" if tabs else ",",
-        quoting_style="none" if tabs else "all_valid",
+    ]
+    for ticks, bit in ((facts.begin, BEGIN_UNKNOWN), (facts.end, END_UNKNOWN)):
+        dates = pa.array(format_ticks(ticks, graph.timeline.granularity), pa.large_string())
+        columns.append(pc.if_else(pa.array((facts.unknown & bit) != 0), "", dates))
+    if suffix == ".tsv":
+        # Arrow's own writer refuses quotes in a file without quoting.
+        tab = pa.scalar("\t", pa.large_string())
+        lines = pc.binary_join_element_wise(*columns, tab).to_pylist()
+        return "".join(f"{line}\n" for line in lines).encode()
+    sink = pa.BufferOutputStream()
+    csv.write_csv(
+        pa.table(columns, names=list("spobe")), sink, csv.WriteOptions(include_header=False)
     )
-    with written_beside(path) as beside:
-        csv.write_csv(pa.table(columns, names=list("spobe")), beside, options)
-    return path
+    return bytes(sink.getvalue())

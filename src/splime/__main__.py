@@ -1,0 +1,5 @@
+"""`python -m splime`."""
+
+from splime.cli.main import main
+
+main()

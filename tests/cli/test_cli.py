@@ -1,0 +1,159 @@
+"""The command line from end to end, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import splime
+
+
+def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "splime", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", **environment},
+    )
+
+
+def test_help_and_version() -> None:
+    for arguments in (["--help"], ["-h"], ["inspect", "--help"], ["datasets", "--help"], []):
+        done = run(*arguments)
+        assert "Usage: " in done.stdout + done.stderr, arguments
+    assert run("--version").stdout == f"splime {splime.__version__}\n"
+    assert "Exit codes" in run("--help").stdout
+
+
+def test_inspect_demo() -> None:
+    done = run("inspect", "demo")
+    assert done.returncode == 0, done.stderr
+    assert "10,000" in done.stdout
+    assert "livesIn" in done.stdout
+    assert "1950 to 2020, by year" in done.stdout
+    assert done.stderr == ""
+
+
+def test_inspect_published(published: Path) -> None:
+    done = run("inspect", "wikidata12k", SPLIME_DATA=str(published))
+    assert done.returncode == 0, done.stderr
+    for figure in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
+        assert figure in done.stdout
+    assert "train.txt, line 216" in done.stdout
+
+
+def test_inspect_json(published: Path) -> None:
+    done = run("inspect", "icews14", "--json", SPLIME_DATA=str(published))
+    found = json.loads(done.stdout)
+    assert found["statistics"]["timestamps"] == 365
+    assert found["leakage"]["in_train"]["test"] == {"count": 3499, "of": 7419}
+    assert found["reading"]["sources"][0]["rows"] == 72_826
+
+
+def test_inspect_plot(tmp_path: Path) -> None:
+    done = run("inspect", "demo", "--plot", tmp_path / "facts.png")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "facts.png").read_bytes().startswith(b"\x89PNG")
+    wrong = run("inspect", "demo", "--plot", tmp_path / "facts.bmp")
+    assert wrong.returncode == 2
+    assert "pictures are .png, .svg, .pdf files" in wrong.stderr
+
+
+def test_inspect_my_own_csv(tmp_path: Path) -> None:
+    lines = ["player,verb,club,from,to"]
+    lines += [f"Ada,playsFor,Club {n % 5},{1990 + n},{1992 + n}" for n in range(20)]
+    lines += ["Ada,playsFor,Club 1,1999,1990", "[b]Bo[/b],playsFor,Club 2,soon,"]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    done = run(
+        "inspect", path, "--columns", "player,verb,club,from,to", "--split", "time",
+        "--granularity", "year", "--end-before-begin", "swap", "--bucket", "5", "--json",
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["reading"]["sources"][0]["dropped"] == {"unreadable time": 1}
+    assert found["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
+    assert found["reading"]["remarks"][0].startswith("split by time")
+    assert found["statistics"]["bucketed"] is True
+    shown = run("inspect", path)
+    assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["inspect", "icews15"], 2, "Did you mean icews14?"),
+        (["inspect", "no/such.tsv"], 3, "no such file"),
+        (["inspect", "demo", "--bucket", "0"], 2, "at least 1 fact"),
+        (["inspect", "demo", "--granularity", "eon"], 2, "Invalid value"),
+        (["inspect"], 2, "Missing argument"),
+        (["inspct"], 2, "No such command"),
+        (["datasets", "show", "yago"], 2, "Did you mean yago11k?"),
+        (["datasets", "fetch", "demo"], 2, "nothing to download"),
+        (["datasets", "make", "w.parquet", "--facts", "10"], 2, "facts"),
+    ],
+)
+def test_errors_are_for_people(
+    arguments: list[str], code: int, message: str, tmp_path: Path
+) -> None:
+    done = run(*arguments, SPLIME_CACHE=str(tmp_path))
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = run("--debug", "inspect", "no/such.tsv")
+    assert "Traceback" in done.stderr
+    assert done.returncode != 0
+
+
+def test_bad_data_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_text("a\tp\tb\t2001\na\tp\n", encoding="utf-8")
+    done = run("inspect", path)
+    assert done.returncode == 3
+    assert f"error: {path}, line 2: expected 4 columns" in done.stderr
+
+
+def test_datasets(published: Path, tmp_path: Path) -> None:
+    listed = run("datasets", "list", SPLIME_DATA=str(published)).stdout
+    for name in ("demo", "icews14", "wikidata12k", "yago11k"):
+        assert name in listed
+    shown = run("datasets", "show", "yago11k", SPLIME_DATA="", SPLIME_CACHE=str(tmp_path)).stdout
+    assert "HyTE" in shown
+    assert "e709ff0e8eced3ec9332dba5c5da95c0db403f8eddda52f3b100486b63c4e580" in shown
+    assert "splime datasets fetch yago11k" in shown
+    fetched = run("datasets", "fetch", "yago11k", SPLIME_DATA=str(published))
+    assert fetched.stdout == f"yago11k: {published / 'yago11k'}\n"
+    refused = run(
+        "datasets", "fetch", "icews14", SPLIME_DATA="", SPLIME_CACHE=str(tmp_path / "cache"),
+        SPLIME_MIRROR="http://127.0.0.1:9",
+    )  # fmt: skip
+    assert refused.returncode == 4
+    assert "network" in refused.stderr
+
+
+def test_make_and_inspect_a_world(tmp_path: Path) -> None:
+    path = tmp_path / "world.parquet"
+    made = run("datasets", "make", path, "--facts", "2000", "--seed", "7")
+    assert made.returncode == 0, made.stderr
+    assert "livesIn changes in" in made.stdout
+    found = json.loads(run("inspect", path, "--json").stdout)
+    assert sum(found["statistics"]["facts"].values()) == 2000
+    again = run("datasets", "make", path, "--facts", "2000")
+    assert again.returncode == 2
+    assert "exists" in again.stderr
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    command = f"{sys.executable} -m splime inspect demo | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert "demo" in done.stdout

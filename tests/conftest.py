@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
+# be run again; HYPOTHESIS_PROFILE=search looks further.
+settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("search", deadline=None, max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+@pytest.fixture(scope="session")
+def published() -> Path:
+    """The folder with the three published datasets."""
+    beside = Path(__file__).parents[2] / "shared" / "datasets"
+    folder = Path(os.environ.get("SPLIME_DATA", beside))
+    if not (folder / "icews14").is_dir():
+        pytest.skip(f"the published datasets are not in {folder} (set SPLIME_DATA)")
+    return folder
+
+
+@pytest.fixture
+def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache and no SPLIME_DATA; returns the cache."""
+    for name in ("SPLIME_DATA", "SPLIME_MIRROR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPLIME_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"

@@ -1,0 +1,174 @@
+"""What is dropped, filled in, swapped and remembered while reading."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import splime
+from splime.errors import DataError, UsageError
+from splime.graph import Facts
+from splime.io.duplicates import repeats
+from tests.graphs import Row, rows
+
+
+def test_end_before_begin() -> None:
+    facts = [("a", "p", "b", 1990, 1995), ("a", "p", "c", 2000, 1992), ("a", "p", "d", 2001, None)]
+    dropped = splime.read(facts, split="none")
+    assert [fact.object for fact in dropped.rows()] == ["b", "d"]
+    assert (
+        str(dropped.reading.examples[0])
+        == "rows, row 2: a | p | c | 2000 | 1992  (end before begin)"
+    )
+    # A dropped fact neither names an entity nor stretches the time.
+    assert "c" not in dropped.entities
+    swapped = splime.read(facts, split="none", end_before_begin="swap")
+    assert list(swapped.rows())[1] == ("a", "p", "c", "1992", "2000")
+    assert dict(swapped.reading.notes) == {"end before begin, swapped": 1}
+    with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
+        splime.read(facts, end_before_begin="error")
+    with pytest.raises(UsageError, match="drop, swap or error"):
+        splime.read(facts, end_before_begin="ignore")  # type: ignore[arg-type]
+
+
+def test_a_filled_end_before_the_begin() -> None:
+    facts = [("a", "p", "b", 1990, 1995), ("a", "p", "c", 2844, None), ("a", "p", "d", None, 1980)]
+    dropped = splime.read(facts, split="none", first=1985, last=2017, granularity="year")
+    assert dict(dropped.reading.dropped) == {"end before begin": 2}
+    swapped = splime.read(
+        facts, split="none", first=1985, last=2017, end_before_begin="swap", granularity="year"
+    )
+    # Nothing is known to swap: the unknown side gives way.
+    assert swapped.train.begin.tolist() == [1990, 2844, 1980]
+    assert swapped.train.end.tolist() == [1995, 2844, 1980]
+    assert swapped.train.unknown.tolist() == [0, 2, 1]
+
+
+def test_unknown_times() -> None:
+    facts = [
+        ("a", "p", "b", "1990", "1995"),
+        ("a", "p", "c", "####-##-##", "1992"),
+        ("a", "p", "d", "1991", ""),
+        ("a", "p", "e", None, None),
+    ]
+    graph = splime.read(facts, split="none")
+    assert graph.train.begin.tolist() == [1990, 1990, 1991, 1990]
+    assert graph.train.end.tolist() == [1995, 1992, 1995, 1995]
+    assert graph.train.unknown.tolist() == [0, 1, 2, 3]
+    filled = splime.read(facts, split="none", first="1900", last="2020-12-31")
+    assert (filled.timeline.first, filled.timeline.last) == (1900, 2020)
+
+
+def test_an_event_without_time_is_dropped() -> None:
+    graph = splime.read([("a", "p", "b", 1990), ("a", "p", "c", None)], split="none")
+    assert dict(graph.reading.dropped) == {"event without a time": 1}
+
+
+def test_duplicates() -> None:
+    facts = [("a", "p", "b", 1990, 1995)] * 2 + [("a", "p", "b", 1990, None)]
+    graph = splime.read(facts, split="none")
+    assert dict(graph.reading.dropped) == {"duplicate": 1}
+    assert graph.reading.examples[0].where == "rows, row 2"
+    assert graph.reading.examples[0].fact == ("a", "p", "b", "1990", "1995")
+    assert len(graph) == 2  # an unknown end is not the same as the last year
+    assert len(splime.read(facts, split="none", keep_duplicates=True)) == 3
+    # Between splits they are a leak to report, not a row to drop.
+    assert len(splime.read({"train": facts[:1], "test": facts[:1]})) == 2
+
+
+@given(rows(most=40))
+def test_repeats_are_those_seen_before(facts: list[Row]) -> None:
+    graph = splime.read(facts, split="none", keep_duplicates=True, granularity="year")
+    seen: set[object] = set()
+    wanted = []
+    for fact in graph.rows():
+        wanted.append(fact in seen)
+        seen.add(fact)
+    assert repeats(graph.train).tolist() == wanted
+
+
+def test_repeats_survives_colliding_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    import splime.io.duplicates as module
+
+    graph = splime.read(
+        [("a", "p", "b", y) for y in range(1990, 2000)] * 2, split="none", keep_duplicates=True
+    )
+    assert repeats(graph.train).tolist() == [False] * 10 + [True] * 10
+    # With a factor of 0 all keys are equal.
+    monkeypatch.setattr(module, "_FACTOR", module._FACTOR * 0)
+    assert repeats(graph.train).tolist() == [False] * 10 + [True] * 10
+    assert repeats(Facts.empty()).tolist() == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            *[st.sampled_from(["a", "b"])] * 3,
+            st.sampled_from(["1990", "1995", "", "19##-##-##", "x", "2000-13-01"]),
+            st.sampled_from(["1992", "", "?"]),
+        )
+    )
+)
+def test_every_row_is_accounted_for(facts: list[tuple[str, ...]]) -> None:
+    try:
+        graph = splime.read(facts, split="none", granularity="year")
+    except DataError as error:
+        assert "no facts" in str(error) or "no fact has a usable time" in str(error)  # noqa: PT017
+        return
+    reading = graph.reading
+    assert reading.rows == len(facts)
+    assert reading.kept == len(graph)
+    assert reading.rows == reading.kept + sum(reading.dropped.values())
+
+
+def test_nothing_left() -> None:
+    message = "no fact has a usable time.* the first one reads 'a | p | b | x'"
+    with pytest.raises(DataError, match=message.replace("|", "[|]")):
+        splime.read([("a", "p", "b", "x")])
+    for begin, end in ((1995, 1990), (None, None)):
+        with pytest.raises(DataError, match="no fact has a usable time"):
+            splime.read([("a", "p", "b", begin, end)])
+    message = "no facts are left: 2 × end before begin; first example: rows, row 1"
+    with pytest.raises(DataError, match=message):
+        splime.read([("a", "p", "b", 1995, None), ("a", "p", "b", 1994, None)], last=1990)
+
+
+def test_finer_times_are_noted() -> None:
+    graph = splime.read([("a", "p", "b", "1990-05-01"), ("a", "p", "b", "1991")], split="none")
+    assert graph.timeline.granularity == "year"
+    assert dict(graph.reading.notes) == {"time finer than a year, cut to it": 1}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([], "there are no facts"),
+        ([("a", "p", "b")], r"row 1: expected \(subject, predicate, object, time\)"),
+        ([("a", "p", "b", 1), ("a", "p", "b", 1, 2)], "row 2: 5 values, but 4"),
+        ([("a", None, "b", 1)], "row 1: None is no name"),
+        ([("a", 1.5, "b", 1)], "row 1: 1.5 is no name"),
+        ([("a", "p", "b", 1.5)], "row 1: 1.5 is no time"),
+        (["abcd"], "row 1: expected"),
+        ([("\ud800", "p", "b", 1)], "not valid Unicode"),
+    ],
+)
+def test_bad_rows(facts: list[tuple[object, ...]], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        splime.read(facts)
+
+
+def test_bad_sources() -> None:
+    with pytest.raises(UsageError, match="cannot read facts from int"):
+        splime.read(7)
+    with pytest.raises(UsageError, match="no train"):
+        splime.read({"test": [("a", "p", "b", 1)]})
+    with pytest.raises(UsageError, match="unknown split 'dev'"):
+        splime.read({"train": [("a", "p", "b", 1)], "dev": []})
+    with pytest.raises(UsageError, match="rows hold just the facts"):
+        splime.read([("a", "p", "b", 1)], columns=["1", "2", "3", "4"])
+
+
+def test_integer_names_are_text() -> None:
+    graph = splime.read([(7, 1, 8, 1990)], split="none")
+    assert list(graph.rows()) == [("7", "1", "8", "1990", "1990")]

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+import splime
+from splime.errors import DataError
+from splime.graph import TemporalGraph
+from tests.graphs import graphs
+
+COLUMNS = {
+    "subject": ["Ada", "nan", "007"],
+    "predicate": ["playsFor"] * 3,
+    "object": ["Ajax", "PSV", "NULL"],
+    "begin": [1990, 1995, 1980],
+    "end": [1994, None, 1985],
+}
+ROWS = [
+    ("Ada", "playsFor", "Ajax", "1990", "1994"),
+    ("nan", "playsFor", "PSV", "1995", None),
+    ("007", "playsFor", "NULL", "1980", "1985"),
+]
+
+
+def test_arrow_pandas_polars_duckdb() -> None:
+    arrow = pa.table(COLUMNS)
+    frame = pd.DataFrame(COLUMNS)  # its `end` is a float column with a NaN
+    database = duckdb.connect()
+    database.register("facts", arrow)
+    for table in (
+        arrow,
+        frame,
+        frame.astype({"subject": "category", "end": "Int64"}),
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS).with_columns(pl.col("object").cast(pl.Categorical)),
+        database.sql("select * from facts"),
+        pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches(max_chunksize=1)),
+    ):
+        graph = splime.read(table, split="none")
+        assert list(graph.rows()) == ROWS, type(table)
+
+
+@pytest.mark.parametrize(
+    ("times", "granularity", "wanted"),
+    [
+        (pa.array([dt.date(2014, 5, 13), dt.date(1, 1, 1)]), "day", ["2014-05-13", "0001-01-01"]),
+        (pa.array([dt.date(2014, 5, 13), None]), "day", ["2014-05-13", None]),
+        (pa.array([dt.datetime(2014, 5, 13)] * 2), "day", ["2014-05-13"] * 2),
+        (pa.array([dt.datetime(2014, 5, 13, 10, 30)] * 2), "minute", ["2014-05-13T10:30"] * 2),
+        (
+            pa.array([10**9, 2 * 10**9], pa.timestamp("ns", "Europe/Amsterdam")),
+            "second",
+            ["1970-01-01T00:00:01", "1970-01-01T00:00:02"],
+        ),
+        (pa.array([0, 86_400_000], pa.date64()), "day", ["1970-01-01", "1970-01-02"]),
+        (pa.array([1990, 1991], pa.int16()), "year", ["1990", "1991"]),
+        (pa.array([1990.0, 1991.0]), "year", ["1990", "1991"]),
+        (pa.array(["1990", None]), "year", ["1990", None]),
+        (pa.array(["1990", "1990"]).dictionary_encode(), "year", ["1990", "1990"]),
+    ],
+)
+def test_times_of_any_type(times: pa.Array, granularity: str, wanted: list[str | None]) -> None:
+    table = pa.table(
+        {"s": ["a", "b"], "p": ["p", "p"], "o": ["c", "d"], "from": times, "to": times}
+    )
+    graph = splime.read(table, split="none")
+    assert graph.timeline.granularity == granularity
+    assert [fact.begin for fact in graph.rows()] == wanted
+
+
+def test_dates_before_christ() -> None:
+    days = pa.array(np.array(["-0431-05-01", "2014-05-13"], "M8[D]"), pa.date32())
+    table = pa.table({"s": ["a", "b"], "p": ["p", "p"], "o": ["c", "d"], "time": days})
+    graph = splime.read(table, split="none")
+    assert graph.train.begin.tolist() == days.cast(pa.int32()).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"begin": pa.array([1.5, 2, 3])}, "has times like 1999.5"),
+        ({"begin": pa.array([True, False, True])}, "column 'begin' has type bool; times are"),
+        ({"object": pa.array([1.5, 2, 3])}, "column 'object' has type double; names are"),
+        ({"object": pa.array([True, False, True])}, "column 'object' has type bool; names are"),
+        ({"object": pa.array(["a", None, "b"])}, r"table, row 2: a name is missing \(null\)"),
+        ({"object": pa.nulls(3)}, "row 1: a name is missing"),
+        ({"split": pa.array(["train", "test", "x"])}, "row 3: the split is 'x'"),
+        ({"split": pa.array(["train", "test", None])}, "row 3: the split is None"),
+    ],
+)
+def test_wrong_columns(change: dict[str, pa.Array], message: str) -> None:
+    columns = {name: pa.array(values) for name, values in COLUMNS.items()}
+    with pytest.raises(DataError, match=message):
+        splime.read(pa.table({**columns, **change}))
+
+
+def test_wrong_tables() -> None:
+    with pytest.raises(DataError, match="the table is empty"):
+        splime.read(pa.table(COLUMNS).slice(0, 0))
+    with pytest.raises(DataError, match="found 2"):
+        splime.read(pa.table({"a": [1], "b": [2]}))
+    doubled = pa.table([[1]] * 5, names=["a", "a", "b", "c", "d"])
+    with pytest.raises(DataError, match="several columns are called 'a'"):
+        splime.read(doubled, columns=["a", "b", "c", "d"])
+
+
+def test_integer_names_and_chosen_columns() -> None:
+    table = pa.table({"x": [7], "y": [1], "z": [8], "when": [1990], "note": ["!"]})
+    graph = splime.read(table, columns=["x", "y", "z", "when"], split="none")
+    assert list(graph.rows()) == [("7", "1", "8", "1990", "1990")]
+
+
+@given(graphs())
+def test_to_table_and_back(graph: TemporalGraph) -> None:
+    again = splime.read(splime.to_table(graph), granularity="year", keep_duplicates=True)
+    assert again == graph

@@ -1,0 +1,47 @@
+"""Writing text files, and reading them back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import splime
+from splime.errors import SplimeError, UsageError
+from splime.graph import TemporalGraph
+from tests.graphs import graphs
+
+plain = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n"))
+
+
+@given(graph=graphs(), format=st.sampled_from(["tsv", "csv"]))
+def test_any_graph_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph, format: str
+) -> None:
+    folder = tmp_path_factory.mktemp("text")
+    splime.write_text(graph, folder, format=format)  # type: ignore[arg-type]
+    assert splime.read(folder, granularity="year") == graph
+
+
+@given(names=st.lists(st.tuples(plain, plain, plain), min_size=1, max_size=8))
+def test_any_line_of_text_is_a_label_in_tsv(
+    tmp_path_factory: pytest.TempPathFactory, names: list[tuple[str, str, str]]
+) -> None:
+    graph = splime.read([(*name, 2000 + i, 2010) for i, name in enumerate(names)], split="none")
+    folder = tmp_path_factory.mktemp("text")
+    splime.write_text(graph, folder)
+    assert splime.read(folder, header=False) == graph
+
+
+def test_what_tsv_cannot_hold(tmp_path: Path) -> None:
+    graph = splime.read([("a\tb", "p", "c", 1990)], split="none")
+    with pytest.raises(UsageError, match=r"the entity 'a\\tb' holds a tab .* write csv or Parquet"):
+        splime.write_text(graph, tmp_path / "out")
+    assert splime.write_text(graph, tmp_path / "out", format="csv")[0].name == "train.csv"
+    with pytest.raises(UsageError, match="tsv or csv"):
+        splime.write_text(graph, tmp_path, format="xml")  # type: ignore[arg-type]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SplimeError, match="cannot be made"):
+        splime.write_text(graph, tmp_path / "file", format="csv")

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import splime
+from splime import leakage
+from splime.errors import SplimeError
+from splime.report import plots, tables
+from splime.statistics import facts_over_time
+
+
+def printed(*parts: object) -> str:
+    console = Console(width=120, record=True, markup=False)
+    for part in parts:
+        console.print(part)
+    return console.export_text()
+
+
+def test_the_picture_shows_every_fact_once_per_timestamp(tmp_path: Path) -> None:
+    graph = splime.load("demo")
+    figure = plots.plot_facts_over_time(graph)
+    above, below = figure.axes[:2]
+    heights = [bar.get_height() for bar in above.patches]
+    assert heights == facts_over_time(graph).sum(axis=0).tolist()
+    shown = [label.get_text().split("  ")[0] for label in below.get_yticklabels()]
+    assert sorted(shown) == list(graph.predicates)
+    assert below.get_xticklabels()[0].get_text() == "1950"
+    for suffix in (".png", ".svg", ".pdf"):
+        plots.save_picture(figure, tmp_path / f"facts{suffix}")
+        assert (tmp_path / f"facts{suffix}").stat().st_size > 1_000
+
+
+def test_many_and_odd_predicates() -> None:
+    rows = [("a", f"$p_{n}^{'x' * n}$", "b", 1990 + n) for n in range(60)]
+    figure = plots.plot_facts_over_time(splime.read(rows, split="none"))
+    assert "35 less frequent" in figure.axes[1].get_xlabel()
+    figure.canvas.draw()
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(SplimeError, match=r"pip install 'splime\[plot\]'"):
+        plots.plot_facts_over_time(splime.load("demo"))
+
+
+def test_tables_show_names_as_they_are() -> None:
+    facts = [("[red]a", "[bold]p[/]", "b", 1990, None), ("[red]a", "q", "b", 1995, 1990)]
+    graph = splime.read({"train": facts, "test": facts[:1]})
+    text = printed(
+        tables.statistics_table(splime.describe(graph)),
+        *tables.reading_table(graph.reading),
+        tables.predicate_table(graph),
+        *tables.leak_table(leakage.report(graph)),
+    )
+    assert "[bold]p[/]" in text
+    assert "train, row 2: [red]a | q | b | 1995 | 1990  (end before begin)" in text
+    assert "1 × end before begin" in text
+    assert "1 (100.00 %)" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "line"), [([0, 0], ""), ([1], "█"), ([0, 1, 1000], " ▁█"), ([5] * 100, "█" * 40)]
+)
+def test_sparkline(values: list[int], line: str) -> None:
+    assert tables.sparkline(np.array(values)) == line

@@ -1,0 +1,127 @@
+"""The tables of the paper, exactly, from the published files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import splime
+from splime import leakage
+from splime.graph import TemporalGraph
+
+
+@pytest.fixture(scope="module")
+def published_graphs(published: Path) -> dict[str, TemporalGraph]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPLIME_DATA", str(published))
+        return {name: splime.load(name) for name in ("wikidata12k", "yago11k", "icews14")}
+
+
+@pytest.mark.parametrize(
+    ("name", "entities", "predicates", "timestamps", "rows", "kept"),
+    [
+        ("yago11k", 10_526, 10, 59, (16_408, 2_050, 2_051), (16_326, 2_044, 2_050)),
+        ("wikidata12k", 12_554, 24, 70, (32_497, 4_062, 4_062), (32_490, 4_062, 4_059)),
+        ("icews14", 7_128, 230, 365, (72_826, 8_941, 8_963), (72_826, 8_941, 8_963)),
+    ],
+)
+def test_dataset_table(
+    published_graphs: dict[str, TemporalGraph],
+    name: str,
+    entities: int,
+    predicates: int,
+    timestamps: int,
+    rows: tuple[int, ...],
+    kept: tuple[int, ...],
+) -> None:
+    found = splime.describe(published_graphs[name])
+    assert (found.entities, found.predicates, found.timestamps) == (
+        entities,
+        predicates,
+        timestamps,
+    )
+    assert tuple(found.rows.values()) == rows
+    assert tuple(found.facts.values()) == kept
+
+
+@pytest.mark.parametrize(
+    ("name", "in_splits", "in_train"),
+    [
+        (
+            "wikidata12k",
+            ("4,720 (14.53 %)", "193 (4.75 %)", "214 (5.27 %)"),
+            ("1,027 (26.54 %)", "1,042 (27.10 %)"),
+        ),
+        ("yago11k", ("0 (0.00 %)",) * 3, ("0 (0.00 %)",) * 2),
+        (
+            "icews14",
+            ("30,136 (41.38 %)", "1,610 (18.01 %)", "1,544 (17.23 %)"),
+            ("3,527 (48.11 %)", "3,499 (47.16 %)"),
+        ),
+    ],
+)
+def test_duplicates_table(
+    published_graphs: dict[str, TemporalGraph],
+    name: str,
+    in_splits: tuple[str, ...],
+    in_train: tuple[str, ...],
+) -> None:
+    found = leakage.report(published_graphs[name])
+    assert tuple(map(str, found.duplicates.values())) == in_splits
+    assert tuple(map(str, found.in_train.values())) == in_train
+
+
+@pytest.mark.parametrize(
+    ("name", "distinct_train", "valid", "test"),
+    [
+        ("wikidata12k", 27_770, 2_874, 2_855),
+        ("yago11k", 16_326, 2_044, 2_050),
+        ("icews14", 42_690, 3_878, 4_010),
+    ],
+)
+def test_vanilla_rows_under_the_filters(
+    published_graphs: dict[str, TemporalGraph],
+    name: str,
+    distinct_train: int,
+    valid: int,
+    test: int,
+) -> None:
+    graph = published_graphs[name]
+    inter, _ = leakage.filter_graph(graph, "inter")
+    assert [len(facts) for _, facts in inter.splits()] == [len(graph.train), valid, test]
+    assert len(leakage.filter_graph(graph, "both")[0].train) == distinct_train
+
+
+def test_what_was_dropped_and_where(published_graphs: dict[str, TemporalGraph]) -> None:
+    yago, wikidata = published_graphs["yago11k"].reading, published_graphs["wikidata12k"].reading
+    assert dict(yago.dropped) == {"unreadable time": 13, "end before begin": 76}
+    assert dict(wikidata.dropped) == {"end before begin": 10}
+    where = {example.where: example for example in (*yago.examples, *wikidata.examples)}
+    assert where["train.txt, line 267"].fact[3] == "19##-##-##"
+    assert where["test.txt, line 1262"].fact[3:] == ("2014-##-##", "2008-##-##")
+
+
+def test_unknown_times_are_remembered(published_graphs: dict[str, TemporalGraph]) -> None:
+    wikidata = splime.describe(published_graphs["wikidata12k"])
+    yago = splime.describe(published_graphs["yago11k"])
+    assert (wikidata.unknown_begin, wikidata.unknown_end) == (1_405, 4_735)
+    assert (yago.unknown_begin, yago.unknown_end) == (0, 8_981)
+
+
+def test_buckets_are_the_papers(published_graphs: dict[str, TemporalGraph]) -> None:
+    wikidata = published_graphs["wikidata12k"].timeline.labels()
+    yago = published_graphs["yago11k"].timeline.labels()
+    assert wikidata[:3] == ["19", "20..1643", "1644..1790"]
+    assert wikidata[-1] == "2018..2020"
+    assert yago[0] == "-431..1782"
+
+
+@pytest.mark.parametrize("name", ["wikidata12k", "yago11k", "icews14"])
+def test_saved_and_loaded(
+    published_graphs: dict[str, TemporalGraph], name: str, tmp_path: Path
+) -> None:
+    graph = published_graphs[name]
+    again = splime.load(splime.save(graph, tmp_path / f"{name}.parquet"))
+    assert again == graph
+    assert again.reading == graph.reading
