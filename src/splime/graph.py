@@ -86,6 +86,9 @@ class Facts:
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """Facts one after the other."""
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            return parts[0] if parts else cls.empty()
         columns = zip(*(part.columns() for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 

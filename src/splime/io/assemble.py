@@ -63,10 +63,7 @@ def assemble(
             parts[split].append(part)
         accounts.append(account)
 
-    joined = {
-        split: found[0] if len(found) == 1 else Facts.concat([Facts.empty(), *found])
-        for split, found in parts.items()
-    }
+    joined = {split: Facts.concat(found) for split, found in parts.items()}
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
