@@ -19,6 +19,8 @@ from splime.timeline import Timeline
 from splime.times import Bools, Granularity, Ints, When, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
+_BLOCK = 1 << 20
+
 
 def assemble(
     raws: Sequence[RawFacts],
@@ -162,8 +164,9 @@ def _distinct(facts: Facts) -> Ints:
     if high - low >= 1 << 24:
         return np.union1d(facts.begin, facts.end)
     seen = np.zeros(high - low + 1, bool)  # much faster than sorting all facts
-    seen[facts.begin - low] = True
-    seen[facts.end - low] = True
+    for start in range(0, len(facts), _BLOCK):
+        for ticks in (facts.begin, facts.end):
+            seen[ticks[start : start + _BLOCK] - low] = True
     return np.flatnonzero(seen) + low
 
 

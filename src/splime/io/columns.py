@@ -73,6 +73,7 @@ class EncodedColumn:
     def free(self) -> None:
         """Give the memory of the codes back."""
         self._chunks = []
+        pa.default_memory_pool().release_unused()  # else Arrow keeps it for itself
 
     def first_row(self, code: int) -> int:
         """The first row that holds a value (-1: the first without one)."""

@@ -65,6 +65,7 @@ def read_delimited(
     for name in table.column_names:
         encoded.append(EncodedColumn(table[name]))
         table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
+    pa.default_memory_pool().release_unused()
     first_row = last_line + 1 if has_header else line_number
 
     def locate(rows: Sequence[int]) -> list[str]:
@@ -198,14 +199,34 @@ def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
 def _line_numbers(path: Path, dialect: Dialect, rows: Sequence[int], first: int) -> list[int]:
     """The line numbers of some data rows; the data begin at or after line `first`."""
-    wanted, found = set(rows), {}
-    numbers = (number for number, _ in rows_of(path, dialect) if number >= first)
-    for row, number in enumerate(numbers):
-        if row in wanted:
-            found[row] = number
-            if len(found) == len(wanted):
-                break
+    wanted = set(rows)
+    if dialect.quoted:
+        numbers = (number for number, _ in rows_of(path, dialect) if number >= first)
+        counted = zip(range(max(rows) + 1), numbers, strict=False)
+        found = {row: number for row, number in counted if row in wanted}
+    else:
+        found = _count_lines(path, wanted, first)
     return [found[row] for row in rows]
+
+
+def _count_lines(path: Path, wanted: set[int], first: int) -> dict[int, int]:
+    """The line numbers of rows that are one line each, counted in blocks: files can be large."""
+    found: dict[int, int] = {}
+    row, line = 0, 1
+    with _open(path) as stream:
+        while len(found) < len(wanted) and (block := stream.read(_BLOCK) + stream.readline()):
+            count = block.count(b"\n") + (not block.endswith(b"\n"))
+            plain = not (block.startswith(b"\n") or b"\n\n" in block or b"\r" in block)
+            if plain and line >= first and wanted.isdisjoint(range(row, row + count)):
+                row, line = row + count, line + count
+                continue
+            for text in block.splitlines():
+                if text and line >= first:
+                    if row in wanted:
+                        found[row] = line
+                    row += 1
+                line += 1
+    return found
 
 
 def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> DataError:

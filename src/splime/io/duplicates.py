@@ -15,12 +15,13 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothin
 def repeats(facts: Facts) -> Bools:
     """Which facts stand already before them, with the same times as given."""
     repeated = np.zeros(len(facts), bool)
-    key = _keys(facts)
-    ordered = np.sort(key)
+    ordered = _keys(facts)
+    ordered.sort()
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered
     if not len(twice):
         return repeated
+    key = _keys(facts)  # made again rather than kept: memory is dearer, and repeats are rare
     at = np.minimum(np.searchsorted(twice, key), len(twice) - 1)
     suspects = np.flatnonzero(twice[at] == key)
     # Keys can collide, so the suspects are compared column by column.
