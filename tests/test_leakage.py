@@ -88,7 +88,7 @@ def test_filters_are_the_papers(
             kept.append(row)
         wanted[split] = kept
     arrays = [np.array(rows, np.int32).reshape(-1, 3) for rows in (train, valid, test)]
-    filtered = leakage.filter_triples(*arrays, kind)
+    filtered = leakage.filter_triples(arrays[0], arrays[1], arrays[2], kind)
     for split, array in zip(SPLITS, arrays, strict=True):
         assert [tuple(row) for row in array[filtered.keep[split]].tolist()] == wanted[split]
         assert filtered.removed[split] == len(array) - len(wanted[split])

@@ -443,5 +443,5 @@ def test_an_existing_file_is_kept(tmp_path: Path) -> None:
 def test_trouble_with_the_disk_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in ("missing", "file"):
-        with pytest.raises(SplimeError, match=rf"{folder}/world\.parquet: cannot write"):
+        with pytest.raises(SplimeError, match=rf"{folder}/world\.parquet: cannot be written"):
             make_world(tmp_path / folder / "world.parquet", World())

@@ -83,7 +83,7 @@ def test_a_swapped_open_fact_comes_back(tmp_path: Path) -> None:
 def test_other_tools_read_names_and_dates(tmp_path: Path) -> None:
     graph = splime.read([("Ada", "bornIn", "Ulm", "1990-05-01")], split="none")
     path = saved(graph, tmp_path)
-    row = duckdb.sql(f"select * from '{path}'").fetchall()[0]
+    row = duckdb.connect().execute(f"select * from '{path}'").fetchall()[0]
     assert row[:4] == ("train", "Ada", "bornIn", "Ulm")
     assert str(row[4]) == "1990-05-01"
 

@@ -25,7 +25,7 @@ def test_the_picture_shows_every_fact_once_per_timestamp(tmp_path: Path) -> None
     graph = splime.load("demo")
     figure = plots.plot_facts_over_time(graph)
     above, below = figure.axes[:2]
-    heights = [bar.get_height() for bar in above.patches]
+    heights = [bar.get_height() for bar in above.containers[0]]
     assert heights == facts_over_time(graph).sum(axis=0).tolist()
     shown = [label.get_text().split("  ")[0] for label in below.get_yticklabels()]
     assert sorted(shown) == list(graph.predicates)

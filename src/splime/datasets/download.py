@@ -18,22 +18,20 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import splime
 from splime.errors import DownloadError
+from splime.progress import Update
 
 if sys.platform != "win32":
     import fcntl
 
 TIMEOUT = 30.0  # seconds without a byte after which a connection counts as cut
 _CHUNK = 1 << 16
-
-# Called with the file's name, the bytes so far (resumed ones included), and the total if known.
-Progress = Callable[[str, int, int | None], None]
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def fetch(
     files: Sequence[RemoteFile],
     folder: Path,
     *,
-    progress: Progress | None = None,
+    progress: Update | None = None,
     attempts: int = 4,
     pause: float = 0.5,
 ) -> list[Path]:
@@ -65,7 +63,8 @@ def fetch(
 
     `attempts` bounds the failed connections per file, whether they brought bytes or not: a server
     that gives a few bytes per connection cannot keep us for ever, and giving up loses nothing,
-    since the next call resumes. Between them lie `pause` seconds, doubled every time.
+    since the next call resumes. Between them lie `pause` seconds, doubled every time. `progress`
+    counts resumed bytes as done.
     """
     return [_Download(file, folder, progress).run(attempts, pause) for file in files]
 
@@ -86,7 +85,7 @@ def sha256_of(path: Path) -> str:
 class _Download:
     """One file on its way into the folder."""
 
-    def __init__(self, file: RemoteFile, folder: Path, progress: Progress | None) -> None:
+    def __init__(self, file: RemoteFile, folder: Path, progress: Update | None) -> None:
         self.file = file
         self.folder = folder
         self.target = folder / file.name

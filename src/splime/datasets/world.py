@@ -12,9 +12,7 @@ change points that a detector should find.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -22,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.random import Generator, default_rng
 
 from splime.datasets.names import CITIES, KINDS, PEOPLE, REGIONS, Ids, Indices
-from splime.errors import SplimeError, UsageError
+from splime.errors import UsageError
+from splime.graph import SPLITS
+from splime.io.files import written_beside
 
-SPLITS = ("train", "valid", "test")
 FIRST_YEAR, LAST_YEAR = 1950, 2020
 
 # Predicates that change: how many eras they have, and what sort of place people choose.
@@ -114,21 +112,18 @@ def make_world(path: Path, world: World, *, progress: Callable[[int], None] | No
     """Stream the world to one Parquet file; `progress` gets the number of facts written so far."""
     if path.exists():
         raise UsageError(f"{path} exists already; delete it first, or choose another name")
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    import pyarrow.parquet as pq
+
     written = 0
-    try:
-        with pq.ParquetWriter(part, world.schema(), **_PARQUET) as writer:
-            for batch in world.batches():
-                writer.write_batch(batch)
-                written += batch.num_rows
-                if progress is not None:
-                    progress(written)
-        part.replace(path)
-    except OSError as error:
-        raise SplimeError(f"{path}: cannot write the world there: {error}") from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    with (
+        written_beside(path) as beside,
+        pq.ParquetWriter(beside, world.schema(), **_PARQUET) as writer,
+    ):
+        for batch in world.batches():
+            writer.write_batch(batch)
+            written += batch.num_rows
+            if progress is not None:
+                progress(written)
 
 
 class _Eras(NamedTuple):
