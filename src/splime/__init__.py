@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from splime.errors import SplimeError
     from splime.graph import Fact, Facts, TemporalGraph
     from splime.io import read, save, to_table, write_text
+    from splime.methods import METHODS, Merge, RandomSplit, Split, Timestamp, Vanilla
+    from splime.segmentation import Segmentation
     from splime.splitting import split_graph
+    from splime.static import StaticGraph, apply
     from splime.statistics import describe
     from splime.timeline import Timeline
     from splime.times import parse_times
@@ -20,13 +23,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "METHODS",
     "Fact",
     "Facts",
+    "Merge",
+    "RandomSplit",
+    "Segmentation",
     "SplimeError",
+    "Split",
+    "StaticGraph",
     "TemporalGraph",
     "Timeline",
+    "Timestamp",
+    "Vanilla",
     "Vocabulary",
     "World",
+    "apply",
     "describe",
     "leakage",
     "load",
@@ -43,7 +55,10 @@ _MODULES = {
     "errors": ("SplimeError",),
     "graph": ("Fact", "Facts", "TemporalGraph"),
     "io": ("read", "save", "to_table", "write_text"),
+    "methods": ("METHODS", "Merge", "RandomSplit", "Split", "Timestamp", "Vanilla"),
+    "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
+    "static": ("StaticGraph", "apply"),
     "statistics": ("describe",),
     "timeline": ("Timeline",),
     "times": ("parse_times",),

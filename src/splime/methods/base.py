@@ -1,0 +1,114 @@
+"""What every method is: parameters, and a way to choose cuts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from splime.counts import Counts
+from splime.errors import UsageError
+from splime.graph import Facts, Ids, TemporalGraph
+from splime.segmentation import Scopes, Segmentation
+from splime.static import StaticGraph, apply
+from splime.times import Ints
+from splime.vocabulary import Vocabulary
+
+Target: TypeAlias = Literal["predicates", "entities", "both"]
+FitOn: TypeAlias = Literal["train", "all"]
+Advance: TypeAlias = Callable[[int, int], None]
+"""Takes how much of the work is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a method may look at: facts, by the name (predicate or entity) they are cut for."""
+
+    counts: Counts
+    name: Ids
+    begin: Ids
+    end: Ids
+    subject: Ids
+    object: Ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method(ABC):
+    """A way to choose cuts: `fit` gives the segmentation, `fit_transform` the static graph.
+
+    `target` says what is cut: predicates, entities or both. `fit_on` says which facts may decide:
+    those of train alone, or of all splits, as behind the paper's figures.
+    """
+
+    target: Target = "predicates"
+    fit_on: FitOn = "train"
+
+    needs_facts: ClassVar[bool] = False
+    """Whether counts are not enough to choose the cuts."""
+
+    def __post_init__(self) -> None:
+        if self.target not in ("predicates", "entities", "both"):
+            raise UsageError(f"the target is predicates, entities or both, not {self.target!r}")
+        if self.fit_on not in ("train", "all"):
+            raise UsageError(f"fit_on is train or all, not {self.fit_on!r}")
+
+    @abstractmethod
+    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
+        """The doubled cuts of every name."""
+
+    def fit(self, graph: TemporalGraph, *, advance: Advance | None = None) -> Segmentation:
+        """Choose the cuts for a graph."""
+        facts = graph.train if self.fit_on == "train" else graph.facts()
+        if not len(facts):
+            raise UsageError("there are no facts to fit on")
+        begin, end = graph.timestamps(facts)
+        by_predicate = _known(facts, facts.predicate, begin, end, graph, graph.predicates)
+        by_entity = _by_entity(facts, begin, end, graph)
+        return self.segment(graph, by_predicate, by_entity, advance=advance)
+
+    def segment(
+        self,
+        graph: TemporalGraph,
+        by_predicate: Known,
+        by_entity: Known,
+        *,
+        advance: Advance | None = None,
+    ) -> Segmentation:
+        """Choose the cuts from what is known of predicates and entities."""
+        parts = []
+        for names, known, kind in (
+            (graph.predicates, by_predicate, "predicates"),
+            (graph.entities, by_entity, "entities"),
+        ):
+            if self.target in (kind, "both"):
+                cuts = self.choose(known, advance=advance)
+            else:
+                cuts = [np.empty(0, np.int64)] * len(names)
+            parts.append(Scopes.of(names, graph.timeline, cuts, known.counts))
+        return Segmentation(parts[0], parts[1], self.parameters())
+
+    def fit_transform(self, graph: TemporalGraph, *, advance: Advance | None = None) -> StaticGraph:
+        """Choose the cuts, and apply them to all splits."""
+        return apply(self.fit(graph, advance=advance), graph)
+
+    def parameters(self) -> dict[str, object]:
+        """The name of the method and its parameters, for people and files."""
+        return {"method": type(self).__name__, **asdict(self)}
+
+
+def _known(
+    facts: Facts, name: Ids, begin: Ids, end: Ids, graph: TemporalGraph, names: Vocabulary
+) -> Known:
+    counts = Counts.of(name, begin, end, len(names), len(graph.timeline))
+    return Known(counts, name, begin, end, facts.subject, facts.object)
+
+
+def _by_entity(facts: Facts, begin: Ids, end: Ids, graph: TemporalGraph) -> Known:
+    """Every fact under its subject and under its object; once, where they are the same."""
+    other = np.flatnonzero(facts.subject != facts.object)
+    rows = np.concatenate([np.arange(len(facts)), other])
+    name = np.concatenate([facts.subject, facts.object[other]])
+    return _known(facts.take(rows), name, begin[rows], end[rows], graph, graph.entities)

@@ -1,0 +1,96 @@
+"""Join the least used neighbouring timestamps (the paper's Algorithm 3)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from splime.errors import UsageError
+from splime.methods.base import Advance, Known, Method
+from splime.segmentation import covering_cuts
+from splime.times import Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge(Method):
+    """Start from timestamps, and join the two neighbours of a predicate with the fewest facts.
+
+    A fact counts once for every timestamp. It goes on until `shrink` (what timestamping added,
+    divided by it, is left) or an absolute number of `predicates` is reached.
+    """
+
+    shrink: float | None = None
+    predicates: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.shrink is None) == (self.predicates is None):
+            raise UsageError("Merge needs either shrink or predicates")
+        if self.shrink is not None and not self.shrink >= 1:
+            raise UsageError(f"shrink must be at least 1, not {self.shrink}")
+
+    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
+        """The cuts of timestamping, minus those between joined pieces."""
+        holding = known.counts.holding
+        held = [np.flatnonzero(row) for row in holding]
+        cuts = [covering_cuts(times) for times in held]
+        to_join = sum(map(len, cuts)) + sum(len(times) > 0 for times in held)
+        to_join -= self._wanted(held)
+        chains = _Chains([row[times] for row, times in zip(holding, held, strict=True)])
+        for done in range(to_join):
+            chains.join_smallest()
+            if advance is not None and done % 1024 == 0:
+                advance(done, to_join)
+        return [own[chains.separate(name)] for name, own in enumerate(cuts)]
+
+    def _wanted(self, held: list[Ints]) -> int:
+        timestamped = sum(map(len, held))
+        original = sum(len(times) > 0 for times in held)
+        if self.shrink is not None:
+            return original + int((timestamped - original) / self.shrink)
+        assert self.predicates is not None
+        if not original <= self.predicates <= timestamped:
+            raise UsageError(
+                f"Merge cannot reach {self.predicates:,} predicates: merging goes from the"
+                f" {timestamped:,} of timestamping down to the {original:,} there are without time"
+            )
+        return self.predicates
+
+
+class _Chains:
+    """For every name a chain of pieces with their numbers of facts; neighbours can be joined."""
+
+    def __init__(self, weights: list[Ints]) -> None:
+        self._weight = [row.tolist() for row in weights]
+        self._next = [list(range(1, len(row) + 1)) for row in weights]
+        self._previous = [list(range(-1, len(row) - 1)) for row in weights]
+        # Ties go to the first name, and there to the earliest pair.
+        self._heap = [
+            (row[at] + row[at + 1], name, at)
+            for name, row in enumerate(self._weight)
+            for at in range(len(row) - 1)
+        ]
+        heapq.heapify(self._heap)
+
+    def join_smallest(self) -> None:
+        """Join the two neighbours with the smallest sum."""
+        while True:
+            total, name, at = heapq.heappop(self._heap)
+            weight, after = self._weight[name], self._next[name]
+            right = after[at] if weight[at] is not None else len(weight)
+            if right < len(weight) and weight[at] + weight[right] == total:
+                break
+        weight[at], weight[right] = total, None
+        after[at] = after[right]
+        before = self._previous[name]
+        if after[at] < len(weight):
+            before[after[at]] = at
+            heapq.heappush(self._heap, (total + weight[after[at]], name, at))
+        if before[at] >= 0:
+            heapq.heappush(self._heap, (weight[before[at]] + total, name, before[at]))
+
+    def separate(self, name: int) -> list[bool]:
+        """For every two timestamps next to each other, whether a cut is still between them."""
+        return [weight is not None for weight in self._weight[name][1:]]

@@ -1,0 +1,209 @@
+"""A static graph: triples over scoped predicates, each knowing the fact that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from splime.errors import UsageError, nearest
+from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
+from splime.leakage import Filtered, LeakFilter, filter_triples
+from splime.segmentation import Scopes, Segmentation
+from splime.times import Bools, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """The columns of some triples."""
+
+    subject: Ids
+    predicate: Ids
+    object: Ids
+    fact: Ints
+    """The position of the fact in its split."""
+    overlap: Ids
+    """At how many timestamps the fact holds inside of the scope."""
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
+        """Subject, predicate, object, fact, overlap."""
+        return tuple(getattr(self, column.name) for column in fields(self))
+
+    def array(self) -> npt.NDArray[np.int32]:
+        """Rows of subject, predicate and object."""
+        return np.stack([self.subject, self.predicate, self.object], axis=1)
+
+    def take(self, rows: Bools) -> Triples:
+        """Some of the triples."""
+        return Triples(*(column[rows] for column in self.columns()))
+
+
+@dataclass(frozen=True, eq=False)
+class StaticGraph:
+    """What a segmentation makes of a temporal graph: triples for any static model."""
+
+    train: Triples
+    valid: Triples
+    test: Triples
+    segmentation: Segmentation
+    name: str = ""
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.valid) + len(self.test)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{split} {len(triples):,}" for split, triples in self.splits())
+        name = f"{self.name}: " if self.name else ""
+        return (
+            f"StaticGraph({name}{len(self):,} triples ({sizes}), {len(self.entities):,} entities,"
+            f" {len(self.predicates):,} scoped predicates)"
+        )
+
+    @property
+    def entities(self) -> Scopes:
+        """The (scoped) entities that the ids of subjects and objects stand for."""
+        return self.segmentation.entities
+
+    @property
+    def predicates(self) -> Scopes:
+        """The scoped predicates that the ids of predicates stand for."""
+        return self.segmentation.predicates
+
+    def splits(self) -> Iterator[tuple[Split, Triples]]:
+        """The three splits with their names."""
+        for split in SPLITS:
+            yield split, getattr(self, split)
+
+    def rows(self, split: Split) -> Iterator[tuple[str, str, str]]:
+        """Triples with their names."""
+        triples: Triples = getattr(self, split)
+        entities, predicates = self.entities.labels, self.predicates.labels
+        for subject, predicate, object_ in triples.array().tolist():
+            yield (
+                entities[subject].as_py(),
+                predicates[predicate].as_py(),
+                entities[object_].as_py(),
+            )
+
+    def keep(self, masks: Mapping[str, Bools]) -> StaticGraph:
+        """The triples that a mask for each split chooses."""
+        train, valid, test = (triples.take(masks[split]) for split, triples in self.splits())
+        return replace(self, train=train, valid=valid, test=test)
+
+    def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
+        """Apply one of the leak filters to the transformed triples."""
+        train, valid, test = (triples.array() for _, triples in self.splits())
+        filtered = filter_triples(train, valid, test, kind)
+        return self.keep(filtered.keep), filtered
+
+    def distinct(self) -> tuple[StaticGraph, Filtered]:
+        """Every triple once in each split; the first fact that gave it is remembered."""
+        return self.filter("intra")
+
+    def without_unseen(self) -> tuple[StaticGraph, dict[str, int]]:
+        """Valid and test without triples that name an entity or scope which train does not."""
+        entities = np.zeros(len(self.entities), bool)
+        entities[self.train.subject] = entities[self.train.object] = True
+        predicates = np.zeros(len(self.predicates), bool)
+        predicates[self.train.predicate] = True
+        masks: dict[str, Bools] = {
+            split: entities[t.subject] & entities[t.object] & predicates[t.predicate]
+            for split, t in self.splits()
+        }
+        return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
+
+
+def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
+    """Put every fact of a graph into the pieces that it holds in."""
+    _check(segmentation, graph)
+    train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())
+    return StaticGraph(train, valid, test, segmentation, graph.name)
+
+
+def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
+    """The triples of some facts, in the order of the facts and of time."""
+    begin, end = graph.timestamps(facts)
+    if not len(segmentation.entities.cuts):
+        return _cut_predicates(segmentation.predicates, facts, begin, end)
+    return _cut_all(segmentation, facts, begin, end)
+
+
+def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Triples:
+    low, high = scopes.pieces(facts.predicate, begin, end)
+    if (low == high).all():
+        rows = np.arange(len(facts))
+        return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
+    count = high - low + 1
+    rows = np.repeat(np.arange(len(facts)), count)
+    first = np.cumsum(count) - count
+    piece = (np.arange(len(rows)) - first[rows] + low[rows]).astype(np.int32)
+    # The doubled cuts around the piece; beyond the fact itself they do not matter.
+    cut = piece - facts.predicate[rows]
+    left, right = 2 * begin[rows], 2 * end[rows]
+    inner = piece > low[rows]
+    left[inner] = scopes.cuts[cut[inner] - 1]
+    inner = piece < high[rows]
+    right[inner] = scopes.cuts[cut[inner]]
+    overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
+    return Triples(facts.subject[rows], piece, facts.object[rows], rows, overlap)
+
+
+def _cut_all(segmentation: Segmentation, facts: Facts, begin: Ids, end: Ids) -> Triples:
+    """Cut facts at the cuts of their predicate, their subject and their object together."""
+    keys = (
+        (segmentation.entities, facts.subject),
+        (segmentation.predicates, facts.predicate),
+        (segmentation.entities, facts.object),
+    )
+    pairs = [np.stack([np.arange(len(facts)), 2 * begin.astype(np.int64)])]
+    for scopes, name in keys:
+        low, high = scopes.pieces(name, begin, end)
+        count = high - low
+        rows = np.repeat(np.arange(len(facts)), count)
+        step = np.arange(len(rows)) - (np.cumsum(count) - count)[rows]
+        pairs.append(np.stack([rows, scopes.cuts[(low - name)[rows] + step]]))
+    width = 4 * len(segmentation.timeline) + 4
+    rows, left = np.divmod(np.unique(np.concatenate([p[0] * width + p[1] for p in pairs])), width)
+    # A part of a fact reaches to the next cut, the last one to the end of the fact.
+    right = 2 * end[rows].astype(np.int64)
+    right[:-1][rows[1:] == rows[:-1]] = left[1:][rows[1:] == rows[:-1]]
+    # In quarters of a timestamp there is room for a point inside of every part that is not an
+    # instant: a part is where its inner point is.
+    instant = left == right
+    columns = []
+    for scopes, name in keys:
+        owner = name[rows].astype(np.int64)
+        sources = np.repeat(np.arange(len(scopes.names)), np.diff(scopes.offsets))
+        at = owner * width + 2 * left + ~instant
+        found = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
+        columns.append((found + owner).astype(np.int32))
+    overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
+    return Triples(*columns, rows, overlap)
+
+
+def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
+    if segmentation.timeline != graph.timeline:
+        raise UsageError(
+            f"the segmentation was made for another timeline, {segmentation.timeline}; this graph"
+            f" has {graph.timeline}"
+        )
+    for scopes, names in (
+        (segmentation.predicates, graph.predicates),
+        (segmentation.entities, graph.entities),
+    ):
+        if scopes.names != names:
+            unknown = next((name for name in names if name not in scopes.names), None)
+            why = f"it has {len(scopes.names):,} of them, the graph {len(names):,}"
+            if unknown is not None:
+                hint = nearest(unknown, scopes.names) if len(scopes.names) < 10_000 else ""
+                why = f"it does not know {unknown!r}{hint}"
+            raise UsageError(f"the segmentation was made for other {_plural(names.kind)}: {why}")
+
+
+def _plural(kind: str) -> str:
+    return {"entity": "entities"}.get(kind, f"{kind}s")
