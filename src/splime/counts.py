@@ -55,7 +55,8 @@ class Counts:
         """How many facts hold at each timestamp."""
         ended = np.zeros_like(self.ends)
         ended[:, 1:] = self.ends[:, :-1]
-        return self.instants + (self.begins - ended).cumsum(axis=1)
+        holding: Ints = self.instants + (self.begins - ended).cumsum(axis=1)
+        return holding
 
     @cached_property
     def totals(self) -> Ints:

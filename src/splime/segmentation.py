@@ -71,11 +71,6 @@ class Scopes:
         facts, first, last = counts.within(owner, left, right)
         return cls(names, timeline, flat, offsets, facts, first, last)
 
-    @classmethod
-    def uncut(cls, names: Vocabulary, timeline: Timeline, counts: Counts) -> Scopes:
-        """Every name as one piece."""
-        return cls.of(names, timeline, [np.empty(0, np.int64)] * len(names), counts)
-
     def __len__(self) -> int:
         return len(self.names) + len(self.cuts)
 
@@ -140,8 +135,8 @@ class Scopes:
     def _count(self, name: Ids, time: Ids, *, below: bool) -> Ids:
         """The piece behind all cuts below a timestamp (or up to it)."""
         if len(self.names) * len(self.timeline) <= min(_TABLE, 4 * len(name)):
-            table: Ids = self._tables[0 if below else 1]
-            return table[name.astype(np.int64) * len(self.timeline) + time]
+            table = self._tables[0 if below else 1]
+            return np.take(table, name.astype(np.int64) * len(self.timeline) + time)
         return self._search(name, time, below=below)
 
     def _search(self, name: Ids, time: Ids, *, below: bool) -> Ids:
@@ -166,7 +161,8 @@ class Segmentation:
     """
 
     predicates: Scopes
-    entities: Scopes
+    entities: Scopes | None = None
+    """None where entities are not cut."""
     method: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -179,7 +175,7 @@ class Segmentation:
 
     def __repr__(self) -> str:
         parts = [f"{len(self.predicates):,} scoped predicates of {len(self.predicates.names):,}"]
-        if len(self.entities.cuts):
+        if self.entities is not None:
             parts.append(f"{len(self.entities):,} scoped entities of {len(self.entities.names):,}")
         return f"Segmentation({', '.join(parts)}, {repr(self.timeline)[9:-1]})"
 
@@ -209,8 +205,10 @@ class Segmentation:
 
     def source(self, scoped: str) -> Scope:
         """Back from a scoped predicate to its source and dates."""
+        import pyarrow.compute as pc
+
         labels = self.predicates.labels
-        found = pa.compute.index(labels, pa.scalar(scoped, labels.type)).as_py()
+        found = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
         if found < 0:
             raise UsageError(f"no scoped predicate is called {scoped!r}")
         return self.predicates.scope(found)

@@ -13,6 +13,7 @@ from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
+from splime.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,8 @@ class Triples:
 
     def take(self, rows: Bools) -> Triples:
         """Some of the triples."""
-        return Triples(*(column[rows] for column in self.columns()))
+        subject, predicate, object_ = self.subject[rows], self.predicate[rows], self.object[rows]
+        return Triples(subject, predicate, object_, self.fact[rows], self.overlap[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,8 @@ class StaticGraph:
     valid: Triples
     test: Triples
     segmentation: Segmentation
+    names: Vocabulary
+    """The entities of the temporal graph."""
     name: str = ""
 
     def __len__(self) -> int:
@@ -65,9 +69,9 @@ class StaticGraph:
         )
 
     @property
-    def entities(self) -> Scopes:
+    def entities(self) -> Scopes | Vocabulary:
         """The (scoped) entities that the ids of subjects and objects stand for."""
-        return self.segmentation.entities
+        return self.names if self.segmentation.entities is None else self.segmentation.entities
 
     @property
     def predicates(self) -> Scopes:
@@ -122,15 +126,20 @@ def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
     """Put every fact of a graph into the pieces that it holds in."""
     _check(segmentation, graph)
     train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())
-    return StaticGraph(train, valid, test, segmentation, graph.name)
+    return StaticGraph(train, valid, test, segmentation, graph.entities, graph.name)
 
 
 def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
     """The triples of some facts, in the order of the facts and of time."""
     begin, end = graph.timestamps(facts)
-    if not len(segmentation.entities.cuts):
+    if segmentation.entities is None:
         return _cut_predicates(segmentation.predicates, facts, begin, end)
-    return _cut_all(segmentation, facts, begin, end)
+    keys = (
+        (segmentation.entities, facts.subject),
+        (segmentation.predicates, facts.predicate),
+        (segmentation.entities, facts.object),
+    )
+    return _cut_all(keys, begin, end)
 
 
 def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Triples:
@@ -153,37 +162,34 @@ def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Tripl
     return Triples(facts.subject[rows], piece, facts.object[rows], rows, overlap)
 
 
-def _cut_all(segmentation: Segmentation, facts: Facts, begin: Ids, end: Ids) -> Triples:
-    """Cut facts at the cuts of their predicate, their subject and their object together."""
-    keys = (
-        (segmentation.entities, facts.subject),
-        (segmentation.predicates, facts.predicate),
-        (segmentation.entities, facts.object),
-    )
-    pairs = [np.stack([np.arange(len(facts)), 2 * begin.astype(np.int64)])]
+def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Triples:
+    """Cut facts at the cuts of their subject, their predicate and their object together."""
+    parts = [np.stack([np.arange(len(begin)), 2 * begin.astype(np.int64)])]
     for scopes, name in keys:
         low, high = scopes.pieces(name, begin, end)
         count = high - low
-        rows = np.repeat(np.arange(len(facts)), count)
+        rows = np.repeat(np.arange(len(begin)), count)
         step = np.arange(len(rows)) - (np.cumsum(count) - count)[rows]
-        pairs.append(np.stack([rows, scopes.cuts[(low - name)[rows] + step]]))
-    width = 4 * len(segmentation.timeline) + 4
-    rows, left = np.divmod(np.unique(np.concatenate([p[0] * width + p[1] for p in pairs])), width)
+        parts.append(np.stack([rows, scopes.cuts[(low - name)[rows] + step]]))
+    width = 4 * len(keys[0][0].timeline) + 4
+    rows, left = np.divmod(np.unique(np.concatenate([p[0] * width + p[1] for p in parts])), width)
     # A part of a fact reaches to the next cut, the last one to the end of the fact.
     right = 2 * end[rows].astype(np.int64)
-    right[:-1][rows[1:] == rows[:-1]] = left[1:][rows[1:] == rows[:-1]]
-    # In quarters of a timestamp there is room for a point inside of every part that is not an
-    # instant: a part is where its inner point is.
+    goes_on = rows[1:] == rows[:-1]
+    right[:-1][goes_on] = left[1:][goes_on]
     instant = left == right
     columns = []
     for scopes, name in keys:
         owner = name[rows].astype(np.int64)
         sources = np.repeat(np.arange(len(scopes.names)), np.diff(scopes.offsets))
+        # Doubled once more, there is room for a point just behind a cut: a part that is not an
+        # instant lies where the point behind its beginning does.
         at = owner * width + 2 * left + ~instant
         found = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
         columns.append((found + owner).astype(np.int32))
+    subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
-    return Triples(*columns, rows, overlap)
+    return Triples(subject, predicate, object_, rows, overlap)
 
 
 def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
@@ -196,7 +202,7 @@ def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
         (segmentation.predicates, graph.predicates),
         (segmentation.entities, graph.entities),
     ):
-        if scopes.names != names:
+        if scopes is not None and scopes.names != names:
             unknown = next((name for name in names if name not in scopes.names), None)
             why = f"it has {len(scopes.names):,} of them, the graph {len(names):,}"
             if unknown is not None:

@@ -64,31 +64,18 @@ class Method(ABC):
         facts = graph.train if self.fit_on == "train" else graph.facts()
         if not len(facts):
             raise UsageError("there are no facts to fit on")
-        begin, end = graph.timestamps(facts)
-        by_predicate = _known(facts, facts.predicate, begin, end, graph, graph.predicates)
-        by_entity = _by_entity(facts, begin, end, graph)
-        return self.segment(graph, by_predicate, by_entity, advance=advance)
-
-    def segment(
-        self,
-        graph: TemporalGraph,
-        by_predicate: Known,
-        by_entity: Known,
-        *,
-        advance: Advance | None = None,
-    ) -> Segmentation:
-        """Choose the cuts from what is known of predicates and entities."""
-        parts = []
-        for names, known, kind in (
-            (graph.predicates, by_predicate, "predicates"),
-            (graph.entities, by_entity, "entities"),
-        ):
-            if self.target in (kind, "both"):
-                cuts = self.choose(known, advance=advance)
-            else:
-                cuts = [np.empty(0, np.int64)] * len(names)
-            parts.append(Scopes.of(names, graph.timeline, cuts, known.counts))
-        return Segmentation(parts[0], parts[1], self.parameters())
+        known = _known(facts, facts.predicate, graph, graph.predicates)
+        if self.target == "entities":
+            cuts = [np.empty(0, np.int64)] * len(graph.predicates)
+        else:
+            cuts = self.choose(known, advance=advance)
+        predicates = Scopes.of(graph.predicates, graph.timeline, cuts, known.counts)
+        entities = None
+        if self.target != "predicates":
+            known = _by_entity(facts, graph)
+            cuts = self.choose(known, advance=advance)
+            entities = Scopes.of(graph.entities, graph.timeline, cuts, known.counts)
+        return Segmentation(predicates, entities, self.parameters())
 
     def fit_transform(self, graph: TemporalGraph, *, advance: Advance | None = None) -> StaticGraph:
         """Choose the cuts, and apply them to all splits."""
@@ -99,16 +86,15 @@ class Method(ABC):
         return {"method": type(self).__name__, **asdict(self)}
 
 
-def _known(
-    facts: Facts, name: Ids, begin: Ids, end: Ids, graph: TemporalGraph, names: Vocabulary
-) -> Known:
+def _known(facts: Facts, name: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:
+    begin, end = graph.timestamps(facts)
     counts = Counts.of(name, begin, end, len(names), len(graph.timeline))
     return Known(counts, name, begin, end, facts.subject, facts.object)
 
 
-def _by_entity(facts: Facts, begin: Ids, end: Ids, graph: TemporalGraph) -> Known:
+def _by_entity(facts: Facts, graph: TemporalGraph) -> Known:
     """Every fact under its subject and under its object; once, where they are the same."""
     other = np.flatnonzero(facts.subject != facts.object)
     rows = np.concatenate([np.arange(len(facts)), other])
     name = np.concatenate([facts.subject, facts.object[other]])
-    return _known(facts.take(rows), name, begin[rows], end[rows], graph, graph.entities)
+    return _known(facts.take(rows), name, graph, graph.entities)

@@ -37,8 +37,8 @@ class Piece:
         """What the paper's figures need and its text does not say."""
         return (
             self.last - self.first >= 3
-            and np.count_nonzero(self.begins) > 2
-            and np.count_nonzero(self.ends) > 2
+            and int(np.count_nonzero(self.begins)) > 2
+            and int(np.count_nonzero(self.ends)) > 2
         )
 
     def middle(self) -> int:
@@ -81,4 +81,4 @@ def whole(counts: Counts, name: int) -> Piece:
     """All facts of a name."""
     instants = counts.instants[name]
     begins, ends = counts.begins[name] + instants, counts.ends[name] + instants
-    return Piece(int(name), 0, begins, ends, instants, int(begins.sum()))
+    return Piece(name, 0, begins, ends, instants, int(begins.sum()))

@@ -32,7 +32,9 @@ class RandomSplit(Method):
         """Cut pieces drawn from all that can be cut."""
         rng = np.random.default_rng(self.seed)
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
-        pieces = [whole(known.counts, name) for name in np.flatnonzero(known.counts.totals)]
+        pieces = [
+            whole(known.counts, name) for name in np.flatnonzero(known.counts.totals).tolist()
+        ]
         predicates = len(pieces)
         if predicates > self.predicates:
             raise UsageError(

@@ -42,7 +42,9 @@ class Split(Method):
     def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
         """Cut the largest piece that can be cut, until enough."""
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
-        pieces = [whole(known.counts, name) for name in np.flatnonzero(known.counts.totals)]
+        pieces = [
+            whole(known.counts, name) for name in np.flatnonzero(known.counts.totals).tolist()
+        ]
         predicates, triples = len(pieces), sum(piece.facts for piece in pieces)
         # Most facts first; ties go to the piece that was there first (so it was in the figures of
         # the paper), which the number of the piece tells.
