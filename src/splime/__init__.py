@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from splime.datasets import World, load
     from splime.errors import SplimeError
     from splime.graph import Fact, Facts, TemporalGraph
-    from splime.io import read, save, to_table, write_text
+    from splime.io import (
+        load_segmentation,
+        read,
+        save,
+        save_segmentation,
+        to_table,
+        write_text,
+    )
     from splime.methods import METHODS, Merge, RandomSplit, Split, Timestamp, Vanilla
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
@@ -42,9 +49,11 @@ __all__ = [
     "describe",
     "leakage",
     "load",
+    "load_segmentation",
     "parse_times",
     "read",
     "save",
+    "save_segmentation",
     "split_graph",
     "to_table",
     "write_text",
@@ -54,7 +63,14 @@ _MODULES = {
     "datasets": ("World", "load"),
     "errors": ("SplimeError",),
     "graph": ("Fact", "Facts", "TemporalGraph"),
-    "io": ("read", "save", "to_table", "write_text"),
+    "io": (
+        "load_segmentation",
+        "read",
+        "save",
+        "save_segmentation",
+        "to_table",
+        "write_text",
+    ),
     "methods": ("METHODS", "Merge", "RandomSplit", "Split", "Timestamp", "Vanilla"),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from splime.errors import SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import written_beside
+from splime.segmentation import Segmentation
 from splime.statistics import facts_over_time
 from splime.timeline import Timeline
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST = 25
+_COLORS = ("#a6cee3", "#fdd49e", "#b2df8a", "#fbb4ae", "#decbe4")
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -57,6 +60,50 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     left_out = len(graph.predicates) - len(order)
     if left_out > 0:
         below.set_xlabel(f"{left_out:,} less frequent predicates are not shown")
+    return figure
+
+
+def plot_segmentation(
+    segmentation: Segmentation, graph: TemporalGraph, *, most: int = _MOST
+) -> Figure:
+    """Predicates as rows, time from left to right: the segments coloured, the facts behind them.
+
+    Neighbouring segments get different colours; the height of the dark bars is the number of facts
+    that hold, scaled to the predicate's own maximum.
+    """
+    figure_class = _figure_class()
+    scopes = segmentation.predicates
+    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
+    order = np.argsort(-counts, kind="stable")[:most]
+    holding = facts_over_time(graph)[order]
+    figure: Figure = figure_class(figsize=(10, 1.4 + 0.42 * len(order)), layout="constrained")
+    axes = figure.subplots()
+    times = np.arange(len(graph.timeline))
+    for row, name in enumerate(order.tolist()):
+        # A piece reaches from cut to cut; the ends of time are half a timestamp further out.
+        edges = [-0.5, *(scopes.cuts_of(name) / 2).tolist(), len(times) - 0.5]
+        for piece, (left, right) in enumerate(pairwise(edges)):
+            color = _COLORS[piece % len(_COLORS)]
+            axes.barh(row, right - left, 0.92, left, color=color, edgecolor="white", linewidth=0.4)
+        share = holding[row] / max(int(holding[row].max()), 1)
+        axes.bar(times, -0.9 * share, 1.0, row + 0.46, color="#1b2a41", alpha=0.55, linewidth=0)
+    labels = [
+        f"{_short(graph.predicates[p])}  ({len(scopes.cuts_of(p)) + 1:,})" for p in order.tolist()
+    ]
+    axes.set_yticks(range(len(order)), labels, fontsize=8)
+    axes.set_ylim(len(order) - 0.5, -0.5)
+    axes.set_xlim(-0.5, len(times) - 0.5)
+    _date_axis(axes, graph.timeline)
+    method = segmentation.method.get("method", "segmentation")
+    axes.set_title(
+        f"{graph.name or 'graph'}, {method}: {len(scopes.names):,} predicates in"
+        f" {len(scopes):,} segments (numbers of segments in brackets)",
+        loc="left",
+        fontsize=10,
+    )
+    left_out = len(graph.predicates) - len(order)
+    if left_out > 0:
+        axes.set_xlabel(f"{left_out:,} less frequent predicates are not shown")
     return figure
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from splime.graph import SPLITS, TemporalGraph
 from splime.leakage import LeakReport
 from splime.reading import Reading
+from splime.segmentation import Segmentation
 from splime.statistics import Statistics, facts_over_time
 from splime.times import Ints
 
@@ -105,6 +106,31 @@ def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     return table
 
 
+def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
+    """The scoped predicates of the predicates with the most of them."""
+    scopes = segmentation.predicates
+    counts = np.diff(scopes.offsets) + 1
+    order = np.argsort(-counts, kind="stable")[:most]
+    title = f"{len(scopes):,} scoped predicates of {len(scopes.names):,}"
+    if len(counts) > most:
+        title += f" (the {most} that were cut most)"
+    table = _table(title, "predicate", "pieces", "facts in each", "the pieces")
+    for name in order.tolist():
+        start = int(scopes.starts[name])
+        pieces = slice(start, start + int(counts[name]))
+        facts = scopes.facts[pieces]
+        labels = scopes.labels[pieces].to_pylist()
+        shown = labels if len(labels) <= 4 else [*labels[:2], "…", *labels[-2:]]
+        dates = ", ".join(label.removeprefix(scopes.names[name]) for label in shown)
+        table.add_row(
+            Text(scopes.names[name]),
+            f"{counts[name]:,}",
+            f"{facts.min():,} to {facts.max():,}",
+            Text(dates),
+        )
+    return table
+
+
 def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
     """Numbers as a line of bars, at most `width` wide.
 
@@ -130,6 +156,6 @@ def _table(title: str, *columns: str) -> Table:
         title=Text(title), title_justify="left", title_style="bold", show_header=any(columns)
     )
     for position, column in enumerate(columns):
-        numeric = position and column not in ("", "why") and "→" not in column
+        numeric = position and column not in ("", "why", "the pieces") and "→" not in column
         table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
     return table
