@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from splime import leakage
     from splime.datasets import World, load
     from splime.errors import SplimeError
+    from splime.exports import export, labelled_triples, to_pykeen
     from splime.graph import Fact, Facts, TemporalGraph
     from splime.io import (
         load_segmentation,
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
         to_table,
         write_text,
     )
-    from splime.methods import METHODS, Merge, RandomSplit, Split, Timestamp, Vanilla
+    from splime.methods import (
+        METHODS,
+        ChangePointSplit,
+        Merge,
+        RandomSplit,
+        Split,
+        Timestamp,
+        Vanilla,
+        make_method,
+    )
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
     from splime.static import StaticGraph, apply
@@ -31,6 +41,7 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "METHODS",
+    "ChangePointSplit",
     "Fact",
     "Facts",
     "Merge",
@@ -47,14 +58,18 @@ __all__ = [
     "World",
     "apply",
     "describe",
+    "export",
+    "labelled_triples",
     "leakage",
     "load",
     "load_segmentation",
+    "make_method",
     "parse_times",
     "read",
     "save",
     "save_segmentation",
     "split_graph",
+    "to_pykeen",
     "to_table",
     "write_text",
 ]
@@ -62,6 +77,7 @@ __all__ = [
 _MODULES = {
     "datasets": ("World", "load"),
     "errors": ("SplimeError",),
+    "exports": ("export", "labelled_triples", "to_pykeen"),
     "graph": ("Fact", "Facts", "TemporalGraph"),
     "io": (
         "load_segmentation",
@@ -71,7 +87,16 @@ _MODULES = {
         "to_table",
         "write_text",
     ),
-    "methods": ("METHODS", "Merge", "RandomSplit", "Split", "Timestamp", "Vanilla"),
+    "methods": (
+        "METHODS",
+        "ChangePointSplit",
+        "Merge",
+        "RandomSplit",
+        "Split",
+        "Timestamp",
+        "Vanilla",
+        "make_method",
+    ),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
     "static": ("StaticGraph", "apply"),

@@ -12,7 +12,7 @@ Update = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def progress_bar(unit: Literal["bytes", "facts"]) -> Iterator[Update]:
+def progress_bar(unit: Literal["bytes", "facts", "steps"]) -> Iterator[Update]:
     """A bar for each thing that the updates name; nothing where no terminal is looking."""
     if not sys.stderr.isatty():
         yield lambda *_: None
@@ -31,7 +31,7 @@ def progress_bar(unit: Literal["bytes", "facts"]) -> Iterator[Update]:
     amount = (
         [DownloadColumn(), TransferSpeedColumn()]
         if unit == "bytes"
-        else [TextColumn("{task.completed:,} of {task.total:,} facts")]
+        else [TextColumn(f"{{task.completed:,}} of {{task.total:,}} {unit}")]
     )
     with Progress(
         TextColumn("{task.description}"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,17 @@ import splime
 from splime.counts import Counts
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
-from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
+from splime.methods import (
+    METHODS,
+    ChangePointSplit,
+    Merge,
+    Method,
+    RandomSplit,
+    Split,
+    Timestamp,
+    Vanilla,
+    make_method,
+)
 from splime.segmentation import Scopes, Segmentation, covering_cuts
 from splime.static import StaticGraph, apply
 from tests.graphs import graphs
@@ -125,6 +137,8 @@ methods = st.sampled_from(
         lambda target: Split(by="time", grow=1.4, target=target),
         lambda target: Split(by="count", grow=1.4, target=target, fit_on="all"),
         lambda target: RandomSplit(predicates=9, seed=1, target=target),
+        lambda target: ChangePointSplit(proximity="jaccard", epsilon=0.5, target=target),
+        lambda target: ChangePointSplit(changes=2, closed=False, target=target, fit_on="all"),
     ]
 )
 
@@ -291,12 +305,19 @@ def test_covering_cuts(held: list[int], cuts: list[int]) -> None:
         (lambda: Split(grow=math.nan), "grow must be at least 1"),
         (lambda: Split(), "one of grow, predicates and triples"),
         (lambda: Split(grow=2, predicates=5), "one of grow, predicates and triples"),
-        (lambda: Split(by="luck", grow=2), "by time or by count"),
+        (lambda: make_method("split", by="luck", grow=2), "by time or by count"),
         (lambda: Merge(shrink=0.9), "shrink must be at least 1"),
         (lambda: Merge(), "either shrink or predicates"),
         (lambda: RandomSplit(predicates=0), "at least 1"),
-        (lambda: Timestamp(target="pairs"), "predicates, entities or both"),
-        (lambda: Timestamp(fit_on="test"), "train or all"),
+        (lambda: ChangePointSplit(epsilon=0), "epsilon must be greater than 0"),
+        (lambda: ChangePointSplit(epsilon=math.nan), "epsilon must be greater than 0"),
+        (lambda: ChangePointSplit(penalty=-1), "penalty must be greater than 0"),
+        (lambda: ChangePointSplit(changes=-1), "changes must be 0 or more"),
+        (lambda: ChangePointSplit(), "one of epsilon, penalty and changes"),
+        (lambda: ChangePointSplit(epsilon=1, min_size=0), "min_size must be at least 1"),
+        (lambda: ChangePointSplit(epsilon=1, proximity="jacard"), "Did you mean jaccard"),
+        (lambda: make_method("timestamp", target="pairs"), "predicates, entities or both"),
+        (lambda: make_method("timestamp", fit_on="test"), "train or all"),
     ],
 )
 def test_bad_parameters(make: object, message: str) -> None:
@@ -361,3 +382,39 @@ def test_questions_to_a_segmentation() -> None:
     same = segmentation.compare(segmentation)
     assert (same.shared, same.jaccard) == (1, 1.0)
     assert "3 scoped predicates of 2" in repr(segmentation)
+
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "vanilla": {},
+    "random": {"predicates": 40},
+    "timestamp": {},
+    "split": {"grow": 4},
+    "changepoint": {"penalty": 3.0},
+    "merge": {"shrink": 4},
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_contract_of_methods(name: str) -> None:
+    """What is listed in the registry is made by its name, documented, and says what it did."""
+    method = make_method(name, **EXAMPLES[name])
+    assert isinstance(method, METHODS[name])
+    assert method.__doc__
+    assert all(field.metadata.get("help") for field in fields(method))
+    graph = splime.load("demo")
+    seen: list[tuple[int, int]] = []
+    static = method.fit_transform(graph, advance=lambda done, of: seen.append((done, of)))
+    assert all(done <= of for done, of in seen)
+    assert static.segmentation.method["method"] == type(method).__name__
+    assert len(static.predicates) >= len(graph.predicates)
+    assert static.predicates.facts.min() > 0
+    assert method == make_method(name, **EXAMPLES[name])
+
+
+def test_methods_by_name() -> None:
+    with pytest.raises(UsageError, match=r"no method 'merg'; .* Did you mean merge"):
+        make_method("merg")
+    with pytest.raises(UsageError, match=r"merge has no parameter 'shrnk'; .* Did you mean shrink"):
+        make_method("merge", shrnk=4)
+    with pytest.raises(UsageError, match="random needs predicates"):
+        make_method("random")

@@ -11,6 +11,7 @@ import typer
 import splime
 from splime.cli import datasets
 from splime.cli.inspect import inspect
+from splime.cli.transform import methods, transform
 from splime.errors import SplimeError
 
 app = typer.Typer(
@@ -24,6 +25,8 @@ app = typer.Typer(
     " 130 interrupted.",
 )
 app.command()(inspect)
+app.command()(transform)
+app.command()(methods)
 app.add_typer(datasets.app, name="datasets")
 
 

@@ -39,6 +39,7 @@ Header = Annotated[
 Entities = Annotated[
     Path | None,
     typer.Option(
+        "--entity-ids",
         metavar="FILE",
         help="Dictionary file of entity ids, where facts are written with ids.",
         rich_help_panel=_PANEL,
@@ -123,7 +124,9 @@ Test = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Seed of a random split. Default: 0.", rich_help_panel=_PANEL),
+    typer.Option(
+        "--split-seed", help="Seed of a random split. Default: 0.", rich_help_panel=_PANEL
+    ),
 ]
 AllowUnseen = Annotated[
     bool | None,

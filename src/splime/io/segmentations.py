@@ -87,6 +87,8 @@ def _scopes_to_json(scopes: Scopes) -> dict[str, Any]:
 
 
 def _scopes_from_json(described: dict[str, Any], kind: str, timeline: Timeline) -> Scopes:
+    if not isinstance(described, dict):
+        raise TypeError(f"expected the cuts of every {kind}")
     names = Vocabulary(list(described), kind=kind)
     own = [described[label] for label in names]
     cuts = [2 * np.array(entry["cuts"], np.float64) for entry in own]

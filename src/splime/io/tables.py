@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Split, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Split, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import by_name, check_columns
-from splime.times import raw_time
+from splime.times import Bools, Granularity, Ints, raw_time
 from splime.vocabulary import Vocabulary
 
 _DATES = {"month": "M8[M]", "day": "M8[D]", "hour": "M8[h]", "minute": "M8[m]", "second": "M8[s]"}
@@ -95,15 +95,15 @@ def to_table(graph: TemporalGraph) -> pa.Table:
     >>> to_table(graph).to_pylist()[0]["begin"]
     1990
     """
-    facts = graph.facts()
+    facts, granularity = graph.facts(), graph.timeline.granularity
     split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in graph.splits()])
     columns = {
         "split": pa.DictionaryArray.from_arrays(split, pa.array(SPLITS, pa.string())),
         "subject": _named(facts.subject, graph.entities),
         "predicate": _named(facts.predicate, graph.predicates),
         "object": _named(facts.object, graph.entities),
-        "begin": _dated(facts, "begin", BEGIN_UNKNOWN, graph),
-        "end": _dated(facts, "end", END_UNKNOWN, graph),
+        "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
+        "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
     }
     return pa.table(columns)
 
@@ -112,11 +112,10 @@ def _named(ids: Any, names: Vocabulary) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(ids), names.labels)
 
 
-def _dated(facts: Facts, column: str, bit: int, graph: TemporalGraph) -> pa.Array:
-    ticks, granularity = getattr(facts, column), graph.timeline.granularity
-    unknown = (facts.unknown & bit).astype(bool)
+def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -> pa.Array:
+    """Years and steps as integers, months and days as dates, finer times as timestamps."""
     if granularity in ("year", "step"):
-        return pa.array(ticks, mask=unknown)
+        return pa.array(ticks, pa.int64(), mask=unknown)
     dates = ticks.astype(_DATES[granularity])
     if granularity in ("month", "day"):
         return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)

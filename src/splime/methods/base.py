@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -39,12 +39,15 @@ class Known:
 class Method(ABC):
     """A way to choose cuts: `fit` gives the segmentation, `fit_transform` the static graph.
 
-    `target` says what is cut: predicates, entities or both. `fit_on` says which facts may decide:
-    those of train alone, or of all splits, as behind the paper's figures.
+    The fields are its parameters, with what they mean; the command line is made from them.
     """
 
-    target: Target = "predicates"
-    fit_on: FitOn = "train"
+    target: Target = field(
+        default="predicates", metadata={"help": "what is cut: predicates, entities or both"}
+    )
+    fit_on: FitOn = field(
+        default="train", metadata={"help": "whose facts decide: train, or all as in the paper"}
+    )
 
     needs_facts: ClassVar[bool] = False
     """Whether counts are not enough to choose the cuts."""

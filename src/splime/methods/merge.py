@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,8 +21,12 @@ class Merge(Method):
     divided by it, is left) or an absolute number of `predicates` is reached.
     """
 
-    shrink: float | None = None
-    predicates: int | None = None
+    shrink: float | None = field(
+        default=None, metadata={"help": "by what to divide the predicates that timestamps add"}
+    )
+    predicates: int | None = field(
+        default=None, metadata={"help": "how many predicates to end with"}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,8 +20,8 @@ class RandomSplit(Method):
     `predicates` of them.
     """
 
-    predicates: int
-    seed: int = 0
+    predicates: int = field(metadata={"help": "how many predicates to end with"})
+    seed: int = field(default=0, metadata={"help": "seed of the draws"})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -25,10 +25,18 @@ class Split(Method):
     or an absolute number of `predicates`, or of `triples`.
     """
 
-    by: Literal["time", "count"] = "time"
-    grow: float | None = None
-    predicates: int | None = None
-    triples: int | None = None
+    by: Literal["time", "count"] = field(
+        default="time", metadata={"help": "where to cut: in the middle of the time, or by count"}
+    )
+    grow: float | None = field(
+        default=None, metadata={"help": "how many times as many predicates to end with"}
+    )
+    predicates: int | None = field(
+        default=None, metadata={"help": "how many predicates to end with"}
+    )
+    triples: int | None = field(
+        default=None, metadata={"help": "how many triples to end with, at least"}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,9 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from splime.graph import SPLITS, TemporalGraph
-from splime.leakage import LeakReport
+from splime.leakage import Filtered, LeakReport
 from splime.reading import Reading
 from splime.segmentation import Segmentation
+from splime.static import StaticGraph
 from splime.statistics import Statistics, facts_over_time
 from splime.times import Ints
 
@@ -127,6 +128,26 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
             f"{counts[name]:,}",
             f"{facts.min():,} to {facts.max():,}",
             Text(dates),
+        )
+    return table
+
+
+def transform_table(
+    graph: TemporalGraph, static: StaticGraph, filtered: StaticGraph, removed: Filtered
+) -> Table:
+    """What a transform made of each split: facts, triples, what the filter took, what is left."""
+    table = _table(
+        "the transform", "", "facts", "triples", f"removed by {removed.kind}", "left", "distinct"
+    )
+    distinct, _ = filtered.distinct()
+    for split, triples in static.splits():
+        table.add_row(
+            split,
+            f"{len(getattr(graph, split)):,}",
+            f"{len(triples):,}",
+            f"{removed.removed[split]:,}",
+            f"{len(getattr(filtered, split)):,}",
+            f"{len(getattr(distinct, split)):,}",
         )
     return table
 

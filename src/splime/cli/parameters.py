@@ -1,0 +1,70 @@
+"""Options of the command line for the parameters of methods, made from the registry."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from splime.methods import METHODS
+from splime.methods.base import Method
+
+_PANEL = "Parameters of the method"
+
+
+def with_method_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `**parameters` an option for every parameter of every method."""
+    signature = inspect.signature(command)
+    own = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, uses)
+        )
+        for name, uses in _parameters().items()
+    ]
+    hints = get_type_hints(command, include_extras=True)
+    own = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
+    command.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*own, *options)}
+    return command
+
+
+def _parameters() -> dict[str, list[tuple[str, type[Method], Field[Any]]]]:
+    """Every parameter, with the methods that have it."""
+    found: dict[str, list[tuple[str, type[Method], Field[Any]]]] = {}
+    for name, method in METHODS.items():
+        for field in fields(method):
+            found.setdefault(field.name, []).append((name, method, field))
+    return found
+
+
+def _option(name: str, uses: list[tuple[str, type[Method], Field[Any]]]) -> Any:
+    _, method, field = uses[0]
+    users = "" if len(uses) == len(METHODS) else f"{', '.join(user for user, _, _ in uses)}: "
+    default = field.default
+    shown = "" if default is None or default is MISSING else f" Default: {default}."
+    help_text = f"{users}{field.metadata['help']}.{shown}"
+    option = typer.Option(
+        f"--{name.replace('_', '-')}", help=help_text, show_default=False, rich_help_panel=_PANEL
+    )
+    kind = _plain_type(get_type_hints(method)[name])
+    if kind is bool:
+        option = typer.Option(
+            f"--{name}/--no-{name}", help=help_text, show_default=False, rich_help_panel=_PANEL
+        )
+    return Annotated[kind | None, option]
+
+
+def _plain_type(hint: Any) -> Any:
+    """The type of an option: what may be None is an option that may be left out."""
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    return str if get_origin(hint) is Literal else hint

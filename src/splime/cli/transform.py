@@ -1,0 +1,134 @@
+"""`splime transform` and `splime methods`: move the time into the predicates."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from splime.cli import source
+from splime.cli.console import console
+from splime.cli.parameters import with_method_parameters
+from splime.exports import FORMATS
+from splime.leakage import FILTERS, LeakFilter
+from splime.methods import METHODS, make_method
+
+FilterChoice = StrEnum("FilterChoice", {name: name for name in FILTERS})  # type: ignore[misc]
+FormatChoice = StrEnum("FormatChoice", {name: name for name in FORMATS})  # type: ignore[misc]
+_PARQUET, _NO_FILTER = FormatChoice("parquet"), FilterChoice("none")
+
+
+@with_method_parameters
+def transform(
+    data: source.Data,
+    method: Annotated[str, typer.Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    format: Annotated[
+        FormatChoice,
+        typer.Option(help="What to write; tsv is the folder that the paper's code writes."),
+    ] = _PARQUET,
+    filter: Annotated[
+        FilterChoice,
+        typer.Option(help="The leak filter to apply to the transformed triples."),
+    ] = _NO_FILTER,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Write repeated triples of a split only once.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the folder if it exists.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the segments (.png, .svg or .pdf)."),
+    ] = None,
+    columns: source.Columns = None,
+    header: source.Header = None,
+    entities: source.Entities = None,
+    predicate_ids: source.Predicates = None,
+    granularity: source.Granularity = None,
+    first: source.First = None,
+    last: source.Last = None,
+    end_before_begin: source.Order = None,
+    split: source.Split = None,
+    valid: source.Valid = None,
+    test: source.Test = None,
+    split_seed: source.Seed = None,
+    allow_unseen: source.AllowUnseen = None,
+    bucket: source.Bucket = None,
+    **parameters: Any,
+) -> None:
+    """Cut predicates in time, and write the triples that any static model can be trained on.
+
+    Example: splime transform icews14 --method split --by count --grow 25 --fit-on all
+    --filter inter --format tsv --out icews14-split
+    """
+    from splime.datasets import load
+    from splime.exports import check_folder, export
+    from splime.io import save_segmentation
+    from splime.progress import progress_bar
+    from splime.report.plots import check_picture, plot_segmentation, save_picture
+    from splime.report.tables import segmentation_table, transform_table
+
+    given = {name: value for name, value in parameters.items() if value is not None}
+    chosen = make_method(method, **given)
+    check_folder(out, overwrite=overwrite)
+    if plot is not None:
+        check_picture(plot)
+    graph = load(
+        data,
+        **source.reading_options(
+            columns=columns,
+            header=header,
+            entities=entities,
+            predicates=predicate_ids,
+            granularity=granularity,
+            first=first,
+            last=last,
+            end_before_begin=end_before_begin,
+            split=split,
+            valid=valid,
+            test=test,
+            seed=split_seed,
+            allow_unseen=allow_unseen,
+            bucket=bucket,
+        ),
+    )
+    with progress_bar("steps") as update:
+        static = chosen.fit_transform(graph, advance=lambda done, of: update(method, done, of))
+    filtered, removed = static.filter(cast(LeakFilter, filter.value))
+    if distinct:
+        filtered, _ = filtered.distinct()
+    export(
+        filtered,
+        out,
+        format.value,
+        overwrite=overwrite,
+        also=lambda folder: save_segmentation(static.segmentation, folder / "segmentation.json"),
+    )
+    if plot is not None:
+        save_picture(plot_segmentation(static.segmentation, graph), plot)
+    printer = console()
+    printer.print(segmentation_table(static.segmentation))
+    printer.print(transform_table(graph, static, filtered, removed))
+    printer.print(f"written to {out}", soft_wrap=True)
+
+
+def methods() -> None:
+    """List the methods and their parameters."""
+    out = console()
+    for name, method in METHODS.items():
+        lines = (method.__doc__ or "").strip().splitlines()
+        out.print(Text.assemble((name, "bold"), f"  {lines[0]}"))
+        table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
+        for field in fields(method):
+            default = "" if field.default is None else f"default {field.default}"
+            default = "needed" if field.default is MISSING else default
+            table.add_row(
+                "   ", f"--{field.name.replace('_', '-')}", default, field.metadata["help"]
+            )
+        out.print(table)

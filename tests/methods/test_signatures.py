@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import splime
+from splime.methods.bottomup import bottom_up, rbf_gram
+from splime.methods.proximity import PROXIMITIES, Integers
+from splime.methods.signatures import change_cuts, signatures
+from tests.methods.test_proximity import literal_score
+
+Held = tuple[int, int, int, int]
+"""Begin, end, subject, object: a fact of one predicate."""
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> list[Held]:
+    found = []
+    for _ in range(draw(st.integers(1, 15))):
+        begin, end = sorted((draw(st.integers(0, 12)), draw(st.integers(0, 12))))
+        found.append((begin, end, draw(st.integers(0, 5)), draw(st.integers(0, 5))))
+    return found
+
+
+def columns(held: list[Held]) -> list[Integers]:
+    return list(np.array(held, np.int32).T)
+
+
+def literal_signatures(
+    held: list[Held], name: str, closed: bool
+) -> dict[int, dict[tuple[int, int], float]]:
+    """CALC_SIGNATURES, line by line, then each vector divided by its length."""
+    found: dict[int, dict[tuple[int, int], float]] = {}
+    for t in range(13):
+        sliced = [(s, o) for b, e, s, o in held if b <= t <= e]
+        pairs = {(min(s, o), max(s, o)) for s, o in sliced}
+        for s, o in sliced:
+            score = literal_score(name, s, o, pairs, closed)
+            found.setdefault(t, {})[min(s, o), max(s, o)] = score
+    for signature in found.values():
+        length = sum(score**2 for score in signature.values()) ** 0.5
+        for pair in signature:
+            signature[pair] /= length or 1
+    return found
+
+
+@given(facts(), st.sampled_from(sorted(PROXIMITIES)), st.booleans())
+def test_signatures_are_the_pseudocode(held: list[Held], name: str, closed: bool) -> None:
+    found = signatures(*columns(held), proximity=name, closed=closed)
+    expected = literal_signatures(held, name, closed)
+    assert found.timestamps.tolist() == sorted(expected)
+    pairs = [(int(left), int(right)) for left, right in found.pairs]
+    assert pairs == sorted({pair for signature in expected.values() for pair in signature})
+    dense = [[expected[t].get(pair, 0) for pair in pairs] for t in found.timestamps.tolist()]
+    np.testing.assert_allclose(found.scores.toarray(), dense, rtol=1e-12)
+    assert found.scores.has_canonical_format
+    assert (found.scores.data != 0).all()
+
+
+@given(facts(), st.integers(1, 3), st.integers(0, 4))
+def test_cuts_lie_before_the_timestamps_of_rows(
+    held: list[Held], min_size: int, changes: int
+) -> None:
+    cuts = change_cuts(*columns(held), proximity="jaccard", min_size=min_size, changes=changes)
+    found = signatures(*columns(held), proximity="jaccard")
+    rows = bottom_up(rbf_gram(found.scores), changes=changes, min_size=min_size)
+    assert cuts == found.timestamps[rows].tolist()
+    assert len(cuts) <= changes
+
+
+def test_timestamps_without_facts_are_no_rows() -> None:
+    held = [(0, 2, 0, 1), (9, 11, 2, 3)]
+    assert signatures(*columns(held), proximity="jaccard").timestamps.tolist() == [
+        0,
+        1,
+        2,
+        9,
+        10,
+        11,
+    ]
+    assert change_cuts(*columns(held), proximity="jaccard", changes=1) == [9]
+
+
+def test_no_facts() -> None:
+    nothing = columns([(0, 0, 0, 0)])
+    nothing = [column[:0] for column in nothing]
+    assert signatures(*nothing, proximity="adamic_adar").scores.shape == (0, 0)
+    assert change_cuts(*nothing, proximity="adamic_adar", epsilon=1) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "epsilon", "predicates"),
+    [
+        ("wikidata12k", "preferential_attachment", 2.5, 709),
+        ("yago11k", "preferential_attachment", 5, 173),
+        ("icews14", "adamic_adar", 25, 3_946),
+    ],
+)
+def test_numbers_of_predicates(
+    published: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    measure: str,
+    epsilon: float,
+    predicates: int,
+) -> None:
+    """As the paper's code counts without its cache's accident (see the reference)."""
+    monkeypatch.setenv("SPLIME_DATA", str(published))
+    graph = splime.load(name)
+    every = graph.facts()
+    begin, end = graph.timestamps(every)
+    found = 0
+    for predicate in range(len(graph.predicates)):
+        mine = every.predicate == predicate
+        cuts = change_cuts(
+            begin[mine],
+            end[mine],
+            every.subject[mine],
+            every.object[mine],
+            proximity=measure,
+            min_size=2,
+            epsilon=epsilon,
+        )
+        found += len(cuts) + 1
+    assert found == predicates
