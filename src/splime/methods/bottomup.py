@@ -2,6 +2,10 @@
 `BottomUp(model="rbf", jump=1)` does, from sparse signals and with segment costs in O(1).
 
 The cost of a segment of n rows with Gram matrix K is  n - (sum of K over the segment) / n.
+
+Given the same Gram matrix, the change points are exactly those of ruptures. Its own Gram matrix
+differs from the one here by rounding, which can decide between unions that cost the same, just as
+the order of the signal's columns does in ruptures.
 """
 
 from __future__ import annotations
