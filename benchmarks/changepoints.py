@@ -58,7 +58,7 @@ def large(timestamps: int, pairs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    settings = [
+    settings: list[dict[str, Any]] = [
         *(
             {"proximity": p, "penalty": 3.0}
             for p in ("jaccard", "adamic_adar", "preferential_attachment")

@@ -1,9 +1,9 @@
 """All methods on the three published datasets, against the paper's literal loops in the same run.
 
 The loops are those of tests/methods/oracle.py (for change points: ruptures on dense signatures made
-with sets); each runs in a process of its own and is stopped after --limit seconds. Beside them stand
-the seconds of the authors' code from the project's reference: CPU seconds of one core, loading
-included, on this kind of machine (icews14 in 208 buckets there, in 365 days here).
+with sets); each runs in a process of its own and is stopped after --limit seconds. Beside them
+stand the seconds of the authors' code from the project's reference: CPU seconds of one core,
+loading included, on this kind of machine (icews14 in 208 buckets there, in 365 days here).
 
     SPLIME_DATA=… python benchmarks/transforms.py
 """

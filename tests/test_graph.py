@@ -163,4 +163,7 @@ def test_rows_for_people() -> None:
         [("a", "p", "b", "2014-05-13")] * 1 + [("a", "p", "c", "2014-05-14")], split="none"
     )
     assert list(graph.rows(limit=1)) == [Fact("a", "p", "b", "2014-05-13", "2014-05-13")]
+    assert list(graph.rows("test", limit=3)) == []
+    assert list(graph.rows(limit=0)) == []
+    assert len(list(graph.rows("train", limit=9))) == 2
     assert len(Facts.empty()) == 0

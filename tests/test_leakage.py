@@ -102,6 +102,15 @@ def test_huge_ids_do_not_overflow() -> None:
     assert kept.tolist() == [False, True, False, True]
 
 
+def test_times_in_microseconds_do_not_overflow() -> None:
+    start = 1_600_000_000_000_000
+    train = [(f"s{n}", "p", "o", start + n * 10**12) for n in range(20_000)]
+    test = [(f"s{n}", "p", "o", start + n * 10**12 + n) for n in range(0, 20_000, 10)]
+    found = leakage.report(splime.read({"train": train, "test": test}))
+    assert found.recurrence["test"].median == np.median(range(0, 20_000, 10))
+    assert found.fact_in_train["test"].count == 1
+
+
 def test_a_graph_is_filtered() -> None:
     graph = splime.read(
         {

@@ -52,7 +52,7 @@ def test_names_that_occur_once_stay_in_train() -> None:
 def test_by_time(facts: list[Row], allow_unseen: bool) -> None:
     whole = splime.read(facts, split="none", granularity="year")
     begins = np.sort(whole.train.begin)
-    if begins[min(round(0.8 * len(begins)), len(begins) - 1)] == begins[0]:
+    if np.append(begins, begins[-1] + 1)[round(0.8 * len(begins))] == begins[0]:
         with pytest.raises(UsageError, match="cannot split by time"):
             splime.read(facts, split="time", allow_unseen=allow_unseen, granularity="year")
         return
@@ -78,7 +78,7 @@ def test_by_time_takes_the_last_facts() -> None:
     graph = splime.read(facts, split="time", valid=0.2, test=0.1)
     assert [f.begin for f in graph.rows("valid")] == [str(y) for y in range(1970, 1990)]
     assert [f.begin for f in graph.rows("test")] == [str(y) for y in range(1990, 2000)]
-    assert graph.reading.remarks == ("split by time: valid begins at 1970, test at 1990",)
+    assert graph.reading.remarks == ("split by time: valid begins at 1970, test begins at 1990",)
 
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (-0.1, 0.1), (0.1, 1.0)])
@@ -97,3 +97,15 @@ def test_split_graph_again() -> None:
     again = splime.split_graph(graph, "random", seed=3)
     assert len(again) == len(graph)
     assert not np.array_equal(again.test.subject, graph.test.subject)
+
+
+def test_shares_of_nothing() -> None:
+    facts = [("a", "p", "b", year) for year in range(1900, 1910)]
+    nothing = splime.read(facts, split="time", valid=0, test=0)
+    assert (len(nothing.train), len(nothing.valid), len(nothing.test)) == (10, 0, 0)
+    only_test = splime.read(facts, split="time", valid=0, test=0.2)
+    assert (len(only_test.train), len(only_test.valid), len(only_test.test)) == (8, 0, 2)
+    with pytest.raises(UsageError, match="no facts to split"):
+        splime.split_graph(nothing.where(split="test"), "time")
+    with pytest.raises(UsageError, match="seed"):
+        splime.split_graph(nothing, seed=-1)

@@ -211,3 +211,15 @@ def test_a_bad_time_in_a_question(text: str) -> None:
 def test_a_date_in_a_graph_of_steps() -> None:
     with pytest.raises(UsageError, match="plain integers"):
         tick_range("2014-05", "step")
+
+
+def test_the_rarer_kind_of_zone_is_that_of_fewer_facts() -> None:
+    times = pa.array(["2014-01-01T10:00Z", "2014-01-01T11:00", "2014-01-01T12:00"])
+    state = parse_times(times, weights=np.array([10, 1, 1])).state.tolist()
+    assert state == [KNOWN, ZONE_MIXED, ZONE_MIXED]
+
+
+@pytest.mark.parametrize("zone", ["+15:00", "-99", "+0260", "-14:60"])
+def test_zones_that_are_none(zone: str) -> None:
+    times = pa.array([f"2014-01-01T10:00{zone}", "2014-01-01T10:00+14:59"])
+    assert parse_times(times).state.tolist() == [IMPOSSIBLE, KNOWN]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from splime import leakage
     from splime.datasets import World, load
-    from splime.errors import SplimeError
+    from splime.errors import DataError, DownloadError, SplimeError, UsageError
     from splime.exports import export, labelled_triples, to_pykeen
     from splime.graph import Fact, Facts, TemporalGraph
     from splime.io import (
@@ -42,6 +42,8 @@ __version__ = "0.1.0.dev0"
 __all__ = [
     "METHODS",
     "ChangePointSplit",
+    "DataError",
+    "DownloadError",
     "Fact",
     "Facts",
     "Merge",
@@ -53,6 +55,7 @@ __all__ = [
     "TemporalGraph",
     "Timeline",
     "Timestamp",
+    "UsageError",
     "Vanilla",
     "Vocabulary",
     "World",
@@ -76,7 +79,7 @@ __all__ = [
 
 _MODULES = {
     "datasets": ("World", "load"),
-    "errors": ("SplimeError",),
+    "errors": ("DataError", "DownloadError", "SplimeError", "UsageError"),
     "exports": ("export", "labelled_triples", "to_pykeen"),
     "graph": ("Fact", "Facts", "TemporalGraph"),
     "io": (

@@ -163,9 +163,9 @@ class TemporalGraph:
 
     def rows(self, *splits: Split, limit: int | None = None) -> Iterator[Fact]:
         """Facts with their names and dates, for people."""
-        facts = (
-            self.facts(*splits).take(np.arange(len(self))[:limit]) if limit else self.facts(*splits)
-        )
+        facts = self.facts(*splits)
+        if limit is not None:
+            facts = facts.take(np.arange(min(limit, len(facts))))
         granularity = self.timeline.granularity
         begins = format_ticks(facts.begin, granularity)
         ends = format_ticks(facts.end, granularity)

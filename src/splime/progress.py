@@ -48,3 +48,15 @@ def progress_bar(unit: Literal["bytes", "facts", "steps"]) -> Iterator[Update]:
             bars.update(tasks[name], completed=done, total=total)
 
         yield update
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A sign of life for work whose end cannot be told; nothing where no terminal is looking."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

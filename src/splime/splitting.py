@@ -35,9 +35,13 @@ def split_graph(
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
         raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
     facts = graph.facts()
+    if how != "none" and not len(facts):
+        raise UsageError("there are no facts to split")
     if how == "none":
         return replace(graph, train=facts, valid=Facts.empty(), test=Facts.empty())
     if how == "random":
+        if seed < 0:
+            raise UsageError(f"the seed of a split is 0 or more, not {seed}")
         return _random(graph, facts, valid, test, seed, allow_unseen)
     if how == "time":
         return _by_time(graph, facts, valid, test, allow_unseen)
@@ -80,11 +84,12 @@ def _random(
 def _by_time(
     graph: TemporalGraph, facts: Facts, valid: float, test: float, allow_unseen: bool
 ) -> TemporalGraph:
-    begins = np.sort(facts.begin)
-    test_from = begins[min(round((1 - test) * len(facts)), len(facts) - 1)]
-    valid_from = begins[min(round((1 - test - valid) * len(facts)), len(facts) - 1)]
+    # A share of nothing begins after the last fact.
+    begins = np.append(np.sort(facts.begin), facts.begin.max() + 1)
+    test_from = begins[round((1 - test) * len(facts))]
+    valid_from = begins[round((1 - test - valid) * len(facts))]
     in_train = facts.begin < valid_from
-    in_test = (facts.begin >= test_from) if test else np.zeros(len(facts), bool)
+    in_test = facts.begin >= test_from
     if not in_train.any():
         at = format_ticks(valid_from[None], graph.timeline.granularity)[0]
         raise UsageError(
@@ -92,10 +97,12 @@ def _by_time(
             " split at random, or ask for smaller shares of valid and test"
         )
     in_valid = ~in_train & ~in_test
-    starts = format_ticks(np.array([valid_from, test_from]), graph.timeline.granularity)
-    reading = _remarked(
-        graph.reading, f"split by time: valid begins at {starts[0]}, test at {starts[1]}"
-    )
+    remark = "split by time"
+    for name, rows in (("valid", in_valid), ("test", in_test)):
+        if rows.any():
+            first = format_ticks(facts.begin[rows].min(keepdims=True), graph.timeline.granularity)
+            remark += f"{':' if remark.endswith('time') else ','} {name} begins at {first[0]}"
+    reading = _remarked(graph.reading, remark)
     train = facts.take(in_train)
     if not allow_unseen:
         seen = _seen(train, facts, graph)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from splime.arrays import distinct
+from splime.cutting import Cutter
 from splime.errors import UsageError, nearest
 from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
@@ -147,18 +149,8 @@ def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Tripl
     if (low == high).all():
         rows = np.arange(len(facts))
         return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
-    count = high - low + 1
+    count, piece, overlap = Cutter(scopes).cut(facts.predicate, begin, end, low, high)
     rows = np.repeat(np.arange(len(facts)), count)
-    first = np.cumsum(count) - count
-    piece = (np.arange(len(rows)) - first[rows] + low[rows]).astype(np.int32)
-    # The doubled cuts around the piece; beyond the fact itself they do not matter.
-    cut = piece - facts.predicate[rows]
-    left, right = 2 * begin[rows], 2 * end[rows]
-    inner = piece > low[rows]
-    left[inner] = scopes.cuts[cut[inner] - 1]
-    inner = piece < high[rows]
-    right[inner] = scopes.cuts[cut[inner]]
-    overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
     return Triples(facts.subject[rows], piece, facts.object[rows], rows, overlap)
 
 
@@ -172,7 +164,7 @@ def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Trip
         step = np.arange(len(rows)) - (np.cumsum(count) - count)[rows]
         parts.append(np.stack([rows, scopes.cuts[(low - name)[rows] + step]]))
     width = 4 * len(keys[0][0].timeline) + 4
-    rows, left = np.divmod(np.unique(np.concatenate([p[0] * width + p[1] for p in parts])), width)
+    rows, left = np.divmod(distinct(np.concatenate([p[0] * width + p[1] for p in parts])), width)
     # A part of a fact reaches to the next cut, the last one to the end of the fact.
     right = 2 * end[rows].astype(np.int64)
     goes_on = rows[1:] == rows[:-1]

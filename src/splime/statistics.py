@@ -25,7 +25,7 @@ class Statistics:
     begin: str
     end: str
     rows: Mapping[str, int]
-    """Rows as they were read, per split; those of the facts where nothing was read."""
+    """Rows as they were read: per split, or of `all` where the source has no splits."""
     facts: Mapping[str, int]
     instant: int
     interval: int
@@ -53,9 +53,9 @@ def describe(graph: TemporalGraph) -> Statistics:
     begin, end = format_ticks(
         np.array([graph.timeline.first, graph.timeline.last]), graph.timeline.granularity
     )
-    read: dict[str, int] = {
-        source.split: source.rows for source in graph.reading.sources if source.split
-    }
+    read: dict[str, int] = {}
+    for source in graph.reading.sources:
+        read[source.split or "all"] = read.get(source.split or "all", 0) + source.rows
     kept: dict[str, int] = {split: len(part) for split, part in graph.splits()}
     return Statistics(
         name=graph.name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from splime.arrays import distinct
 from splime.errors import UsageError
 from splime.times import Granularity, Ints, When, format_ticks, tick_range
 
@@ -38,8 +39,8 @@ class Timeline:
     @classmethod
     def of(cls, ticks: Ints, granularity: Granularity) -> Timeline:
         """One timestamp for every distinct tick."""
-        distinct = np.unique(ticks).astype(np.int64)
-        return cls(granularity, distinct, distinct.copy())
+        starts = distinct(ticks.astype(np.int64))
+        return cls(granularity, starts, starts.copy())
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -88,7 +88,7 @@ def parse_times(
         weights = np.ones(len(values), np.int64)
     if granularity is None:
         granularity = _infer(fields, weights)
-    return _resolve(fields, granularity)
+    return _resolve(fields, granularity, weights)
 
 
 def check_granularity(name: str) -> None:
@@ -131,19 +131,24 @@ def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
 
 
 def raw_time(when: object) -> str:
-    """A Python time as text that `parse_times` reads; None is an unknown time.
+    """A Python time as text that `parse_times` reads; None, NaN and NaT are unknown times.
 
     >>> raw_time(date(2012, 5, 3)), raw_time(2012), raw_time(None)
     ('2012-05-03', '2012', '')
     """
-    if when is None:
+    if when is None or type(when).__name__ in ("NaTType", "NAType"):  # those of pandas
         return ""
     if isinstance(when, str):
         return when
+    if isinstance(when, float) and when != when:
+        return ""
     if isinstance(when, date):  # a datetime is a date too
         return when.isoformat()
     if isinstance(when, int | np.integer) and not isinstance(when, bool):
-        return str(int(when))
+        try:
+            return str(int(when))
+        except ValueError as error:
+            raise UsageError(f"a time is a number that is too long: {error}") from None
     if isinstance(when, np.datetime64):
         return "" if np.isnat(when) else str(when)
     raise UsageError(
@@ -192,7 +197,7 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> _Fields:
     numbers: dict[str, Ints] = {}
     for name in ("year", "month", "day", "hour", "minute", "second"):
         numbers[name], present[name] = _numbers(match.field(name))
-    offset, zoned = _offsets(match.field("zone"))
+    offset, zoned, zone_wrong = _offsets(match.field("zone"))
     fraction, _ = _numbers(pc.utf8_slice_codeunits(match.field("fraction"), 0, 18))
 
     precision = np.select(
@@ -218,7 +223,7 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> _Fields:
         zoned,
     )
     clock_wrong = (numbers["hour"] > 23) | (numbers["minute"] > 59) | (numbers["second"] > 59)
-    _mark_impossible(fields, clock_wrong & (precision >= _HOUR))
+    _mark_impossible(fields, (clock_wrong | zone_wrong) & (precision >= _HOUR))
     if forced in _FRONT:
         _read_fronts(fields, text, forced)
     _shift_to_utc(fields, offset)
@@ -297,7 +302,7 @@ def _infer(fields: _Fields, weights: Ints) -> Granularity:
     return granularity
 
 
-def _resolve(fields: _Fields, granularity: Granularity) -> ParsedTimes:
+def _resolve(fields: _Fields, granularity: Granularity, weights: Ints) -> ParsedTimes:
     """Turn the fields into ticks of one granularity."""
     level = GRANULARITIES.index(granularity)
     state = fields.state.copy()
@@ -317,9 +322,9 @@ def _resolve(fields: _Fields, granularity: Granularity) -> ParsedTimes:
             # "20140513" among dates is no year.
             state[known & bare & (np.abs(fields.year) > 9999)] = NOT_A_TIME
         clocked = known & (fields.precision >= _HOUR)
-        zoned = int((clocked & fields.zoned).sum())
-        if level >= _DAY and 0 < zoned < int(clocked.sum()):
-            minority = fields.zoned if 2 * zoned < int(clocked.sum()) else ~fields.zoned
+        zoned, all_clocked = weights[clocked & fields.zoned].sum(), weights[clocked].sum()
+        if level >= _DAY and 0 < zoned < all_clocked:
+            minority = fields.zoned if 2 * zoned < all_clocked else ~fields.zoned
             state[clocked & minority] = ZONE_MIXED
     ticks = np.where(state == KNOWN, _ticks(fields, granularity), 0)
     return ParsedTimes(granularity, ticks, state, truncated & (state == KNOWN))
@@ -356,8 +361,8 @@ def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
     return numbers.to_numpy(zero_copy_only=False).copy(), _mask(there)
 
 
-def _offsets(zone: pa.Array) -> tuple[Ints, Bools]:
-    """Seconds east of UTC, and where a zone was given at all."""
+def _offsets(zone: pa.Array) -> tuple[Ints, Bools, Bools]:
+    """Seconds east of UTC, where a zone was given at all, and where it is none on Earth."""
     import pyarrow.compute as pc
 
     zoned = _mask(pc.not_equal(zone, ""))
@@ -365,4 +370,4 @@ def _offsets(zone: pa.Array) -> tuple[Ints, Bools]:
     hours, _ = _numbers(digits.field("hours"))
     minutes, _ = _numbers(digits.field("minutes"))
     sign = np.where(_mask(pc.equal(digits.field("sign"), "-")), -1, 1)
-    return sign * (hours * 3_600 + minutes * 60), zoned
+    return sign * (hours * 3_600 + minutes * 60), zoned, (hours > 14) | (minutes > 59)

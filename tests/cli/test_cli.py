@@ -157,3 +157,10 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert "demo" in done.stdout
+
+
+def test_terminals_that_are_not_utf8() -> None:
+    for arguments in (["inspect", "demo"], ["inspect", "--help"], ["methods"]):
+        done = run(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr

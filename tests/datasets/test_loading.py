@@ -118,3 +118,10 @@ def test_demo() -> None:
     assert graph == splime.load("demo")
     assert len(graph) == 10_000
     assert splime.describe(graph).open > 0
+
+
+def test_a_mirror_that_is_no_address(no_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for mirror in ("nonsense", "http://["):
+        monkeypatch.setenv("SPLIME_MIRROR", mirror)
+        with pytest.raises(DownloadError, match=r"no address of a file on the net.*SPLIME_MIRROR"):
+            splime.load("icews14")

@@ -205,13 +205,13 @@ def test_a_truncated_gzip(tmp_path: Path) -> None:
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     write(tmp_path / "facts.tsv", "a\tp\tb\t2001\n")
-    with pytest.raises(DataError, match=r"no such file or folder Did you mean facts.tsv"):
+    with pytest.raises(DataError, match=r"no such file or folder\. Did you mean facts.tsv"):
         splime.read(tmp_path / "fcts.tsv")
     with pytest.raises(DataError, match="expected a file train"):
         splime.read(tmp_path)
     for name in ("train.tsv", "train.csv"):
         write(tmp_path / name, "a\tp\tb\t2001\n")
-    with pytest.raises(DataError, match=r"both train.tsv and train.csv"):
+    with pytest.raises(DataError, match=r"both train.csv and train.tsv"):
         splime.read(tmp_path)
 
 
@@ -230,3 +230,54 @@ def test_files_of_the_same_name_from_different_folders(tmp_path: Path) -> None:
     two = write(tmp_path / "x" / "f.tsv", "a\tp\tb\t2002\t2005\n")
     graph = splime.read({"train": one, "test": two})
     assert list(graph.rows()) == [("a", "p", "b", "2001", "2001"), ("a", "p", "b", "2002", "2005")]
+
+
+@pytest.mark.parametrize("name", ["f.TSV.GZ", "f.Csv.gz", "F.CSV", "f.TXT"])
+def test_suffixes_in_any_case(tmp_path: Path, name: str) -> None:
+    text = b"a,p,b,2001\n" if "CSV" in name.upper() else b"a\tp\tb\t2001\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.lower().endswith("gz") else text)
+    assert len(splime.read(tmp_path / name, split="none")) == 1
+
+
+@pytest.mark.parametrize("name", ["validation.tsv", "val.csv", "DEV.txt"])
+def test_other_names_of_valid(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "train.tsv", "a\tp\tb\t2001\n")
+    write(tmp_path / name, "a\tp\tb\t2002\n")
+    assert len(splime.read(tmp_path).valid) == 1
+
+
+@pytest.mark.parametrize("name", ["f.tsv", "f.csv"])
+def test_long_values(tmp_path: Path, name: str) -> None:
+    long = "x" * (20 << 20)
+    tab = "\t" if name == "f.tsv" else ","
+    rows = [("a", "p", "b", "2001"), (long, "p", "b", "2002"), ("a", "p", "c", "never")]
+    path = write(tmp_path / name, "".join(tab.join(row) + "\n" for row in rows))
+    graph = splime.read(path, split="none")
+    assert [len(fact.subject) for fact in graph.rows()] == [1, len(long)]
+    assert graph.reading.examples[0].where == f"{name}, line 3"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("f.txt", "Smith, J, K, L, M, N;p;b;2001"),
+        ("f.csv", "a;p, q, r, s, t, u;b;2001"),
+        ("f.csv", "a\tp\tb\t2001"),
+        ("f.csv", '"a\tb\tc\td",p,b,2001'),
+        ("f.csv", '"a\nb",p,b,2001'),
+    ],
+)
+def test_the_delimiter_that_gives_facts(tmp_path: Path, name: str, line: str) -> None:
+    graph = splime.read(write(tmp_path / name, f"{line}\n"), split="none")
+    assert [fact.begin for fact in graph.rows()] == ["2001"]
+
+
+def test_headers_with_some_of_the_usual_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "f.csv", "id,subject,predicate,object,year\n1,a,p,b,2001\n")
+    with pytest.raises(DataError, match=r"line 1: no column is called time.* with `columns`"):
+        splime.read(path)
+    columns = ["subject", "predicate", "object", "year"]
+    wanted = [("a", "p", "b", "2001", "2001")]
+    assert list(splime.read(path, columns=columns, split="none").rows()) == wanted
+    write(path, "object,subject,predicate,year\nb,a,p,2001\n")
+    assert list(splime.read(path, split="none").rows()) == wanted

@@ -72,3 +72,21 @@ def test_dictionary_files_in_the_folder(tmp_path: Path, names: tuple[str, str]) 
     # Other people put names into the facts and the dictionaries beside them.
     write(tmp_path / "train.txt", "Ada\tbornIn\tUlm\t1990\n")
     assert list(splime.read(tmp_path).rows()) == wanted
+
+
+def test_all_facts_decide_whether_they_use_ids(tmp_path: Path) -> None:
+    write(tmp_path / "entity2id.txt", "Ada\t0\n1\t1\nUlm\t2\n")
+    write(tmp_path / "relation2id.txt", "bornIn\t0\n")
+    # The first fact reads as ids too, but the second one tells.
+    write(tmp_path / "train.txt", "1\tbornIn\t1\t1990\nAda\tbornIn\tUlm\t1990\n")
+    assert [fact.subject for fact in splime.read(tmp_path).rows()] == ["1", "Ada"]
+    write(tmp_path / "train.txt", "7\t0\t2\t1990\n0\t0\t1\t1990\n")
+    message = r"train.txt, line 1: the entity id '7' is not in entity2id.txt, which lies beside it"
+    with pytest.raises(DataError, match=message):
+        splime.read(tmp_path)
+
+
+def test_one_dictionary_file_in_the_folder(tmp_path: Path) -> None:
+    write(tmp_path / "relation2id.txt", "bornIn\t0\n")
+    write(tmp_path / "train.txt", "Ada\t0\tUlm\t1990\n")
+    assert list(splime.read(tmp_path).rows()) == [("Ada", "bornIn", "Ulm", "1990", "1990")]

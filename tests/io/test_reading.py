@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,3 +178,38 @@ def test_bad_sources() -> None:
 def test_integer_names_are_text() -> None:
     graph = splime.read([(7, 1, 8, 1990)], split="none")
     assert list(graph.rows()) == [("7", "1", "8", "1990", "1990")]
+
+
+def test_missing_times_of_pandas_are_unknown() -> None:
+    for missing in (pd.NaT, pd.NA, np.nan, np.datetime64("NaT")):
+        graph = splime.read([("a", "p", "b", 1990, missing)], split="none")
+        assert graph.train.unknown.tolist() == [2]
+
+
+def test_numbers_beyond_all_measure() -> None:
+    with pytest.raises(DataError, match="row 1: a name is a number that is too long"):
+        splime.read([(10**5000, "p", "b", 1)])
+    with pytest.raises(DataError, match="row 1: a time is a number that is too long"):
+        splime.read([("a", "p", "b", 10**5000)])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"split": "none"}, {"valid": 0.1}, {"test": 0}, {"seed": 0}, {"allow_unseen": False}],
+)
+def test_how_to_split_what_has_splits(tmp_path: Path, options: dict[str, Any]) -> None:
+    (tmp_path / "train.tsv").write_text("a\tp\tb\t1990\n")
+    table = pa.table([["a"], ["p"], ["b"], [1], ["train"]], names=["s", "p", "o", "t", "split"])
+    for source in (tmp_path, table, {"train": [("a", "p", "b", 1)]}, "demo"):
+        with pytest.raises(UsageError, match=rf"{next(iter(options))} .*own; splime.split_graph"):
+            splime.load(source, **options)
+
+
+def test_paths_that_no_file_has() -> None:
+    for path in ("x" * 300, "x" * 300 + ".tsv", "x" * 300 + ".parquet"):
+        with pytest.raises(DataError, match="cannot be opened"):
+            splime.load(path)
+    with pytest.raises(UsageError, match="no dataset, file or folder called ''"):
+        splime.load("")
+    with pytest.raises(UsageError, match="the path is empty"):
+        splime.read("")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import splime
-from splime.errors import DataError
+from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
 from tests.graphs import graphs
 
@@ -121,3 +121,65 @@ def test_integer_names_and_chosen_columns() -> None:
 def test_to_table_and_back(graph: TemporalGraph) -> None:
     again = splime.read(splime.to_table(graph), granularity="year", keep_duplicates=True)
     assert again == graph
+
+
+NAMES = {name: COLUMNS[name] for name in ("subject", "predicate", "object")}
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.uint32()])
+def test_dictionaries_of_any_index(index: pa.DataType) -> None:
+    codes = pa.array([0, 1, None], index)
+    times = pa.DictionaryArray.from_arrays(codes, pa.array([1990, 1991]))
+    graph = splime.read(pa.table({**NAMES, "begin": times, "end": [1992] * 3}), split="none")
+    assert [fact.begin for fact in graph.rows()] == ["1990", "1991", None]
+    splits = pa.DictionaryArray.from_arrays(codes, pa.array(["train", "test"]))
+    with pytest.raises(DataError, match="row 3: the split is None"):
+        splime.read(pa.table({**NAMES, "time": [1, 2, 3], "split": splits}))
+
+
+def test_splits_of_polars() -> None:
+    frame = pl.DataFrame({**NAMES, "time": [1, 2, 3], "split": ["train", "test", "train"]})
+    for kind in (pl.Categorical, pl.Enum(["train", "valid", "test"])):
+        graph = splime.read(frame.with_columns(pl.col("split").cast(kind)))
+        assert (len(graph.train), len(graph.test)) == (2, 1)
+
+
+def test_years_of_pandas_categories() -> None:
+    years = pd.Categorical([1990.0, np.nan, 1991.0])
+    graph = splime.read(pd.DataFrame({**NAMES, "begin": years, "end": 1992}), split="none")
+    assert [fact.begin for fact in graph.rows()] == ["1990", None, "1991"]
+
+
+@pytest.mark.parametrize("name", ["time", "split"])
+@pytest.mark.parametrize(
+    "values", [[{"a": 1}] * 3, [[1]] * 3, pd.period_range("2000", periods=3, freq="Y")]
+)
+def test_columns_that_hold_no_text(name: str, values: object) -> None:
+    with pytest.raises(DataError, match=r"column .* has type"):
+        splime.read(pd.DataFrame({**NAMES, "time": [1, 2, 3], name: values}))
+
+
+def test_a_null_inside_of_a_dictionary() -> None:
+    names = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+    with pytest.raises(DataError, match=r"table, row 2: a name is missing \(null\)"):
+        splime.read(pa.table({**NAMES, "object": names, "time": [1, 2, 3]}))
+    times = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["1990", None]))
+    graph = splime.read(pa.table({**NAMES, "begin": times, "end": [1992] * 3}), split="none")
+    assert graph.train.unknown.tolist() == [0, 1, 0]
+
+
+def test_a_split_that_contradicts_where_it_stands() -> None:
+    table = pa.table({**NAMES, "time": [1, 2, 3], "split": ["test", "train", "test"]})
+    message = r"test, row 2: the split is 'train', but these are the facts of test"
+    with pytest.raises(DataError, match=message):
+        splime.read({"train": [("a", "p", "b", 1)], "test": table})
+    assert len(splime.read({"train": [("a", "p", "b", 1)], "test": table.take([0, 2])}).test) == 2
+
+
+def test_columns_by_number() -> None:
+    table = pa.table({**NAMES, "when": [1, 2, 3], "note": ["!"] * 3})
+    assert len(splime.read(table, columns=[1, 2, 3, 4], split="none")) == 3
+    with pytest.raises(DataError, match="no column '²'"):
+        splime.read(table, columns=["²", "2", "3", "4"])
+    with pytest.raises(UsageError, match="columns must name"):
+        splime.read(table, columns=[1.5, 2, 3, 4])  # type: ignore[list-item]

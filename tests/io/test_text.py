@@ -45,3 +45,27 @@ def test_what_tsv_cannot_hold(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SplimeError, match="cannot be made"):
         splime.write_text(graph, tmp_path / "file", format="csv")
+
+
+def test_a_byte_order_mark_in_a_name(tmp_path: Path) -> None:
+    graph = splime.read([("\ufeffa", "p", "c", 1990)], split="none")
+    with pytest.raises(UsageError, match="begins with a byte order mark"):
+        splime.write_text(graph, tmp_path / "tsv")
+    splime.write_text(graph, tmp_path / "csv", format="csv")
+    assert splime.read(tmp_path / "csv") == graph
+
+
+def test_tabs_inside_of_quotes(tmp_path: Path) -> None:
+    graph = splime.read([("a\tb\tc\td", "p", "c", 1990)], split="none")
+    splime.write_text(graph, tmp_path, format="csv")
+    assert splime.read(tmp_path) == graph
+
+
+@pytest.mark.parametrize("stale", ["test.tsv", "train.csv", "valid.PARQUET", "dev.txt.gz"])
+def test_other_files_of_splits_are_not_mixed_in(tmp_path: Path, stale: str) -> None:
+    graph = splime.read([("a", "p", "c", 1990)], split="none")
+    splime.write_text(graph, tmp_path)
+    splime.write_text(graph, tmp_path)  # over its own
+    (tmp_path / stale).write_text("")
+    with pytest.raises(UsageError, match=f"{stale} would be read together with"):
+        splime.write_text(graph, tmp_path)

@@ -39,33 +39,32 @@ def inspect(
     Example: splime inspect icews14 --plot facts.png
     """
     from splime import leakage
-    from splime.datasets import load
+    from splime.progress import working
     from splime.report import tables
     from splime.report.plots import check_picture, plot_facts_over_time, save_picture
     from splime.statistics import describe
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
-    graph = load(
-        data,
-        **source.reading_options(
-            columns=columns,
-            header=header,
-            entities=entities,
-            predicates=predicates,
-            granularity=granularity,
-            first=first,
-            last=last,
-            end_before_begin=end_before_begin,
-            split=split,
-            valid=valid,
-            test=test,
-            seed=seed,
-            allow_unseen=allow_unseen,
-            bucket=bucket,
-        ),
+    options = source.reading_options(
+        columns=columns,
+        header=header,
+        entities=entities,
+        predicates=predicates,
+        granularity=granularity,
+        first=first,
+        last=last,
+        end_before_begin=end_before_begin,
+        split=split,
+        valid=valid,
+        test=test,
+        seed=seed,
+        allow_unseen=allow_unseen,
+        bucket=bucket,
     )
-    statistics, leaks = describe(graph), leakage.report(graph)
+    graph = source.load_graph(data, options)
+    with working("looking for leaks …"):
+        statistics, leaks = describe(graph), leakage.report(graph)
     if plot is not None:
         save_picture(plot_facts_over_time(graph), plot)
     out = console()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -54,6 +55,9 @@ _debug = False
 
 def main() -> None:
     """Run the program; errors become one readable message and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets question marks
     try:
         app()
     except SplimeError as error:
@@ -61,9 +65,6 @@ def main() -> None:
             raise
         typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.secho("interrupted", err=True)
-        sys.exit(130)
     except BrokenPipeError:
         # The reader (`| head`) has gone; nothing more can be told to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from splime.graph import TemporalGraph
 
 _PANEL = "How to read the facts"
 
@@ -156,3 +159,14 @@ def reading_options(**given: object) -> dict[str, object]:
     if isinstance(columns := options.get("columns"), str):
         options["columns"] = [column.strip() for column in columns.split(",")]
     return options
+
+
+def load_graph(data: str, options: dict[str, object]) -> TemporalGraph:
+    """Load with a sign of life; named datasets show their own bar where they are downloaded."""
+    from splime.datasets import DATASETS, load
+    from splime.progress import working
+
+    if data in DATASETS:
+        return load(data, **options)
+    with working(f"reading {data} …"):
+        return load(data, **options)

@@ -14,9 +14,10 @@ from rich.text import Text
 from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import with_method_parameters
+from splime.errors import UsageError
 from splime.exports import FORMATS
 from splime.leakage import FILTERS, LeakFilter
-from splime.methods import METHODS, make_method
+from splime.methods import METHODS, Method, make_method
 
 FilterChoice = StrEnum("FilterChoice", {name: name for name in FILTERS})  # type: ignore[misc]
 FormatChoice = StrEnum("FormatChoice", {name: name for name in FORMATS})  # type: ignore[misc]
@@ -46,6 +47,15 @@ def transform(
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the segments (.png, .svg or .pdf)."),
     ] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Stream a Parquet file that need not fit into memory, to Parquet."
+            " Default: where it has more than 5 million rows.",
+            show_default=False,
+        ),
+    ] = None,
     columns: source.Columns = None,
     header: source.Header = None,
     entities: source.Entities = None,
@@ -67,39 +77,63 @@ def transform(
     Example: splime transform icews14 --method split --by count --grow 25 --fit-on all
     --filter inter --format tsv --out icews14-split
     """
-    from splime.datasets import load
-    from splime.exports import check_folder, export
-    from splime.io import save_segmentation
-    from splime.progress import progress_bar
-    from splime.report.plots import check_picture, plot_segmentation, save_picture
-    from splime.report.tables import segmentation_table, transform_table
+    from splime.exports import check_folder
+    from splime.report.plots import check_picture
+    from splime.streaming import is_large
 
     given = {name: value for name, value in parameters.items() if value is not None}
     chosen = make_method(method, **given)
     check_folder(out, overwrite=overwrite)
     if plot is not None:
         check_picture(plot)
-    graph = load(
-        data,
-        **source.reading_options(
-            columns=columns,
-            header=header,
-            entities=entities,
-            predicates=predicate_ids,
-            granularity=granularity,
-            first=first,
-            last=last,
-            end_before_begin=end_before_begin,
-            split=split,
-            valid=valid,
-            test=test,
-            seed=split_seed,
-            allow_unseen=allow_unseen,
-            bucket=bucket,
-        ),
+    reading = source.reading_options(
+        columns=columns,
+        header=header,
+        entities=entities,
+        predicates=predicate_ids,
+        granularity=granularity,
+        first=first,
+        last=last,
+        end_before_begin=end_before_begin,
+        split=split,
+        valid=valid,
+        test=test,
+        seed=split_seed,
+        allow_unseen=allow_unseen,
+        bucket=bucket,
     )
+    whole = format is not _PARQUET or filter is not _NO_FILTER or distinct or plot is not None
+    if stream or (stream is None and not whole and is_large(Path(data), chosen)):
+        if whole:
+            raise UsageError("streaming writes Parquet, without filter, --distinct and --plot")
+        _stream(Path(data), chosen, out, reading)
+        return
+    _transform(data, chosen, out, reading, format, filter, distinct, overwrite, plot)
+
+
+def _transform(
+    data: str,
+    method: Method,
+    out: Path,
+    reading: dict[str, object],
+    format: FormatChoice,
+    filter: FilterChoice,
+    distinct: bool,
+    overwrite: bool,
+    plot: Path | None,
+) -> None:
+    """Load, transform, filter, write, and show what was done."""
+    from splime.exports import export
+    from splime.io import save_segmentation
+    from splime.progress import progress_bar
+    from splime.report.plots import plot_segmentation, save_picture
+    from splime.report.tables import segmentation_table, transform_table
+
+    graph = source.load_graph(data, reading)
     with progress_bar("steps") as update:
-        static = chosen.fit_transform(graph, advance=lambda done, of: update(method, done, of))
+        static = method.fit_transform(
+            graph, advance=lambda done, of: update("choosing cuts", done, of)
+        )
     filtered, removed = static.filter(cast(LeakFilter, filter.value))
     if distinct:
         filtered, _ = filtered.distinct()
@@ -115,6 +149,35 @@ def transform(
     printer = console()
     printer.print(segmentation_table(static.segmentation))
     printer.print(transform_table(graph, static, filtered, removed))
+    printer.print(f"written to {out}", soft_wrap=True)
+
+
+def _stream(data: Path, method: Method, out: Path, reading: dict[str, object]) -> None:
+    """Stream from Parquet to Parquet, and show what was done."""
+    from splime.exports.folder import written_folder
+    from splime.io import save_segmentation
+    from splime.progress import progress_bar
+    from splime.report.tables import segmentation_table, stream_table
+    from splime.streaming import stream_transform
+
+    if unknown := set(reading) - {"granularity", "first", "last"}:
+        raise UsageError(
+            f"streaming does not know {', '.join(sorted(unknown))}; with --no-stream the facts are"
+            " loaded into memory"
+        )
+    with written_folder(out) as folder, progress_bar("facts") as update:
+        result = stream_transform(
+            data,
+            folder / "triples.parquet",
+            method,
+            progress=update,
+            **reading,  # type: ignore[arg-type]
+        )
+        save_segmentation(result.segmentation, folder / "segmentation.json")
+    printer = console()
+    printer.print(segmentation_table(result.segmentation))
+    for part in stream_table(result):
+        printer.print(part)
     printer.print(f"written to {out}", soft_wrap=True)
 
 

@@ -174,8 +174,8 @@ class _Download:
         headers = {"User-Agent": f"splime/{splime.__version__}"}
         if size:
             headers["Range"] = f"bytes={size}-"
-        request = urllib.request.Request(self.file.url, headers=headers)
         try:
+            request = urllib.request.Request(self.file.url, headers=headers)
             response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT)
         except urllib.error.HTTPError as error:
             error.close()
@@ -188,6 +188,11 @@ class _Download:
             raise _UnreachableError(str(error.reason)) from error
         except (OSError, http.client.HTTPException) as error:
             raise _CutError(repr(error)) from error
+        except ValueError as error:
+            raise DownloadError(
+                f"{self.file.url} is no address of a file on the net: {error}. Is SPLIME_MIRROR"
+                f" set to something else? {self.by_hand}"
+            ) from error
         if not size or response.status != 206:
             self.total = response.length
             return response, 0

@@ -12,6 +12,7 @@ from splime.datasets.world import World
 from splime.errors import DataError, UsageError, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
+from splime.io.files import is_there
 from splime.progress import progress_bar
 
 
@@ -24,11 +25,11 @@ def load(source: Any, **options: Any) -> TemporalGraph:
     >>> load("demo")
     TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
     """
-    if not isinstance(source, str) or (Path(source).exists() and source not in DATASETS):
+    if not isinstance(source, str):
         return read(source, **options)
     if source not in DATASETS:
-        if "/" in source or "." in source:
-            return read(source, **options)  # says that there is no such file
+        if "/" in source or "." in source or (source and is_there(Path(source))):
+            return read(source, **options)  # which says so if there is no such file
         raise UsageError(
             f"there is no dataset, file or folder called {source!r}; the datasets are"
             f" {', '.join(DATASETS)}.{nearest(source, DATASETS)}"

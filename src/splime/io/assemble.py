@@ -44,7 +44,7 @@ def assemble(
     )
     predicates = _vocabulary("predicate", [(raw, raw.predicate) for raw in raws])
     all_spans, granularity = parse_spans(raws, granularity)
-    low, high = _limits(raws, all_spans, granularity, first, last)
+    low, high = _limits(raws, all_spans, granularity, first, last, end_before_begin)
 
     parts: dict[Split, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
@@ -115,9 +115,10 @@ def _limits(
     granularity: Granularity,
     first: When | None,
     last: When | None,
+    order: EndBeforeBegin,
 ) -> tuple[int, int]:
     """What unknown begins and ends become."""
-    extremes = [found for spans in all_spans if (found := spans.extremes()) is not None]
+    extremes = [found for spans in all_spans if (found := spans.extremes(order)) is not None]
     if not extremes:
         names = ", ".join(raw.name for raw in raws)
         fact = " | ".join(raws[0].texts([0])[0])

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splime.errors import DataError
 from splime.graph import Split
 
 _T = TypeVar("_T", bound=np.generic)
@@ -24,11 +25,13 @@ class EncodedColumn:
             column = pa.chunked_array([column])
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
+        elif any(chunk.dictionary.null_count for chunk in column.chunks):
+            column = column.cast(column.type.value_type).dictionary_encode()
         column = column.unify_dictionaries()
         self.values: pa.Array = (
             column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
         )
-        self._chunks: list[pa.Array] = [chunk.indices for chunk in column.chunks]
+        self._chunks: list[pa.Array] = [_signed(chunk.indices) for chunk in column.chunks]
         self.rows: int = len(column)
 
     def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
@@ -81,6 +84,25 @@ class EncodedColumn:
         return int(np.argmax(codes == code))
 
 
+def _check_split(column: EncodedColumn, split: Split, locate: Locate) -> None:
+    """Raise DataError where a column of splits contradicts the split that the facts are from."""
+    names = column.values.to_pylist()
+    agrees = column.lookup(np.array([name == split for name in names], bool))
+    if not agrees.all():
+        row = int(np.argmin(agrees))
+        raise DataError(
+            f"{locate([row])[0]}: the split is {column.texts([row])[0]!r}, but these are the facts"
+            f" of {split}"
+        )
+
+
+def _signed(codes: pa.Array) -> pa.Array:
+    """Codes that -1 can be among, as it stands for a missing value."""
+    if pa.types.is_signed_integer(codes.type):
+        return codes
+    return codes.cast(pa.int32() if codes.type.bit_width <= 16 else pa.int64())
+
+
 @dataclass
 class RawFacts:
     """One file or table of facts as text; `end` is None for events."""
@@ -102,13 +124,17 @@ class RawFacts:
         name: str,
         columns: Sequence[EncodedColumn],
         locate: Locate,
-        split: Split | EncodedColumn | None,
+        split: Split | None,
+        in_table: EncodedColumn | None = None,
         header: str | None = None,
     ) -> RawFacts:
-        """Facts from their 4 or 5 columns."""
+        """Facts from their 4 or 5 columns, and a column of splits if they have one."""
+        if split is not None and in_table is not None:
+            _check_split(in_table, split, locate)
         subject, predicate, object, begin = columns[:4]
         end = columns[4] if len(columns) == 5 else None
-        return cls(name, subject, predicate, object, begin, end, locate, split, header)
+        own = in_table if split is None else split
+        return cls(name, subject, predicate, object, begin, end, locate, own, header)
 
     @property
     def rows(self) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -27,7 +29,11 @@ from splime.io.layout import (
 # Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
 # reads a third faster, and in less memory, than Arrow's default of 1 MiB; 32 MiB needs more).
 _BLOCK = 8 << 20
+_LARGEST_BLOCK = 1 << 30
 _BOM = "\ufeff"
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+# A quoted name may run over several lines, but a quote may also never be closed.
+_MOST_LINES = 1000
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def read_delimited(
     header: bool | None = None,
 ) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
-    check_columns(columns)
+    columns = check_columns(columns)
     dialect = _sniff(path)
     line_number, cells = next(rows_of(path, dialect))
     has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
@@ -76,7 +82,8 @@ def read_delimited(
         path.name,
         encoded[: len(layout.facts)],
         locate,
-        split if layout.split is None else encoded[-1],
+        split,
+        None if layout.split is None else encoded[-1],
         " ".join(cells) if has_header else None,
     )
 
@@ -102,18 +109,25 @@ def _layout(
     return False, by_position(len(cells), columns, where)
 
 
-def _read(path: Path, dialect: Dialect, count: int, positions: list[int], skip: int) -> pa.Table:
+def _read(
+    path: Path,
+    dialect: Dialect,
+    count: int,
+    positions: list[int],
+    skip: int,
+    block: int = _BLOCK,
+) -> pa.Table:
     from pyarrow import csv as arrow_csv
 
     names = [f"c{position}" for position in range(count)]
     wanted = [names[position] for position in positions]
     text = pa.dictionary(pa.int32(), pa.string())
     try:
-        with pa.input_stream(str(path), compression="detect") as stream:
+        with _stream(path) as stream:
             return arrow_csv.read_csv(
                 stream,
                 read_options=arrow_csv.ReadOptions(
-                    column_names=names, block_size=_BLOCK, skip_rows=skip
+                    column_names=names, block_size=block, skip_rows=skip
                 ),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=dialect.delimiter,
@@ -127,12 +141,20 @@ def _read(path: Path, dialect: Dialect, count: int, positions: list[int], skip: 
                 ),
             )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if "straddling" in str(error) and block < _LARGEST_BLOCK:
+            # A line longer than a block.
+            larger = min(8 * block, _LARGEST_BLOCK)
+            return _read(path, dialect, count, positions, skip, larger)
         raise _diagnose(path, dialect, count, error) from None
+
+
+def _stream(path: Path) -> pa.NativeFile:
+    return pa.input_stream(str(path), compression=_PACKED.get(path.suffix.lower()))
 
 
 def _open(path: Path) -> IO[bytes]:
     try:
-        stream = pa.input_stream(str(path), compression="detect")
+        stream = _stream(path)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}: cannot be opened: {error}") from None
     return io.BufferedReader(stream)
@@ -173,10 +195,36 @@ def _sniff(path: Path) -> Dialect:
         raise DataError(f"{path}: the file is empty; {EXPECTED}")
     if ".tsv" in suffixes:
         return Dialect("\t")
-    for delimiter in "\t,;|":
-        if line.count(delimiter) >= 3:
-            return Dialect(delimiter)
-    return Dialect("," if ".csv" in suffixes else "\t")
+    is_csv = ".csv" in suffixes
+    if not is_csv and line.count("\t") >= 3:
+        return Dialect("\t")
+    # Facts have 4 or 5 columns; perhaps there are others too.
+    found = {delimiter: _count(path, delimiter) for delimiter in ",;|"}
+    for wanted in ((4, 5), range(6, max(found.values()) + 1)):
+        for delimiter, count in found.items():
+            if count in wanted:
+                return Dialect(delimiter)
+    return Dialect("," if is_csv and line.count("\t") < 3 else "\t")
+
+
+def _count(path: Path, delimiter: str) -> int:
+    """How many columns the first row has, if this is the delimiter."""
+    lines = itertools.islice(_lines(path), _MOST_LINES)
+    with _long_values():
+        try:
+            return next((len(row) for row in csv.reader(lines, delimiter=delimiter) if row), 0)
+        except csv.Error:
+            return 0
+
+
+@contextmanager
+def _long_values() -> Iterator[None]:
+    """Let Python's CSV reader take values of any length."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
@@ -189,10 +237,11 @@ def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(_lines(path), delimiter=dialect.delimiter)
     start = 1
     try:
-        for cells in reader:
-            if cells:
-                yield start, cells
-            start = reader.line_num + 1
+        with _long_values():
+            for cells in reader:
+                if cells:
+                    yield start, cells
+                start = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}, line {start}: {error}") from None
 

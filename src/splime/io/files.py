@@ -1,4 +1,6 @@
-"""Files written beside and renamed over, so that nothing half-written is ever found."""
+"""Names of files of facts, and files written beside and renamed over, so that nothing half-written
+is ever found.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from splime.errors import SplimeError
+from splime.errors import DataError, SplimeError
+from splime.graph import Split
+
+TEXT = (".tsv", ".csv", ".txt")
+SUFFIXES = (*TEXT, *(text + packed for text in TEXT for packed in (".gz", ".zst")), ".parquet")
+_STEMS: dict[str, Split] = {
+    "train": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+}
+
+
+def split_files(folder: Path) -> dict[Split, list[Path]]:
+    """The files of a folder that hold the facts of a split, by their names in any case."""
+    found: dict[Split, list[Path]] = {}
+    try:
+        for path in sorted(folder.iterdir()):
+            stem, dot, suffix = path.name.lower().partition(".")
+            if stem in _STEMS and dot + suffix in SUFFIXES and path.is_file():
+                found.setdefault(_STEMS[stem], []).append(path)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be opened: {error}") from None
+    return found
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file or folder; a name that no file can have is an error."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error}") from None
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError
@@ -54,31 +56,51 @@ def apply_ids(
     raw: RawFacts, entities: dict[str, str] | None, predicates: dict[str, str] | None
 ) -> None:
     """Replace the ids in facts by their names."""
-    for column, kind, names in (
-        (raw.subject, "entity", entities),
-        (raw.predicate, "predicate", predicates),
-        (raw.object, "entity", entities),
-    ):
+    for kind, names in (("entity", entities), ("predicate", predicates)):
         if names is not None:
-            column.values = _named(raw, column, kind, names)
+            for column in _columns(raw, kind):
+                column.values = _named(raw, column, kind, names, "the dictionary file")
 
 
-def written_with_ids(raw: RawFacts, entities: dict[str, str], predicates: dict[str, str]) -> bool:
-    """Whether facts beside dictionary files use the ids in them, and not the names."""
-    first = raw.texts([0])[0]
-    return first[0] in entities and first[1] in predicates and first[2] in entities
+def apply_found(raws: Sequence[RawFacts], entities: Path | None, predicates: Path | None) -> None:
+    """Replace ids by names from dictionary files that lie beside facts, which may not need them.
+
+    Facts that only use names of a dictionary are written with names already.
+    """
+    for path, kind in ((entities, "entity"), (predicates, "predicate")):
+        if path is None:
+            continue
+        names = read_ids(path)
+        columns = [(raw, column) for raw in raws for column in _columns(raw, kind)]
+        known = set(names.values())
+        if all(value in known for _, column in columns for value in _used(column).values()):
+            continue
+        for raw, column in columns:
+            column.values = _named(raw, column, kind, names, f"{path.name}, which lies beside it")
 
 
-def _named(raw: RawFacts, column: EncodedColumn, kind: str, names: dict[str, str]) -> pa.Array:
-    given = column.values.to_pylist()
-    for code, identifier in enumerate(given):
+def _columns(raw: RawFacts, kind: str) -> list[EncodedColumn]:
+    return [raw.predicate] if kind == "predicate" else [raw.subject, raw.object]
+
+
+def _used(column: EncodedColumn) -> dict[int, str]:
+    """The values that occur, by their code."""
+    values = column.values.to_pylist()
+    return {int(code): values[code] for code in np.flatnonzero(column.counts())}
+
+
+def _named(
+    raw: RawFacts, column: EncodedColumn, kind: str, names: dict[str, str], file: str
+) -> pa.Array:
+    for code, identifier in _used(column).items():
         if identifier not in names:
             where = raw.locate([column.first_row(code)])[0]
             raise DataError(
-                f"{where}: the {kind} id {identifier!r} is not in the dictionary file; expected one"
+                f"{where}: the {kind} id {identifier!r} is not in {file}; expected one"
                 f" of its {len(names):,} ids"
             )
-    return pa.array([names[identifier] for identifier in given], pa.string())
+    given = column.values.to_pylist()
+    return pa.array([names.get(identifier, identifier) for identifier in given], pa.string())
 
 
 def _are_ids(values: list[str]) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from splime.errors import DataError, UsageError, nearest
 
-_EVENT = ("subject", "predicate", "object", "time")
-_INTERVAL = ("subject", "predicate", "object", "begin", "end")
+_NAMES = ("subject", "predicate", "object")
+_EVENT = (*_NAMES, "time")
+_INTERVAL = (*_NAMES, "begin", "end")
+_PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
@@ -28,17 +31,30 @@ class Layout:
         return len(self.facts) == 5
 
 
-def check_columns(columns: Sequence[str] | None) -> None:
-    """Raise UsageError unless the user named 4 or 5 different columns, or none."""
+def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
+    """The 4 or 5 different columns that the user named or numbered, as text; None if none.
+
+    >>> check_columns([1, 2, 3, "when"])
+    ['1', '2', '3', 'when']
+    """
     if columns is None:
-        return
-    if isinstance(columns, str) or len(columns) not in (4, 5):
+        return None
+    usable = isinstance(columns, Sequence) and not isinstance(columns, str)
+    if not usable or len(columns) not in (4, 5) or not all(map(_is_column, columns)):
         raise UsageError(
             f"columns must name 4 columns (subject, predicate, object, time) or 5 (subject,"
             f" predicate, object, begin, end), in this order; got {columns!r}"
         )
-    if len(set(columns)) != len(columns):
-        raise UsageError(f"columns names the same column twice: {', '.join(columns)}")
+    named = [str(column) for column in columns]
+    if len(set(named)) != len(named):
+        raise UsageError(f"columns names the same column twice: {', '.join(named)}")
+    return named
+
+
+def _is_column(column: object) -> bool:
+    if isinstance(column, int) and not isinstance(column, bool):
+        return abs(column) < 1 << 31
+    return isinstance(column, str)
 
 
 def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
@@ -61,14 +77,21 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
                 f"{where}: {EXPECTED}, found {count}; name the ones to use with `columns`"
             )
         return Layout(tuple(range(count)))
-    positions = tuple(int(column) - 1 for column in columns)
+    positions = tuple(_number(column) - 1 for column in columns)
     if min(positions) < 0 or max(positions) >= count:
         raise DataError(f"{where}: there are {count} columns, so none has the number asked for")
     return Layout(positions)
 
 
 def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> Layout:
-    """The layout of named columns: those asked for, else the usual names, else their order."""
+    """The layout of named columns: those asked for, else the usual names, else their order.
+
+    Where subject, predicate and object are found by name, what comes after them are the times.
+    The index of a pandas table is no column.
+
+    >>> by_name(["object", "subject", "predicate", "from", "to"], None, "table").facts
+    (1, 2, 0, 3, 4)
+    """
     folded = [name.strip().lower() for name in names]
     split = folded.index("split") if folded.count("split") == 1 else None
     if columns is not None:
@@ -76,7 +99,20 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
     for usual in (_INTERVAL, _EVENT):
         if all(folded.count(name) == 1 for name in usual):
             return Layout(tuple(folded.index(name) for name in usual), split)
-    rest = [position for position in range(len(names)) if position != split]
+    rest = [
+        position
+        for position, name in enumerate(folded)
+        if position != split and not _PANDAS_INDEX.fullmatch(name)
+    ]
+    if all(folded.count(name) == 1 for name in _NAMES):
+        named = tuple(folded.index(name) for name in _NAMES)
+        times = [position for position in rest if position not in named]
+        if len(times) not in (1, 2) or min(times) < max(named):
+            raise DataError(
+                f"{where}: no column is called time, and none begin and end, among"
+                f" {', '.join(names)}; name the ones to use with `columns`"
+            )
+        return Layout((*named, *times), split)
     if len(rest) not in (4, 5):
         raise DataError(
             f"{where}: {EXPECTED}, found {len(rest)} ({', '.join(names)}); name the ones to use"
@@ -86,12 +122,12 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
 
 
 def _position(names: Sequence[str], column: str, where: str) -> int:
-    if names.count(column) > 1 if isinstance(names, list) else False:
+    if list(names).count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
     if column in names:
         return list(names).index(column)
-    if column.isdigit() and 1 <= int(column) <= len(names):
-        return int(column) - 1
+    if 1 <= _number(column) <= len(names):
+        return _number(column) - 1
     raise DataError(
         f"{where}: there is no column {column!r} among {', '.join(names)}.{nearest(column, names)}"
     )
@@ -99,4 +135,9 @@ def _position(names: Sequence[str], column: str, where: str) -> int:
 
 def are_numbers(columns: Sequence[str] | None) -> bool:
     """Whether columns are given by their numbers (or not at all), so that no header is needed."""
-    return columns is None or all(column.isdigit() for column in columns)
+    return columns is None or all(_number(column) >= 0 for column in columns)
+
+
+def _number(column: str) -> int:
+    """The number that a column is given by; -1 if it is given by its name."""
+    return int(column) if re.fullmatch("[0-9]{1,9}", column) else -1

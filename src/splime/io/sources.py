@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,7 +12,8 @@ from splime.graph import SPLITS, Split, TemporalGraph
 from splime.io.assemble import assemble
 from splime.io.columns import RawFacts
 from splime.io.delimited import read_delimited
-from splime.io.idfiles import apply_ids, read_ids, written_with_ids
+from splime.io.files import SUFFIXES, TEXT, is_there, split_files
+from splime.io.idfiles import apply_found, apply_ids, read_ids
 from splime.io.layout import check_columns
 from splime.io.parquet import read_parquet
 from splime.io.spans import EndBeforeBegin
@@ -19,8 +21,6 @@ from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import HowToSplit, split_graph
 from splime.times import Granularity, When
 
-_TEXT = (".tsv", ".csv", ".txt")
-_SUFFIXES = (*_TEXT, *(text + packed for text in _TEXT for packed in (".gz", ".zst")), ".parquet")
 _ENTITY_FILES = ("entity2id.txt", "entities.dict")
 _PREDICATE_FILES = ("relation2id.txt", "relations.dict")
 
@@ -30,20 +30,20 @@ FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 def read(
     source: FactSource | Mapping[str, FactSource],
     *,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str | int] | None = None,
     header: bool | None = None,
     entities: str | Path | None = None,
     predicates: str | Path | None = None,
     granularity: Granularity | None = None,
     first: When | None = None,
     last: When | None = None,
-    end_before_begin: EndBeforeBegin = "drop",
-    keep_duplicates: bool = False,
-    split: HowToSplit = "random",
-    valid: float = 0.1,
-    test: float = 0.1,
-    seed: int = 0,
-    allow_unseen: bool = False,
+    end_before_begin: EndBeforeBegin | None = None,
+    keep_duplicates: bool | None = None,
+    split: HowToSplit | None = None,
+    valid: float | None = None,
+    test: float | None = None,
+    seed: int | None = None,
+    allow_unseen: bool | None = None,
     bucket: int | None = None,
     name: str = "",
 ) -> TemporalGraph:
@@ -61,12 +61,14 @@ def read(
         granularity: year, month, day, hour, minute, second or step; found out by default.
         first: what an unknown begin becomes; the first time of the facts by default.
         last: what an unknown end becomes; the last time of the facts by default.
-        end_before_begin: what to do with facts that end before they begin: drop, swap or error.
+        end_before_begin: what to do with facts that end before they begin: drop (the default),
+            swap or error.
         keep_duplicates: keep facts that are repeated with the same time.
-        split: how to split facts without splits: random, time or none (all in train).
-        valid: share of valid in such a split.
-        test: share of test in such a split.
-        seed: seed of a random split.
+        split: how to split facts without splits: random (the default), time or none (all in
+            train). This and the next four are errors where the source has splits.
+        valid: share of valid in such a split, by default 0.1.
+        test: share of test in such a split, by default 0.1.
+        seed: seed of a random split, by default 0.
         allow_unseen: let valid and test name entities and predicates that train does not.
         bucket: merge timestamps until each holds this many facts (the paper uses 300).
         name: what the graph is called.
@@ -76,26 +78,49 @@ def read(
     >>> [fact.end for fact in graph.rows()]
     ['1994', None]
     """
-    check_columns(columns)
+    columns = check_columns(columns)
+    how = {"split": split, "valid": valid, "test": test, "seed": seed, "allow_unseen": allow_unseen}
+    fixed = {
+        "columns": columns,
+        "entities": entities,
+        "predicates": predicates,
+        "granularity": granularity,
+        "first": first,
+        "last": last,
+        "end_before_begin": end_before_begin,
+        "keep_duplicates": keep_duplicates,
+    }
     opened = _open(source, columns, header, name)
     if isinstance(opened, TemporalGraph):
-        graph = opened
+        _refuse(source, how, "it has splits of its own; splime.split_graph splits a graph anew")
+        _refuse(source, fixed, "it is a saved graph, in which that is settled")
+        graph = replace(opened, name=name) if name else opened
     else:
+        has_splits = len(opened) > 1 or opened[0].split is not None
+        if has_splits:
+            where = source if isinstance(source, str | Path) else opened[0].name
+            _refuse(where, how, "it has splits of its own; splime.split_graph splits a graph anew")
         _name_ids(opened, source, entities, predicates)
         graph = assemble(
             opened,
             granularity=granularity,
             first=first,
             last=last,
-            end_before_begin=end_before_begin,
-            keep_duplicates=keep_duplicates,
+            end_before_begin=end_before_begin or "drop",
+            keep_duplicates=bool(keep_duplicates),
             name=name or _name_of(source),
         )
-        if len(opened) == 1 and opened[0].split is None:
-            graph = split_graph(
-                graph, split, valid=valid, test=test, seed=seed, allow_unseen=allow_unseen
-            )
+        if not has_splits:
+            chosen: dict[str, Any] = {key: value for key, value in how.items() if value is not None}
+            graph = split_graph(graph, chosen.pop("split", "random"), **chosen)
     return graph if bucket is None else graph.bucket(bucket)
+
+
+def _refuse(source: object, options: dict[str, Any], why: str) -> None:
+    """Raise UsageError if options are given that would have no effect."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise UsageError(f"{source}: {', '.join(given)} cannot be chosen: {why}")
 
 
 def _open(
@@ -108,13 +133,15 @@ def _open(
         if "train" not in source:
             raise UsageError("there is no train among the splits")
         return [_raw(source[split], split, columns, header) for split in SPLITS if split in source]
+    if isinstance(source, str) and not source:
+        raise UsageError("the path is empty; expected a file or folder")
     if isinstance(source, str | Path):
         path = Path(source)
-        if path.is_dir():
+        if is_there(path) and path.is_dir():
             return [
                 _raw(found, split, columns, header) for split, found in _splits_in(path).items()
             ]
-        if path.suffix == ".parquet" and path.exists():
+        if path.suffix.lower() == ".parquet" and path.is_file():
             opened = read_parquet(path, columns=columns)
             return opened if isinstance(opened, TemporalGraph) else [opened]
     return [_raw(source, None, columns, header, name)]
@@ -130,17 +157,17 @@ def _raw(
     """One source of facts of one split."""
     if isinstance(source, str | Path):
         path = Path(source)
-        if not path.exists():
-            raise DataError(f"{path}: there is no such file or folder{_similar(path)}")
+        if not is_there(path):
+            raise DataError(f"{path}: there is no such file or folder.{_similar(path)}")
         if not path.is_file():
             raise DataError(f"{path}: expected a file")
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             opened = read_parquet(path, split=split, columns=columns)
             if isinstance(opened, TemporalGraph):
                 raise DataError(f"{path}: holds a whole graph, expected the facts of one split")
             return opened
-        if not path.name.lower().endswith(_SUFFIXES):
-            raise DataError(f"{path}: unknown kind of file; expected {', '.join(_SUFFIXES)}")
+        if not path.name.lower().endswith(SUFFIXES):
+            raise DataError(f"{path}: unknown kind of file; expected {', '.join(SUFFIXES)}")
         return read_delimited(path, split=split, columns=columns, header=header)
     if is_table(source):
         return raw_from_table(source, name=name or split or "table", split=split, columns=columns)
@@ -156,20 +183,17 @@ def _raw(
 def _splits_in(folder: Path) -> dict[Split, Path]:
     """The files of a folder that hold the splits."""
     found: dict[Split, Path] = {}
-    for split in SPLITS:
-        matches = [folder / (split + suffix) for suffix in _SUFFIXES]
-        matches = [path for path in matches if path.is_file()]
+    for split, matches in split_files(folder).items():
         if len(matches) > 1:
             names = " and ".join(path.name for path in matches)
             raise DataError(f"{folder}: both {names} are there; expected one file for {split}")
-        if matches:
-            found[split] = matches[0]
+        found[split] = matches[0]
     if "train" not in found:
         raise DataError(
-            f"{folder}: expected a file train{{{','.join(_TEXT)},.parquet}} (plain, .gz or .zst),"
+            f"{folder}: expected a file train{{{','.join(TEXT)},.parquet}} (plain, .gz or .zst),"
             " and perhaps valid and test"
         )
-    return found
+    return {split: found[split] for split in SPLITS if split in found}
 
 
 def _name_ids(
@@ -185,11 +209,7 @@ def _name_ids(
             next((folder / name for name in names if (folder / name).is_file()), None)
             for names in (_ENTITY_FILES, _PREDICATE_FILES)
         ]
-        if folder.is_dir() and beside[0] is not None and beside[1] is not None:
-            names = read_ids(beside[0]), read_ids(beside[1])
-            if written_with_ids(raws[0], *names):
-                for raw in raws:
-                    apply_ids(raw, *names)
+        apply_found(raws, *beside)
         return
     entity_names = None if entities is None else read_ids(Path(entities))
     predicate_names = None if predicates is None else read_ids(Path(predicates))

@@ -38,15 +38,16 @@ class Spans:
                 fine: Bools = column.lookup(part.state <= UNKNOWN, missing=True)
                 self.readable = fine if self.readable is None else self.readable & fine
 
-    def extremes(self) -> tuple[int, int] | None:
+    def extremes(self, order: EndBeforeBegin) -> tuple[int, int] | None:
         """The first and last known tick of the rows that can stay."""
         found = []
         for ticks, bit in ((self.begin, BEGIN_UNKNOWN), (self.end, END_UNKNOWN)):
             good = self.unknown & bit == 0
             if self.readable is not None:
                 good &= self.readable
-            # A row whose end lies before its begin must not stretch the timeline.
-            good &= (self.unknown != 0) | (self.begin <= self.end)
+            if order == "drop":
+                # A row whose end lies before its begin must not stretch the timeline.
+                good &= (self.unknown != 0) | (self.begin <= self.end)
             if good.any():
                 found += [int(ticks.min(where=good, initial=ticks[good.argmax()]))]
                 found += [int(ticks.max(where=good, initial=ticks[good.argmax()]))]

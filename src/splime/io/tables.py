@@ -11,7 +11,7 @@ import pyarrow as pa
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Split, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import by_name, check_columns
+from splime.io.layout import Layout, by_name, check_columns
 from splime.times import Bools, Granularity, Ints, raw_time
 from splime.vocabulary import Vocabulary
 
@@ -31,7 +31,7 @@ def raw_from_table(
     columns: Sequence[str] | None = None,
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
-    check_columns(columns)
+    columns = check_columns(columns)
     try:
         table = source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -39,20 +39,28 @@ def raw_from_table(
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
     layout = by_name(table.column_names, columns, name)
+    return raw_from_columns(table, layout, name=name, split=split)
+
+
+def raw_from_columns(
+    table: pa.Table, layout: Layout, *, name: str, split: Split | None = None
+) -> RawFacts:
+    """Facts from the columns of an Arrow table."""
     labels = [
-        EncodedColumn(_labels(table.column(position), table.column_names[position], name))
+        EncodedColumn(label_column(table.column(position), table.column_names[position], name))
         for position in layout.facts[:3]
     ]
     times = [
-        _times(table.column(position), table.column_names[position], name)
+        time_column(table.column(position), table.column_names[position], name)
         for position in layout.facts[3:]
     ]
-    in_table = None if layout.split is None else EncodedColumn(table.column(layout.split))
+    in_table = None if layout.split is None else _split(table.column(layout.split), name)
     return RawFacts.of(
         name,
         [*labels, *times],
         lambda rows: [f"{name}, row {row + 1}" for row in rows],
-        split if in_table is None else in_table,
+        split,
+        in_table,
     )
 
 
@@ -122,7 +130,7 @@ def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -
     return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)
 
 
-def _labels(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
+def label_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     """A column of names as text; integers are names too, other types are a mistake."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_integer(kind):
@@ -130,6 +138,15 @@ def _labels(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     if not (_is_text(kind) or pa.types.is_null(kind)):
         raise DataError(f"{where}: column {name!r} has type {kind}; names are text or integers")
     return _plain_text(column)
+
+
+def _split(column: pa.ChunkedArray, where: str) -> EncodedColumn:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (_is_text(kind) or pa.types.is_null(kind)):
+        raise DataError(
+            f"{where}: the column of splits has type {kind}; expected train, valid or test"
+        )
+    return EncodedColumn(_plain_text(column))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -143,7 +160,7 @@ def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.string())
 
 
-def _times(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
+def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
     """A column of times as text, converted once for every distinct value."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_null(kind):
@@ -153,15 +170,22 @@ def _times(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
     if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
         import pyarrow.compute as pc
 
+        column = column.cast(kind)
         column = pc.if_else(pc.is_nan(column), None, column)
         try:
             column, kind = column.cast(pa.int64()), pa.int64()
         except pa.ArrowInvalid:
             raise DataError(f"{where}: column {name!r} has times like 1999.5") from None
+    is_date = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if not (pa.types.is_integer(kind) or is_date):
+        raise DataError(
+            f"{where}: column {name!r} has type {kind}; times are text, integers, dates or"
+            " timestamps"
+        )
     encoded = EncodedColumn(column)
     if pa.types.is_integer(kind):
         encoded.values = encoded.values.cast(pa.string())
-    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+    else:
         # numpy writes years before Christ in a way that reads back; Arrow's cast does not.
         dates = encoded.values.to_numpy(zero_copy_only=False)
         zone = "Z" if getattr(kind, "tz", None) else ""
@@ -169,11 +193,6 @@ def _times(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
         if pa.types.is_date(kind):
             text = np.datetime_as_string(dates.astype("M8[D]"))
         encoded.values = pa.array([f"{date}{zone}" for date in text.tolist()], pa.string())
-    else:
-        raise DataError(
-            f"{where}: column {name!r} has type {kind}; times are text, integers, dates or"
-            " timestamps"
-        )
     return encoded
 
 
@@ -181,7 +200,10 @@ def _label(value: object, where: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return str(int(value))
+        try:
+            return str(int(value))
+        except ValueError as error:
+            raise DataError(f"{where}: a name is a number that is too long: {error}") from None
     raise DataError(f"{where}: {value!r} is no name; names are text or integers")
 
 

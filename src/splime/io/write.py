@@ -9,7 +9,7 @@ import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Split, TemporalGraph
-from splime.io.files import written_beside
+from splime.io.files import split_files, written_beside
 from splime.times import format_ticks
 
 _ROWS = 1 << 18  # at a time, so that the text of a large graph is never in memory as a whole
@@ -21,7 +21,8 @@ def write_text(
     """Write train, valid and test as text files without header into a folder.
 
     Tab-separated files have no way to hold a tab or a line break in a name: then it is an error
-    that tells so, and `csv` can.
+    that tells so, and `csv` can. So it is if the folder holds other files of splits, which would
+    be read together with these.
     """
     if format not in ("tsv", "csv"):
         raise UsageError(f"text files are tsv or csv, not {format!r}")
@@ -32,11 +33,14 @@ def write_text(
         raise SplimeError(f"{folder}: cannot be made: {error}") from None
     if format == "tsv":
         _check_names(graph)
-    return [
-        _write(graph, split, folder / f"{split}.{format}")
-        for split, facts in graph.splits()
-        if len(facts)
-    ]
+    paths = {split: folder / f"{split}.{format}" for split, facts in graph.splits() if len(facts)}
+    there = [path for found in split_files(folder).values() for path in found]
+    if others := [path.name for path in there if path not in paths.values()]:
+        raise UsageError(
+            f"{folder}: {', '.join(others)} would be read together with the files to be written;"
+            " remove what is there, or write to another folder"
+        )
+    return [_write(graph, split, path) for split, path in paths.items()]
 
 
 def _check_names(graph: TemporalGraph) -> None:
@@ -48,6 +52,12 @@ def _check_names(graph: TemporalGraph) -> None:
             raise UsageError(
                 f"the {names.kind} {bad[0].as_py()!r} holds a tab or a line break, which a .tsv"
                 " file cannot; write csv or Parquet"
+            )
+    for _, facts in graph.splits():
+        if len(facts) and graph.entities[facts.subject[0]].startswith("\ufeff"):
+            raise UsageError(
+                f"the entity {graph.entities[facts.subject[0]]!r} begins with a byte order mark,"
+                " which a .tsv file cannot at its start; write csv or Parquet"
             )
 
 

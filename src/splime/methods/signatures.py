@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from splime.arrays import distinct
 from splime.methods.bottomup import bottom_up, rbf_gram
-from splime.methods.proximity import Integers, Links, distinct, find_proximity
+from splime.methods.proximity import Integers, Links, find_proximity
 from splime.times import Ints
 
 if TYPE_CHECKING:

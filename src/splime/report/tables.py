@@ -15,6 +15,7 @@ from splime.reading import Reading
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph
 from splime.statistics import Statistics, facts_over_time
+from splime.streaming import StreamResult
 from splime.times import Ints
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -85,7 +86,7 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
             near = recurrence.within[1]
             yield Text(
                 f"{split}: {recurrence.facts:,} facts have a triple that train knows at some time;"
-                f" for half of them it is at most {recurrence.median:g} {unit}s away,"
+                f" for half of them it is at most {recurrence.median:g} {unit}(s) away,"
                 f" for {100 * near / recurrence.facts:.0f} % at most 1 {unit}"
             )
 
@@ -152,6 +153,19 @@ def transform_table(
     return table
 
 
+def stream_table(result: StreamResult) -> Iterator[RenderableType]:
+    """What streaming made of each split, what it dropped, and how fast it was."""
+    table = _table("the transform, streamed", "", "facts", "triples")
+    for split in SPLITS:
+        table.add_row(split, f"{result.facts[split]:,}", f"{result.triples[split]:,}")
+    yield table
+    for reason, count in result.dropped.items():
+        yield Text(f"{count:,} of {result.rows:,} rows dropped: {reason}")
+    seconds = sum(result.seconds.values())
+    steps = ", ".join(f"{step} {took:.1f} s" for step, took in result.seconds.items())
+    yield Text(f"{result.rows / max(seconds, 1e-9):,.0f} rows per second ({steps})")
+
+
 def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
     """Numbers as a line of bars, at most `width` wide.
 
@@ -178,5 +192,11 @@ def _table(title: str, *columns: str) -> Table:
     )
     for position, column in enumerate(columns):
         numeric = position and column not in ("", "why", "the pieces") and "→" not in column
-        table.add_column(Text(column), justify="right" if numeric else "left", overflow="fold")
+        line = "→" in column  # a broken line of bars says nothing
+        table.add_column(
+            Text(column),
+            justify="right" if numeric else "left",
+            overflow="crop" if line else "fold",
+            no_wrap=line,
+        )
     return table

@@ -1,0 +1,220 @@
+"""Streaming synthetic worlds from Parquet to Parquet, as they grow.
+
+`Merge(shrink=4)` is chosen and applied in two passes. Beside it, in the same run: plain Arrow that
+copies the file of triples, batch by batch (what moving that much data costs at least), and the same
+transform in memory, as long as the facts fit. Every measurement is a process of its own. Last, how
+fast a segmentation is applied to facts that are in memory already, on one core.
+
+    python benchmarks/streaming.py --largest 100000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RESULTS = Path(__file__).parent / "results" / "streaming.json"
+IN_MEMORY = 10**7
+BATCH = 1 << 17
+ONCE = 10**7  # measured once from here on
+
+
+def stream(source: Path, target: Path) -> dict[str, Any]:
+    import splime
+    from splime.streaming import stream_transform
+
+    result = stream_transform(source, target, splime.Merge(shrink=4))
+    return {
+        "scopes": len(result.segmentation.predicates),
+        "triples": sum(result.triples.values()),
+        **result.seconds,
+    }
+
+
+def copy(source: Path, target: Path) -> dict[str, Any]:
+    from splime.streaming.applying import _PARQUET
+
+    file = pq.ParquetFile(source, pre_buffer=False)
+    with pq.ParquetWriter(target, file.schema_arrow, **_PARQUET) as writer:
+        for batch in file.iter_batches(1 << 20):
+            writer.write_batch(batch)
+    return {}
+
+
+def in_memory(source: Path, target: Path) -> dict[str, Any]:
+    import splime
+
+    assert not target.exists()
+    return {"triples": len(splime.Merge(shrink=4).fit_transform(splime.load(source)))}
+
+
+def applying(source: Path, target: Path) -> dict[str, Any]:
+    """Facts as integers to triples as integers; nothing is written."""
+    assert not target.exists()
+    import splime
+    from splime.cutting import Cutter
+
+    graph = splime.load(source)
+    scopes = splime.Merge(shrink=4).fit(graph).predicates
+    facts = graph.facts()
+    begin, end = graph.timestamps(facts)
+    row = np.arange(len(facts))
+    cutter = Cutter(scopes)
+    seconds = []
+    for _ in range(7):
+        started, triples = time.process_time(), 0
+        for at in range(0, len(facts), BATCH):
+            part = slice(at, at + BATCH)
+            name, first, last = facts.predicate[part], begin[part], end[part]
+            low, high = scopes.pieces(name, first, last)
+            count = cutter.cut(name, first, last, low, high)[0]
+            for column in (facts.subject, facts.object, row):
+                triples += len(np.repeat(column[part], count))
+        seconds.append(time.process_time() - started)
+    triples //= 3  # each was counted with every column
+    median = statistics.median(seconds)
+    return {
+        "facts": len(facts),
+        "triples": triples,
+        "facts_per_second": round(len(facts) / median),
+        "triples_per_second": round(triples / median),
+    }
+
+
+WORK = {"stream": stream, "copy": copy, "in_memory": in_memory, "applying": applying}
+
+
+def measure(who: str, source: Path, target: Path) -> dict[str, Any]:
+    """Do one thing in this process, and say what it took."""
+    for module in ("pyarrow.compute", "splime.datasets.loading", "splime.streaming"):
+        import_module(module)  # not part of it
+    pa.array([0])  # Arrow imports pandas with the first array, if it is installed
+    before = peak_mb()
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = WORK[who](source, target)
+    return {
+        "seconds": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "peak_mb": peak_mb(),
+        "imports_mb": before,
+        **found,
+    }
+
+
+def peak_mb() -> float:
+    """The peak of resident memory (Linux); getrusage would count that of the parent process too."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def measured(who: str, source: Path, target: Path, repeats: int) -> dict[str, Any]:
+    runs = []
+    for _ in range(repeats):
+        target.unlink(missing_ok=True)
+        command = [sys.executable, __file__, "--measure", who, str(source), str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        runs.append(json.loads(done.stdout))
+    return {key: round(statistics.median(run[key] for run in runs), 3) for key in runs[0]}
+
+
+def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
+    """All figures of one size."""
+    from splime.datasets.world import World, make_world
+
+    source, target, copied = (folder / f"{name}.parquet" for name in ("facts", "triples", "copy"))
+    started = time.perf_counter()
+    make_world(source, World(facts=facts))
+    making = time.perf_counter() - started
+    streamed = measured("stream", source, target, repeats)
+    found = {
+        "facts": facts,
+        "making_seconds": round(making, 2),
+        "facts_mb": round(source.stat().st_size / 1e6, 1),
+        "triples_mb": round(target.stat().st_size / 1e6, 1),
+        "facts_per_second": round(facts / streamed["seconds"]),
+        "stream": streamed,
+        "copy": measured("copy", target, copied, repeats),
+    }
+    copied.unlink()
+    found["seconds_over_copy"] = round(streamed["seconds"] / found["copy"]["seconds"], 2)
+    if facts <= IN_MEMORY:
+        found["in_memory"] = measured("in_memory", source, target, repeats)
+    if facts == 10**6:
+        found["applying"] = measured("applying", source, target, 1)
+    for path in (source, target):
+        path.unlink(missing_ok=True)
+    return found
+
+
+def plot(sizes: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    lines = {"stream": "streaming", "in_memory": "in memory", "copy": "Arrow copies the triples"}
+    for axis, key, label in ((axes[0], "seconds", "seconds"), (axes[1], "peak_mb", "peak MB")):
+        for who, name in lines.items():
+            there = [size for size in sizes if who in size]
+            values = [size[who][key] for size in there]
+            axis.loglog([size["facts"] for size in there], values, "o-", label=name, markersize=4)
+        axis.set(xlabel="facts", ylabel=label)
+        axis.grid(alpha=0.3)
+    axes[1].set_ylim(bottom=50)
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--largest", type=int, default=10**7)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where to put the files meanwhile")
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        who, source, target = arguments.measure
+        print(json.dumps(measure(who, Path(source), Path(target))))
+        return
+    found = []
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        for power in range(5, 10):
+            if 10**power <= arguments.largest:
+                repeats = arguments.repeats if 10**power < ONCE else 1
+                found.append(grow(Path(folder), 10**power, repeats))
+                print(json.dumps(found[-1], indent=2), flush=True)
+    RESULTS.write_text(
+        json.dumps(
+            {
+                "command": f"python benchmarks/streaming.py --largest {arguments.largest}",
+                "date": time.strftime("%Y-%m-%d"),
+                "python": platform.python_version(),
+                "pyarrow": pa.__version__,
+                "numpy": np.__version__,
+                "cores": os.cpu_count(),
+                "results": found,
+            },
+            indent=2,
+        )
+        + "\n"
+    )
+    plot(found, RESULTS.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""`splime transform` and `splime methods` from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import splime
+from splime.exports import FORMATS
+from splime.methods import METHODS
+from tests.cli.test_cli import run
+
+
+def test_methods_lists_what_is_registered() -> None:
+    listed = run("methods").stdout
+    for name in METHODS:
+        assert f"\n{name}  " in f"\n{listed}"
+    for parameter in ("--shrink", "--epsilon", "--fit-on", "--min-size", "needed"):
+        assert parameter in listed
+
+
+def test_the_paper_s_way(published: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run(
+        "transform", "icews14", "--method", "split", "--by", "count", "--grow", "25",
+        "--fit-on", "all", "--filter", "inter", "--format", "tsv", "--out", out,
+        SPLIME_DATA=str(published),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "5,750 scoped predicates of 230" in done.stdout
+    assert {path.name for path in out.iterdir()} == {
+        "train.txt", "valid.txt", "test.txt", "entities.dict", "relations.dict", "time_map",
+        "segmentation.json",
+    }  # fmt: skip
+    assert len((out / "train.txt").read_text(encoding="utf-8").splitlines()) == 72_826
+    assert len((out / "test.txt").read_text(encoding="utf-8").splitlines()) == 7_769
+    assert len((out / "relations.dict").read_text(encoding="utf-8").splitlines()) == 5_750
+    segmentation = splime.load_segmentation(out / "segmentation.json")
+    assert segmentation.method["grow"] == 25
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_formats_and_overwriting(tmp_path: Path, format: str) -> None:
+    out = tmp_path / "out"
+    arguments = ("transform", "demo", "--method", "merge", "--shrink", "4", "--format", format)
+    assert run(*arguments, "--out", out).returncode == 0
+    again = run(*arguments, "--out", out)
+    assert again.returncode == 2
+    assert "--overwrite" in again.stderr
+    assert run(*arguments, "--distinct", "--out", out, "--overwrite").returncode == 0
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    done = run(
+        "transform", "demo", "--method", "changepoint", "--proximity", "adamic_adar",
+        "--penalty", "3", "--no-closed", "--out", tmp_path / "out",
+        "--plot", tmp_path / "segments.png",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "segments.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "merg"], "Did you mean merge?"),
+        (["--method", "merge", "--grow", "3"], "merge has no parameter 'grow'"),
+        (["--method", "merge"], "either shrink or predicates"),
+        (["--method", "merge", "--shrink", "0.5"], "shrink must be at least 1"),
+        (["--method", "split", "--grow", "0.5"], "grow must be at least 1"),
+        (["--method", "split", "--grow", "1000"], "cannot reach 9,000 predicates: it came to"),
+        (["--method", "random"], "random needs predicates"),
+        (["--method", "changepoint", "--epsilon", "0"], "epsilon must be greater than 0"),
+        (
+            ["--method", "changepoint", "--epsilon", "1", "--proximity", "jacard"],
+            "Did you mean jaccard",
+        ),
+        (["--method", "vanilla", "--filter", "all"], "Invalid value"),
+        (["--method", "vanilla", "--format", "xml"], "Invalid value"),
+        (["--method", "vanilla", "--stream"], "Parquet"),
+    ],
+)
+def test_errors_leave_nothing(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = run("transform", "demo", *arguments, "--out", tmp_path / "out")
+    assert done.returncode in (2, 3), done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_streaming_gives_the_same(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.parquet"
+    run("datasets", "make", facts, "--facts", "20000")
+    arguments = ("transform", facts, "--method", "merge", "--shrink", "4")
+    streamed = run(*arguments, "--stream", "--out", tmp_path / "streamed")
+    assert streamed.returncode == 0, streamed.stderr
+    assert "rows per second" in streamed.stdout
+    assert run(*arguments, "--out", tmp_path / "loaded").returncode == 0
+    rows = [
+        pq.read_table(tmp_path / name / "triples.parquet").select(
+            ["subject", "predicate", "object", "overlap"]
+        )
+        for name in ("streamed", "loaded")
+    ]
+    as_sets = [sorted(tuple(row.values()) for row in table.to_pylist()) for table in rows]
+    assert as_sets[0] == as_sets[1]
+    one, two = (
+        json.loads((tmp_path / name / "segmentation.json").read_text(encoding="utf-8"))
+        for name in ("streamed", "loaded")
+    )
+    assert one["predicates"] == two["predicates"]
+    refused = run(*arguments, "--stream", "--filter", "inter", "--out", tmp_path / "other")
+    assert refused.returncode == 2
+    assert "streaming writes Parquet" in refused.stderr
