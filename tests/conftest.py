@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import splime
+from splime.graph import TemporalGraph
+
 # The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
 # be run again; HYPOTHESIS_PROFILE=search looks further.
 settings.register_profile(
@@ -23,6 +26,14 @@ def published() -> Path:
     if not (folder / "icews14").is_dir():
         pytest.skip(f"the published datasets are not in {folder} (set SPLIME_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def published_graphs(published: Path) -> dict[str, TemporalGraph]:
+    """The three published datasets, loaded once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPLIME_DATA", str(published))
+        return {name: splime.load(name) for name in ("wikidata12k", "yago11k", "icews14")}
 
 
 @pytest.fixture

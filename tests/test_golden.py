@@ -11,13 +11,6 @@ from splime import leakage
 from splime.graph import TemporalGraph
 
 
-@pytest.fixture(scope="module")
-def published_graphs(published: Path) -> dict[str, TemporalGraph]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPLIME_DATA", str(published))
-        return {name: splime.load(name) for name in ("wikidata12k", "yago11k", "icews14")}
-
-
 @pytest.mark.parametrize(
     ("name", "entities", "predicates", "timestamps", "rows", "kept"),
     [

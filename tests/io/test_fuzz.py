@@ -73,7 +73,7 @@ def mutations(draw: st.DrawFn, data: bytes) -> bytes:
     return bytes(broken)
 
 
-def attempt(path: Path, split: HowToSplit | None = "none") -> splime.TemporalGraph | None:
+def check_reading(path: Path, split: HowToSplit | None = "none") -> splime.TemporalGraph | None:
     try:
         graph = splime.load(path, split=split)
     except SplimeError as error:
@@ -90,7 +90,7 @@ def attempt(path: Path, split: HowToSplit | None = "none") -> splime.TemporalGra
 def test_tsv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv"
     path.write_bytes(data)
-    graph = attempt(path)
+    graph = check_reading(path)
     if graph is not None:
         # Every line that is not empty is a row that was counted, or the header.
         lines = [
@@ -105,7 +105,7 @@ def test_tsv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
 def test_csv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.csv"
     path.write_bytes(data)
-    attempt(path)
+    check_reading(path)
 
 
 @settings(max_examples=100)
@@ -113,7 +113,7 @@ def test_csv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
 def test_gzip(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv.gz"
     path.write_bytes(data)
-    attempt(path)
+    check_reading(path)
 
 
 @settings(max_examples=100)
@@ -121,7 +121,7 @@ def test_gzip(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
 def test_zstd(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv.zst"
     path.write_bytes(data)
-    attempt(path)
+    check_reading(path)
 
 
 @pytest.mark.parametrize("ours", [True, False])
@@ -133,7 +133,7 @@ def test_parquet(tmp_path_factory: pytest.TempPathFactory, ours: bool) -> None:
     def check(data: bytes) -> None:
         path = tmp_path_factory.mktemp("fuzz") / "f.parquet"
         path.write_bytes(data)
-        attempt(path, None if ours else "none")
+        check_reading(path, None if ours else "none")
 
     check()
 
@@ -143,7 +143,7 @@ def test_parquet(tmp_path_factory: pytest.TempPathFactory, ours: bool) -> None:
 def test_noise(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
     path = tmp_path_factory.mktemp("fuzz") / name
     path.write_bytes(data)
-    attempt(path)
+    check_reading(path)
 
 
 @settings(max_examples=100)

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import splime
+from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 
 
@@ -17,17 +16,15 @@ from splime.methods import ChangePointSplit
     ],
 )
 def test_numbers_of_predicates(
-    published: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    published_graphs: dict[str, TemporalGraph],
     name: str,
     proximity: str,
     epsilon: float,
     predicates: int,
 ) -> None:
     """The settings of the paper's main table, without the defects of its code (reference.md)."""
-    monkeypatch.setenv("SPLIME_DATA", str(published))
     method = ChangePointSplit(proximity=proximity, epsilon=epsilon, min_size=2, fit_on="all")
-    assert len(method.fit(splime.load(name)).predicates) == predicates
+    assert len(method.fit(published_graphs[name]).predicates) == predicates
 
 
 def test_planted_changes_are_found() -> None:

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import splime
 from splime.graph import TemporalGraph
 from splime.methods import Merge, Method, Split, Timestamp, Vanilla
-
-
-@pytest.fixture(scope="module")
-def published_graphs(published: Path) -> dict[str, TemporalGraph]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPLIME_DATA", str(published))
-        return {name: splime.load(name) for name in ("wikidata12k", "yago11k", "icews14")}
-
 
 # Predicates; rows of train (and how many distinct), of valid and test under the filter `inter`;
 # distinct test triples left when those unseen in train are dropped. Timestamps and merges count a

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import splime
 from splime.methods.bottomup import bottom_up, rbf_gram
 from splime.methods.proximity import PROXIMITIES, Integers
 from splime.methods.signatures import change_cuts, signatures
@@ -90,40 +86,3 @@ def test_no_facts() -> None:
     nothing = [column[:0] for column in nothing]
     assert signatures(*nothing, proximity="adamic_adar").scores.shape == (0, 0)
     assert change_cuts(*nothing, proximity="adamic_adar", epsilon=1) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "measure", "epsilon", "predicates"),
-    [
-        ("wikidata12k", "preferential_attachment", 2.5, 709),
-        ("yago11k", "preferential_attachment", 5, 173),
-        ("icews14", "adamic_adar", 25, 3_946),
-    ],
-)
-def test_numbers_of_predicates(
-    published: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    measure: str,
-    epsilon: float,
-    predicates: int,
-) -> None:
-    """As the paper's code counts without its cache's accident (see the reference)."""
-    monkeypatch.setenv("SPLIME_DATA", str(published))
-    graph = splime.load(name)
-    every = graph.facts()
-    begin, end = graph.timestamps(every)
-    found = 0
-    for predicate in range(len(graph.predicates)):
-        mine = every.predicate == predicate
-        cuts = change_cuts(
-            begin[mine],
-            end[mine],
-            every.subject[mine],
-            every.object[mine],
-            proximity=measure,
-            min_size=2,
-            epsilon=epsilon,
-        )
-        found += len(cuts) + 1
-    assert found == predicates

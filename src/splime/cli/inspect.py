@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from splime.cli import source
 from splime.cli.console import console
+from splime.cli.parameters import with_options
 
 
+@with_options(source.READING)
 def inspect(
     data: source.Data,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
@@ -19,20 +21,7 @@ def inspect(
         Path | None,
         typer.Option(metavar="FILE", help="Also draw the facts over time (.png, .svg or .pdf)."),
     ] = None,
-    columns: source.Columns = None,
-    header: source.Header = None,
-    entities: source.Entities = None,
-    predicates: source.Predicates = None,
-    granularity: source.Granularity = None,
-    first: source.First = None,
-    last: source.Last = None,
-    end_before_begin: source.Order = None,
-    split: source.Split = None,
-    valid: source.Valid = None,
-    test: source.Test = None,
-    seed: source.Seed = None,
-    allow_unseen: source.AllowUnseen = None,
-    bucket: source.Bucket = None,
+    **given: Any,
 ) -> None:
     """Show what is in a temporal knowledge graph, what was dropped, and what leaks into the test.
 
@@ -46,23 +35,7 @@ def inspect(
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
-    options = source.reading_options(
-        columns=columns,
-        header=header,
-        entities=entities,
-        predicates=predicates,
-        granularity=granularity,
-        first=first,
-        last=last,
-        end_before_begin=end_before_begin,
-        split=split,
-        valid=valid,
-        test=test,
-        seed=seed,
-        allow_unseen=allow_unseen,
-        bucket=bucket,
-    )
-    graph = source.load_graph(data, options)
+    graph = source.load_graph(data, source.reading_options(given))
     with working("looking for leaks …"):
         statistics, leaks = describe(graph), leakage.report(graph)
     if plot is not None:

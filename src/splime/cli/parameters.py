@@ -1,40 +1,59 @@
-"""Options of the command line for the parameters of methods, made from the registry."""
+"""Options of commands that are made from tables: how to read, and the parameters of methods."""
 
 from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
 from splime.methods import METHODS
 from splime.methods.base import Method
 
+Command: TypeAlias = Callable[..., None]
 _PANEL = "Parameters of the method"
 
 
-def with_method_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `**parameters` an option for every parameter of every method."""
-    signature = inspect.signature(command)
-    own = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    options = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, uses)
-        )
-        for name, uses in _parameters().items()
-    ]
-    hints = get_type_hints(command, include_extras=True)
-    own = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
-    command.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*own, *options)}
-    return command
+def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Give a command that takes `**given` an option for each of some names, None by default."""
+
+    def extend(command: Command) -> Command:
+        signature = inspect.signature(command)
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            parameter.replace(annotation=hints[parameter.name])
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        more = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
+            for name, annotation in options.items()
+        ]
+        # What typer looks at.
+        command.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in (*own, *more)}
+        return command
+
+    return extend
+
+
+def method_options() -> dict[str, Any]:
+    """An option for every parameter of every method."""
+    return {name: _option(name, uses) for name, uses in _parameters().items()}
 
 
 def _parameters() -> dict[str, list[tuple[str, type[Method], Field[Any]]]]:

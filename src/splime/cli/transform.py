@@ -13,7 +13,7 @@ from rich.text import Text
 
 from splime.cli import source
 from splime.cli.console import console
-from splime.cli.parameters import with_method_parameters
+from splime.cli.parameters import method_options, with_options
 from splime.errors import UsageError
 from splime.exports import FORMATS
 from splime.leakage import FILTERS, LeakFilter
@@ -24,7 +24,7 @@ FormatChoice = StrEnum("FormatChoice", {name: name for name in FORMATS})  # type
 _PARQUET, _NO_FILTER = FormatChoice("parquet"), FilterChoice("none")
 
 
-@with_method_parameters
+@with_options({**source.READING, **method_options()})
 def transform(
     data: source.Data,
     method: Annotated[str, typer.Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
@@ -56,21 +56,7 @@ def transform(
             show_default=False,
         ),
     ] = None,
-    columns: source.Columns = None,
-    header: source.Header = None,
-    entities: source.Entities = None,
-    predicate_ids: source.Predicates = None,
-    granularity: source.Granularity = None,
-    first: source.First = None,
-    last: source.Last = None,
-    end_before_begin: source.Order = None,
-    split: source.Split = None,
-    valid: source.Valid = None,
-    test: source.Test = None,
-    split_seed: source.Seed = None,
-    allow_unseen: source.AllowUnseen = None,
-    bucket: source.Bucket = None,
-    **parameters: Any,
+    **given: Any,
 ) -> None:
     """Cut predicates in time, and write the triples that any static model can be trained on.
 
@@ -81,27 +67,13 @@ def transform(
     from splime.report.plots import check_picture
     from splime.streaming import is_large
 
-    given = {name: value for name, value in parameters.items() if value is not None}
-    chosen = make_method(method, **given)
+    reading = source.reading_options(given)
+    chosen = make_method(
+        method, **{name: value for name, value in given.items() if value is not None}
+    )
     check_folder(out, overwrite=overwrite)
     if plot is not None:
         check_picture(plot)
-    reading = source.reading_options(
-        columns=columns,
-        header=header,
-        entities=entities,
-        predicates=predicate_ids,
-        granularity=granularity,
-        first=first,
-        last=last,
-        end_before_begin=end_before_begin,
-        split=split,
-        valid=valid,
-        test=test,
-        seed=split_seed,
-        allow_unseen=allow_unseen,
-        bucket=bucket,
-    )
     whole = format is not _PARQUET or filter is not _NO_FILTER or distinct or plot is not None
     if stream or (stream is None and not whole and is_large(Path(data), chosen)):
         if whole:
@@ -115,7 +87,7 @@ def _transform(
     data: str,
     method: Method,
     out: Path,
-    reading: dict[str, object],
+    reading: dict[str, Any],
     format: FormatChoice,
     filter: FilterChoice,
     distinct: bool,
@@ -152,7 +124,7 @@ def _transform(
     printer.print(f"written to {out}", soft_wrap=True)
 
 
-def _stream(data: Path, method: Method, out: Path, reading: dict[str, object]) -> None:
+def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> None:
     """Stream from Parquet to Parquet, and show what was done."""
     from splime.exports.folder import written_folder
     from splime.io import save_segmentation
@@ -171,7 +143,7 @@ def _stream(data: Path, method: Method, out: Path, reading: dict[str, object]) -
             folder / "triples.parquet",
             method,
             progress=update,
-            **reading,  # type: ignore[arg-type]
+            **reading,
         )
         save_segmentation(result.segmentation, folder / "segmentation.json")
     printer = console()

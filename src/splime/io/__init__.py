@@ -1,6 +1,6 @@
 """Readers and writers, a file per format."""
 
-from splime.io.parquet import save
+from splime.io.saved import save
 from splime.io.segmentations import load_segmentation, save_segmentation
 from splime.io.sources import read
 from splime.io.tables import to_table

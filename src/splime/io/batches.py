@@ -17,7 +17,8 @@ from splime.errors import DataError
 from splime.graph import SPLITS, Ids
 from splime.io.columns import EncodedColumn
 from splime.io.layout import by_name
-from splime.io.parquet import holds_text, read_description
+from splime.io.parquet import holds_text
+from splime.io.saved import read_description
 from splime.io.tables import label_column, time_column
 from splime.reading import END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.timeline import Timeline
