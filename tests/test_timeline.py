@@ -72,9 +72,12 @@ def test_every_index_is_a_date() -> None:
 
 def test_a_time_outside_says_the_range() -> None:
     years = Timeline.of(np.array([1990, 2000]), "year")
-    assert years.ticks("1995-05") == (1995, 1995)
-    with pytest.raises(UsageError, match="outside of the graph's time, 1990 to 2000"):
-        years.ticks(2001)
+    assert years.interval("1995-05", 1996) == (1995, 1996)
+    assert years.interval(1980, 2100) == (1980, 2100)
+    with pytest.raises(UsageError, match="2001 lies outside of the graph's time, 1990 to 2000"):
+        years.interval(2001, 2001)
+    with pytest.raises(UsageError, match="ends before it begins"):
+        years.interval(1995, 1994)
 
 
 def test_nonsense_is_refused() -> None:

@@ -219,9 +219,7 @@ class TemporalGraph:
             either = _chosen(entity, self.entities)
             tests.append(lambda facts: either[facts.subject] | either[facts.object])
         if during is not None:
-            first, last = self.timeline.ticks(during[0])[0], self.timeline.ticks(during[1])[1]
-            if first > last:
-                raise UsageError(f"the time {during[0]} to {during[1]} ends before it begins")
+            first, last = self.timeline.interval(*during)
             tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
         if split is not None:
             _check_split(split)

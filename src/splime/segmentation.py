@@ -189,9 +189,7 @@ class Segmentation:
         ['p[1991]']
         """
         name = self.predicates.names.id(predicate)
-        ticks = self.timeline.ticks(begin)[0], self.timeline.ticks(begin if end is None else end)[1]
-        if ticks[0] > ticks[1]:
-            raise UsageError(f"the time {begin} to {end} ends before it begins")
+        ticks = self.timeline.interval(begin, begin if end is None else end)
         times = self.timeline.index(np.array(ticks))
         low, high = self.predicates.pieces(np.array([name], np.int32), times[:1], times[1:])
         return [self.predicates.scope(piece) for piece in range(int(low[0]), int(high[0]) + 1)]

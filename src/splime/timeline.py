@@ -107,12 +107,20 @@ class Timeline:
         one = Timeline(self.granularity, self.starts[[index]], self.ends[[index]])
         return one.labels()[0]
 
-    def ticks(self, when: When) -> tuple[int, int]:
-        """The first and last tick of a date that a person gave; it must lie in the graph's time."""
-        first, last = tick_range(when, self.granularity)
+    def interval(self, begin: When, end: When) -> tuple[int, int]:
+        """The first and last tick from one date to another, which must meet the graph's time.
+
+        >>> Timeline.of(np.array([1990, 2000]), "year").interval("1995-05", 2100)
+        (1995, 2100)
+        """
+        first = tick_range(begin, self.granularity)[0]
+        last = tick_range(end, self.granularity)[1]
+        if first > last:
+            raise UsageError(f"the time {begin} to {end} ends before it begins")
         if last < self.first or first > self.last:
-            start, end = format_ticks(np.array([self.first, self.last]), self.granularity)
-            raise UsageError(f"{when} lies outside of the graph's time, {start} to {end}")
+            asked = f"{begin}" if begin == end else f"{begin} to {end}"
+            ours = format_ticks(np.array([self.first, self.last]), self.granularity)
+            raise UsageError(f"{asked} lies outside of the graph's time, {ours[0]} to {ours[1]}")
         return first, last
 
     def bucket(self, begin: Ints, end: Ints, *, min_facts: int = 300) -> Timeline:

@@ -21,6 +21,11 @@ CSV = b"subject,predicate,object,begin,end\n" + b"".join(
 )
 
 
+def at_least(examples: int) -> settings:
+    """More examples than usual, and still more where the profile asks for them."""
+    return settings(max_examples=max(examples, settings().max_examples))
+
+
 def zstd(data: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
@@ -85,7 +90,7 @@ def check_reading(path: Path, split: HowToSplit | None = "none") -> splime.Tempo
     return graph
 
 
-@settings(max_examples=400)
+@at_least(400)
 @given(data=mutations(ROWS))
 def test_tsv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv"
@@ -100,7 +105,7 @@ def test_tsv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
         assert graph.reading.rows == len(lines) - header
 
 
-@settings(max_examples=300)
+@at_least(300)
 @given(data=mutations(CSV))
 def test_csv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.csv"
@@ -108,7 +113,7 @@ def test_csv(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     check_reading(path)
 
 
-@settings(max_examples=100)
+@at_least(100)
 @given(data=mutations(gzip.compress(ROWS)))
 def test_gzip(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv.gz"
@@ -116,7 +121,7 @@ def test_gzip(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     check_reading(path)
 
 
-@settings(max_examples=100)
+@at_least(100)
 @given(data=mutations(zstd(ROWS)))
 def test_zstd(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "f.tsv.zst"
@@ -128,7 +133,7 @@ def test_zstd(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
 def test_parquet(tmp_path_factory: pytest.TempPathFactory, ours: bool) -> None:
     seed = parquet(tmp_path_factory.mktemp("seed"), ours=ours)
 
-    @settings(max_examples=300)
+    @at_least(300)
     @given(data=mutations(seed))
     def check(data: bytes) -> None:
         path = tmp_path_factory.mktemp("fuzz") / "f.parquet"
@@ -138,7 +143,7 @@ def test_parquet(tmp_path_factory: pytest.TempPathFactory, ours: bool) -> None:
     check()
 
 
-@settings(max_examples=200)
+@at_least(200)
 @given(data=st.binary(max_size=300), name=st.sampled_from(["f.tsv", "f.csv", "f.txt", "f.parquet"]))
 def test_noise(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str) -> None:
     path = tmp_path_factory.mktemp("fuzz") / name
@@ -146,7 +151,7 @@ def test_noise(tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str)
     check_reading(path)
 
 
-@settings(max_examples=100)
+@at_least(100)
 @given(data=mutations(b"Ada\t0\nUlm\t1\n"))
 def test_dictionary_files(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
