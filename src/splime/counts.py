@@ -45,11 +45,6 @@ class Counts:
             table(name[longer], end[longer]),
         )
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.instants + other.instants, self.begins + other.begins, self.ends + other.ends
-        )
-
     @cached_property
     def holding(self) -> Ints:
         """How many facts hold at each timestamp."""

@@ -25,11 +25,6 @@ class Layout:
     facts: tuple[int, ...]
     split: int | None = None
 
-    @property
-    def has_end(self) -> bool:
-        """Whether facts have an end of their own (valid time), or are events."""
-        return len(self.facts) == 5
-
 
 def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
     """The 4 or 5 different columns that the user named or numbered, as text; None if none.
