@@ -9,7 +9,6 @@ memberOf) and for all nine predicates; then the cost of one large predicate.
 from __future__ import annotations
 
 import json
-import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import splime
+from record import write_results
 from splime.methods import ChangePointSplit
 from splime.methods.signatures import change_cuts
 
@@ -69,13 +69,7 @@ def main() -> None:
     found = {"quality": [quality(**parameters) for parameters in settings]}
     found["large"] = [large(1_000, 100_000)]
     print(json.dumps(found, indent=1))
-    about = {
-        "command": "python benchmarks/changepoints.py",
-        "date": time.strftime("%Y-%m-%d"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    RESULTS.write_text(json.dumps({**about, **found}, indent=1) + "\n")
+    write_results(RESULTS, "python benchmarks/changepoints.py", **found)
 
 
 if __name__ == "__main__":

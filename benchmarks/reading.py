@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -24,6 +22,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
+
+from record import peak_mb, write_results
 
 RESULTS = Path(__file__).parent / "results" / "reading.json"
 
@@ -85,12 +85,6 @@ def measure(who: str, path: Path) -> dict[str, float]:
     return {"wall": wall, "cpu": cpu, "peak_mb": peak, "columns_mb": columns / 2**20}
 
 
-def peak_mb() -> float:
-    """The peak of resident memory (Linux); getrusage would count that of the parent process too."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
 def compare(path: Path, repeats: int) -> dict[str, Any]:
     runs: dict[str, list[dict[str, float]]] = {"arrow": [], "splime": []}
     for _ in range(repeats):
@@ -129,21 +123,8 @@ def main() -> None:
             found[name] = compare(path, arguments.repeats)
             path.unlink()
             print(name, json.dumps(found[name], indent=2))
-    RESULTS.write_text(
-        json.dumps(
-            {
-                "command": f"python benchmarks/reading.py --facts {arguments.facts}",
-                "date": time.strftime("%Y-%m-%d"),
-                "python": platform.python_version(),
-                "pyarrow": pa.__version__,
-                "numpy": np.__version__,
-                "cores": os.cpu_count(),
-                "results": found,
-            },
-            indent=2,
-        )
-        + "\n"
-    )
+    command = f"python benchmarks/reading.py --facts {arguments.facts}"
+    write_results(RESULTS, command, results=found)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -26,6 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from record import peak_mb, write_results
 
 RESULTS = Path(__file__).parent / "results" / "streaming.json"
 IN_MEMORY = 10**7
@@ -115,12 +115,6 @@ def measure(who: str, source: Path, target: Path) -> dict[str, Any]:
     }
 
 
-def peak_mb() -> float:
-    """The peak of resident memory (Linux); getrusage would count that of the parent process too."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
 def measured(who: str, source: Path, target: Path, repeats: int) -> dict[str, Any]:
     runs = []
     for _ in range(repeats):
@@ -198,21 +192,8 @@ def main() -> None:
                 repeats = arguments.repeats if 10**power < ONCE else 1
                 found.append(grow(Path(folder), 10**power, repeats))
                 print(json.dumps(found[-1], indent=2), flush=True)
-    RESULTS.write_text(
-        json.dumps(
-            {
-                "command": f"python benchmarks/streaming.py --largest {arguments.largest}",
-                "date": time.strftime("%Y-%m-%d"),
-                "python": platform.python_version(),
-                "pyarrow": pa.__version__,
-                "numpy": np.__version__,
-                "cores": os.cpu_count(),
-                "results": found,
-            },
-            indent=2,
-        )
-        + "\n"
-    )
+    command = f"python benchmarks/streaming.py --largest {arguments.largest}"
+    write_results(RESULTS, command, results=found)
     plot(found, RESULTS.with_suffix(".png"))
 
 

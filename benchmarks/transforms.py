@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from record import write_results
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "transforms.json"
@@ -190,20 +191,8 @@ def main() -> None:
             row["ratio_to_authors"] = round(authors / (ours["first"] + ours["loading"]))
             rows.append(row)
             print(json.dumps(row), flush=True)
-    RESULTS.write_text(
-        json.dumps(
-            {
-                "command": f"python benchmarks/transforms.py --limit {arguments.limit:g}",
-                "date": time.strftime("%Y-%m-%d"),
-                "python": platform.python_version(),
-                "numpy": np.__version__,
-                "limit": arguments.limit,
-                "results": rows,
-            },
-            indent=1,
-        )
-        + "\n"
-    )
+    command = f"python benchmarks/transforms.py --limit {arguments.limit:g}"
+    write_results(RESULTS, command, limit=arguments.limit, results=rows)
 
 
 if __name__ == "__main__":

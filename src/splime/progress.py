@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 Update = Callable[[str, int, int | None], None]
 """Takes what is being worked on, how much of it is done, and how much there is (if known)."""
 
 
 @contextmanager
-def progress_bar(unit: Literal["bytes", "facts", "steps"]) -> Iterator[Update]:
+def progress_bar(*, bytes: bool = False) -> Iterator[Update]:
     """A bar for each thing that the updates name; nothing where no terminal is looking."""
     if not sys.stderr.isatty():
         yield lambda *_: None
@@ -21,6 +20,7 @@ def progress_bar(unit: Literal["bytes", "facts", "steps"]) -> Iterator[Update]:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
+        MofNCompleteColumn,
         Progress,
         TaskID,
         TextColumn,
@@ -28,11 +28,7 @@ def progress_bar(unit: Literal["bytes", "facts", "steps"]) -> Iterator[Update]:
         TransferSpeedColumn,
     )
 
-    amount = (
-        [DownloadColumn(), TransferSpeedColumn()]
-        if unit == "bytes"
-        else [TextColumn(f"{{task.completed:,}} of {{task.total:,}} {unit}")]
-    )
+    amount = [DownloadColumn(), TransferSpeedColumn()] if bytes else [MofNCompleteColumn()]
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -74,7 +74,7 @@ def make(
     from splime.progress import progress_bar
 
     world = World(facts=facts, seed=seed)
-    with progress_bar("facts") as update:
+    with progress_bar() as update:
         make_world(path, world, progress=lambda done: update(path.name, done, facts))
     out = console()
     out.print(f"{path}: {facts:,} facts from seed {seed}", soft_wrap=True)

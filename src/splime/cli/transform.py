@@ -102,7 +102,7 @@ def _transform(
     from splime.report.tables import segmentation_table, transform_table
 
     graph = source.load_graph(data, reading)
-    with progress_bar("steps") as update:
+    with progress_bar() as update:
         static = method.fit_transform(
             graph, advance=lambda done, of: update("choosing cuts", done, of)
         )
@@ -137,7 +137,7 @@ def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> N
             f"streaming does not know {', '.join(sorted(unknown))}; with --no-stream the facts are"
             " loaded into memory"
         )
-    with written_folder(out) as folder, progress_bar("facts") as update:
+    with written_folder(out) as folder, progress_bar() as update:
         result = stream_transform(
             data,
             folder / "triples.parquet",

@@ -50,7 +50,7 @@ def fetch_dataset(name: str) -> Path:
         _check(dataset, given)
         return given
     folder = cache_folder() / name
-    with progress_bar("bytes") as update:
+    with progress_bar(bytes=True) as update:
         fetch(dataset.files(os.environ.get("SPLIME_MIRROR")), folder, progress=update)
     return folder
 

@@ -180,7 +180,8 @@ class Times:
     @classmethod
     def parsed(cls, column: EncodedColumn, granularity: Granularity) -> Times:
         """Parse the different times of a column."""
-        found = parse_times(column.values.cast(pa.string()), granularity=granularity)
+        texts = column.values.cast(pa.string())
+        found = parse_times(texts, weights=column.counts(), granularity=granularity)
         return cls(column, found.ticks, found.state)
 
     def known(self) -> Ints:

@@ -1,0 +1,32 @@
+"""What all benchmarks do alike: measure the peak of memory, and write figures down."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def peak_mb() -> float:
+    """The peak of resident memory (Linux); getrusage would count that of the parent process too."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def write_results(path: Path, command: str, **found: Any) -> None:
+    """Figures as JSON, with the command, the day and the versions that made them."""
+    about = {
+        "command": command,
+        "date": time.strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+        "cores": os.cpu_count(),
+    }
+    path.write_text(json.dumps({**about, **found}, indent=1) + "\n")
