@@ -8,6 +8,7 @@ import pytest
 
 import splime
 from splime import leakage
+from splime.datasets import DATASETS
 from splime.graph import TemporalGraph
 
 
@@ -108,6 +109,45 @@ def test_buckets_are_the_papers(published_graphs: dict[str, TemporalGraph]) -> N
     assert wikidata[:3] == ["19", "20..1643", "1644..1790"]
     assert wikidata[-1] == "2018..2020"
     assert yago[0] == "-431..1782"
+
+
+@pytest.mark.parametrize(("name", "timestamps"), [("yago11k", 53), ("wikidata12k", 65)])
+def test_buckets_of_train(
+    published_graphs: dict[str, TemporalGraph], published: Path, name: str, timestamps: int
+) -> None:
+    graph = splime.read(published / name, **{**DATASETS[name].options, "bucket_on": "train"})
+    assert len(graph.timeline) == timestamps
+    assert graph.facts() == published_graphs[name].facts()
+
+
+@pytest.mark.parametrize(
+    ("name", "test", "swapped"),
+    [
+        ("yago11k", 2_051, {"valid.txt": 6, "test.txt": 1}),
+        ("wikidata12k", 4_062, {"test.txt": 3}),
+        ("icews14", 8_963, {}),
+    ],
+)
+def test_every_test_fact_with_repair(
+    published_graphs: dict[str, TemporalGraph],
+    published: Path,
+    name: str,
+    test: int,
+    swapped: dict[str, int],
+) -> None:
+    """The facts of protocol `fact`, over the train of the paper."""
+    options = {**DATASETS[name].options, "end_before_begin": "repair"}
+    graph = splime.read(published / name, **options)
+    assert len(graph.test) == test
+    assert graph.train == published_graphs[name].train
+    for source in graph.reading.sources[1:]:
+        assert source.kept == source.rows  # also: none of their times is unreadable
+    note = "end before begin, swapped"
+    notes = {s.name: s.notes[note] for s in graph.reading.sources if note in s.notes}
+    assert notes == swapped
+    if "bucket" in options:
+        of_train = graph.bucket(300, "train").timeline
+        assert of_train == published_graphs[name].bucket(300, "train").timeline
 
 
 @pytest.mark.parametrize("name", ["wikidata12k", "yago11k", "icews14"])

@@ -84,12 +84,34 @@ def test_inspect_my_own_csv(tmp_path: Path) -> None:
     assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
 
 
+def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
+    for split, end in (("train", 2010), ("valid", 2011), ("test", 2012)):
+        lines = [f"a\tp\tb{year}\t{year}\t{year}" for year in range(2000, end)]
+        (tmp_path / f"{split}.tsv").write_text("\n".join([*lines, "a\tp\tb2000\t2012\t1990"]))
+    arguments = (
+        "inspect", tmp_path,
+        "--end-before-begin", "repair", "--bucket", "5", "--bucket-on", "train",
+    )  # fmt: skip
+    found = json.loads(run(*arguments, "--json").stdout)
+    assert found["statistics"]["facts"] == {"train": 10, "valid": 12, "test": 13}
+    assert found["statistics"]["timestamps"] == 2
+    train, valid, _ = found["reading"]["sources"]
+    assert train["dropped"] == {"end before begin": 1}
+    assert valid["notes"] == {"end before begin, swapped": 1}
+    shown = " ".join(run(*arguments).stdout.split())
+    assert "end before begin, swapped (1 in valid.tsv, 1 in test.tsv)" in shown
+    alone = run("inspect", tmp_path / "train.tsv", "--end-before-begin", "repair")
+    assert alone.returncode == 2
+    assert "has no splits; choose drop or swap" in " ".join(alone.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["inspect", "icews15"], 2, "Did you mean icews14?"),
         (["inspect", "no/such.tsv"], 3, "no such file"),
         (["inspect", "demo", "--bucket", "0"], 2, "at least 1 fact"),
+        (["inspect", "demo", "--bucket-on", "train"], 2, "it needs bucket"),
         (["inspect", "demo", "--granularity", "eon"], 2, "Invalid value"),
         (["inspect"], 2, "Missing argument"),
         (["inspct"], 2, "No such command"),

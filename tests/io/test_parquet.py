@@ -171,7 +171,7 @@ def test_what_is_settled_in_a_saved_graph(tmp_path: Path, options: dict[str, Any
     path = saved(splime.read([("a", "p", "b", 1990, None)], split="none"), tmp_path)
     with pytest.raises(UsageError, match=rf"graph.parquet: {next(iter(options))} cannot be chosen"):
         splime.load(path, **options)
-    again = splime.load(path, name="other", bucket=1)
+    again = splime.load(path, name="other", bucket=1, bucket_on="train")
     assert again.name == "other"
 
 

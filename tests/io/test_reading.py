@@ -34,7 +34,7 @@ def test_end_before_begin() -> None:
     assert dict(swapped.reading.notes) == {"end before begin, swapped": 1}
     with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
         splime.read(facts, end_before_begin="error")
-    with pytest.raises(UsageError, match="drop, swap or error"):
+    with pytest.raises(UsageError, match="drop, swap, repair or error"):
         splime.read(facts, end_before_begin="ignore")  # type: ignore[arg-type]
 
 
@@ -49,6 +49,31 @@ def test_a_filled_end_before_the_begin() -> None:
     assert swapped.train.begin.tolist() == [1990, 2844, 1980]
     assert swapped.train.end.tolist() == [1995, 2844, 1980]
     assert swapped.train.unknown.tolist() == [0, 2, 1]
+
+
+def test_two_filled_times_in_the_wrong_order() -> None:
+    facts = [("a", "p", "b", 1990, 1995), ("a", "p", "c", None, None)]
+    swapped = splime.read(facts, split="none", first=2000, last=1980, end_before_begin="swap")
+    assert swapped.train.begin.tolist() == [1990, 1980]
+    assert swapped.train.end.tolist() == [1995, 2000]
+    assert swapped.train.unknown.tolist() == [0, 3]
+
+
+def test_whose_facts_decide_the_buckets() -> None:
+    facts = {
+        "train": [("a", "p", "b", year, year) for year in range(2000, 2010)],
+        "test": [("a", "p", "b", 1990, 2020)],
+    }
+    of_train = splime.read(facts, bucket=5, bucket_on="train")
+    assert of_train.timeline.labels() == ["2000..2004", "2005..2009"]
+    assert of_train == splime.read(facts).bucket(5, "train")
+    assert splime.read(facts, bucket=5, bucket_on="all") == splime.read(facts, bucket=5)
+    assert splime.read(facts, bucket=5) == splime.read(facts).bucket(5)
+    for on in ("train", "all"):
+        with pytest.raises(UsageError, match=r"bucket_on .* needs bucket"):
+            splime.read(facts, bucket_on=on)
+    with pytest.raises(UsageError, match="bucket_on is train or all, not 'test'"):
+        splime.read(facts, bucket=5, bucket_on="test")  # type: ignore[arg-type]
 
 
 def test_unknown_times() -> None:

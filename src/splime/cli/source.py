@@ -41,7 +41,15 @@ class OrderChoice(StrEnum):
 
     drop = "drop"
     swap = "swap"
+    repair = "repair"
     error = "error"
+
+
+class BucketOnChoice(StrEnum):
+    """Whose facts decide the buckets."""
+
+    train = "train"
+    all = "all"
 
 
 class SplitChoice(StrEnum):
@@ -110,7 +118,8 @@ READING: Mapping[str, Any] = {
         OrderChoice | None,
         typer.Option(
             "--end-before-begin",
-            help="What to do with facts that end before they begin. Default: drop.",
+            help="What to do with facts that end before they begin; repair drops those of train"
+            " and swaps those of valid and test. Default: drop.",
             rich_help_panel=_PANEL,
         ),
     ],
@@ -148,6 +157,14 @@ READING: Mapping[str, Any] = {
         typer.Option(
             metavar="FACTS",
             help="Merge timestamps until each holds this many facts (the paper uses 300).",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "bucket_on": Annotated[
+        BucketOnChoice | None,
+        typer.Option(
+            "--bucket-on",
+            help="Whose facts decide the buckets. Default: all, as in the paper.",
             rich_help_panel=_PANEL,
         ),
     ],

@@ -13,10 +13,10 @@ from splime.graph import SPLITS, Facts, Split, TemporalGraph
 from splime.io.account import EXAMPLES, Account
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.duplicates import repeats
-from splime.io.spans import EndBeforeBegin, Spans, parse_spans
+from splime.io.spans import ORDERS, EndBeforeBegin, RowsBySplit, Spans, parse_spans
 from splime.reading import DUPLICATE, Reading
 from splime.timeline import Timeline
-from splime.times import Bools, Granularity, Ints, When, format_ticks, tick_range
+from splime.times import Granularity, Ints, When, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _BLOCK = 1 << 20
@@ -37,8 +37,10 @@ def assemble(
     An unknown begin or end becomes `first` or `last`, by default the first or last time of all
     facts. Facts without a split are put into train.
     """
-    if end_before_begin not in ("drop", "swap", "error"):
-        raise UsageError(f"end_before_begin is drop, swap or error, not {end_before_begin!r}")
+    if end_before_begin not in ORDERS:
+        raise UsageError(
+            f"end_before_begin is drop, swap, repair or error, not {end_before_begin!r}"
+        )
     entities = _vocabulary(
         "entity", [(raw, column) for raw in raws for column in (raw.subject, raw.object)]
     )
@@ -50,8 +52,8 @@ def assemble(
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
-        spans.settle(low, high, account, end_before_begin)
         by_split = _rows_by_split(raw)
+        spans.settle(low, high, account, end_before_begin, by_split)
         facts = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
@@ -134,8 +136,7 @@ def _limits(
     )
 
 
-def _rows_by_split(raw: RawFacts) -> list[tuple[Split, Bools | None]]:
-    """The rows of each split that a source has; None stands for all of its rows."""
+def _rows_by_split(raw: RawFacts) -> RowsBySplit:
     if not isinstance(raw.split, EncodedColumn):
         return [(raw.split or "train", None)]
     names = raw.split.values.cast(pa.string()).to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from splime.errors import DataError, UsageError, nearest
 from splime.graph import SPLITS, Split, TemporalGraph
@@ -24,6 +24,7 @@ from splime.times import Granularity, When
 _ENTITY_FILES = ("entity2id.txt", "entities.dict")
 _PREDICATE_FILES = ("relation2id.txt", "relations.dict")
 
+BucketOn: TypeAlias = Literal["train", "all"]
 FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 
 
@@ -45,6 +46,7 @@ def read(
     seed: int | None = None,
     allow_unseen: bool | None = None,
     bucket: int | None = None,
+    bucket_on: BucketOn | None = None,
     name: str = "",
 ) -> TemporalGraph:
     """Read facts into a graph.
@@ -62,7 +64,8 @@ def read(
         first: what an unknown begin becomes; the first time of the facts by default.
         last: what an unknown end becomes; the last time of the facts by default.
         end_before_begin: what to do with facts that end before they begin: drop (the default),
-            swap or error.
+            swap, error, or repair: drop those of train, swap those of valid and test, so that train
+            stays clean and no test fact is lost to it. Repair needs a source with splits.
         keep_duplicates: keep facts that are repeated with the same time.
         split: how to split facts without splits: random (the default), time or none (all in
             train). This and the next four are errors where the source has splits.
@@ -71,6 +74,7 @@ def read(
         seed: seed of a random split, by default 0.
         allow_unseen: let valid and test name entities and predicates that train does not.
         bucket: merge timestamps until each holds this many facts (the paper uses 300).
+        bucket_on: whose facts decide the buckets: all (the default, as in the paper) or train.
         name: what the graph is called.
 
     >>> graph = read([("Ada", "playsFor", "Ajax", "1990", "1994"), ("Ada", "playsFor", "PSV",
@@ -79,6 +83,7 @@ def read(
     ['1994', None]
     """
     columns = check_columns(columns)
+    _check_bucket_on(bucket_on, bucket)
     how = {"split": split, "valid": valid, "test": test, "seed": seed, "allow_unseen": allow_unseen}
     fixed = {
         "columns": columns,
@@ -100,6 +105,12 @@ def read(
         if has_splits:
             where = source if isinstance(source, str | Path) else opened[0].name
             _refuse(where, how, "it has splits of its own; splime.split_graph splits a graph anew")
+        elif end_before_begin == "repair":
+            # Splits are made of facts that were read; which of them are train's is not known yet.
+            raise UsageError(
+                f"{opened[0].name}: end_before_begin='repair' treats train, valid and test"
+                " differently, and the source has no splits; choose drop or swap"
+            )
         _name_ids(opened, source, entities, predicates)
         graph = assemble(
             opened,
@@ -113,7 +124,19 @@ def read(
         if not has_splits:
             chosen: dict[str, Any] = {key: value for key, value in how.items() if value is not None}
             graph = split_graph(graph, chosen.pop("split", "random"), **chosen)
-    return graph if bucket is None else graph.bucket(bucket)
+    if bucket is None:
+        return graph
+    return graph.bucket(bucket, "train") if bucket_on == "train" else graph.bucket(bucket)
+
+
+def _check_bucket_on(bucket_on: str | None, bucket: int | None) -> None:
+    if bucket_on not in (None, "train", "all"):
+        raise UsageError(f"bucket_on is train or all, not {bucket_on!r}")
+    if bucket_on is not None and bucket is None:
+        raise UsageError(
+            "bucket_on says whose facts decide the buckets; it needs bucket, how many facts each"
+            " holds (the paper uses 300)"
+        )
 
 
 def _refuse(source: object, options: dict[str, Any], why: str) -> None:

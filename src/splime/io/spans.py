@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Split
 from splime.io.account import EXAMPLES, Account
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.reading import END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.times import REASONS, UNKNOWN, Bools, Granularity, Ints, ParsedTimes, parse_times
 
-EndBeforeBegin: TypeAlias = Literal["drop", "swap", "error"]
+EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+ORDERS: tuple[EndBeforeBegin, ...] = get_args(EndBeforeBegin)
+RowsBySplit: TypeAlias = Sequence[tuple[Split, Bools | None]]
+"""The rows of each split that a source has; None stands for all of its rows."""
 
 
 class Spans:
@@ -45,15 +48,23 @@ class Spans:
             good = self.unknown & bit == 0
             if self.readable is not None:
                 good &= self.readable
-            if order == "drop":
-                # A row whose end lies before its begin must not stretch the timeline.
+            if order in ("drop", "repair"):
+                # A row whose end lies before its begin must not stretch the timeline; a repaired
+                # one must not change what the unknown times of train become.
                 good &= (self.unknown != 0) | (self.begin <= self.end)
             if good.any():
                 found += [int(ticks.min(where=good, initial=ticks[good.argmax()]))]
                 found += [int(ticks.max(where=good, initial=ticks[good.argmax()]))]
         return (min(found), max(found)) if found else None
 
-    def settle(self, first: int, last: int, account: Account, order: EndBeforeBegin) -> None:
+    def settle(
+        self,
+        first: int,
+        last: int,
+        account: Account,
+        order: EndBeforeBegin,
+        by_split: RowsBySplit,
+    ) -> None:
         """Fill in unknown times and put aside the rows that cannot be kept."""
         if self.readable is not None:
             rows = np.flatnonzero(~self.readable)
@@ -72,17 +83,25 @@ class Spans:
         if order == "drop":
             account.drop(END_BEFORE_BEGIN, rows)
         elif order == "swap":
-            account.note(f"{END_BEFORE_BEGIN}, swapped", rows)
-            self._swap(rows)
+            self._swap(rows, account)
+        elif order == "repair":
+            for split, members in by_split:
+                own = rows if members is None else rows[members[rows]]
+                if split == "train":
+                    account.drop(END_BEFORE_BEGIN, own)
+                else:
+                    self._swap(own, account)
         else:
             fact = " | ".join(self.raw.texts(rows[:1].tolist())[0])
             where = self.raw.locate(rows[:1].tolist())[0]
             raise DataError(f"{where}: the fact ends before it begins: {fact}")
 
-    def _swap(self, rows: npt.NDArray[np.integer]) -> None:
+    def _swap(self, rows: npt.NDArray[np.integer], account: Account) -> None:
+        """Put begin and end in order; `unknown` stays true of both."""
+        account.note(f"{END_BEFORE_BEGIN}, swapped", rows)
         unknown = self.unknown[rows]
-        given = rows[unknown == 0]
-        self.begin[given], self.end[given] = self.end[given], self.begin[given]
+        alike = rows[(unknown == 0) | (unknown == (BEGIN_UNKNOWN | END_UNKNOWN))]
+        self.begin[alike], self.end[alike] = self.end[alike], self.begin[alike]
         # An unknown time that was filled in beyond the given one: nothing to swap, so it gives way.
         open_end = rows[unknown == END_UNKNOWN]
         self.end[open_end] = self.begin[open_end]

@@ -55,7 +55,9 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
         if source.header is not None:
             yield Text(f"{source.name}: the first line is a header: {source.header}")
     for note, count in reading.notes.items():
-        yield Text(f"{count:,} facts kept, but: {note}")
+        parts = [f"{s.notes[note]:,} in {s.name}" for s in reading.sources if note in s.notes]
+        where = f" ({', '.join(parts)})" if len(reading.sources) > 1 else ""
+        yield Text(f"{count:,} facts kept, but: {note}{where}")
     for remark in reading.remarks:
         yield Text(remark)
     shown: set[str] = set()
