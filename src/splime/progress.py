@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-Update = Callable[[str, int, int | None], None]
-"""Takes what is being worked on, how much of it is done, and how much there is (if known)."""
+
+class Update(Protocol):
+    """Shows how far something is."""
+
+    def __call__(self, name: str, done: int, total: int | None, note: str = "") -> None:
+        """What is worked on, how much is done, how much there is (if known), and a remark."""
 
 
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Update]:
     """A bar for each thing that the updates name; nothing where no terminal is looking."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield _nothing
         return
     from rich.console import Console
     from rich.progress import (
@@ -34,16 +39,21 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Update]:
         BarColumn(),
         *amount,
         TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
     ) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def update(name: str, done: int, total: int | None) -> None:
+        def update(name: str, done: int, total: int | None, note: str = "") -> None:
             if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total)
-            bars.update(tasks[name], completed=done, total=total)
+                tasks[name] = bars.add_task(name, total=total, note=note)
+            bars.update(tasks[name], completed=done, total=total, note=note)
 
         yield update
+
+
+def _nothing(name: str, done: int, total: int | None, note: str = "") -> None:
+    pass
 
 
 @contextmanager

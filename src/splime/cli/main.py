@@ -11,7 +11,9 @@ import typer
 
 import splime
 from splime.cli import datasets
+from splime.cli.evaluate import embeddings, evaluate
 from splime.cli.inspect import inspect
+from splime.cli.train import models, train
 from splime.cli.transform import methods, transform
 from splime.errors import SplimeError
 
@@ -28,6 +30,10 @@ app = typer.Typer(
 app.command()(inspect)
 app.command()(transform)
 app.command()(methods)
+app.command()(train)
+app.command()(models)
+app.command()(evaluate)
+app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets.app, name="datasets")
 
 

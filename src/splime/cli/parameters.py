@@ -24,6 +24,7 @@ from splime.methods.base import Method
 
 Command: TypeAlias = Callable[..., None]
 _PANEL = "Parameters of the method"
+_SETTINGS = "Settings of the training (default: those of the preset)"
 
 
 def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
@@ -54,6 +55,30 @@ def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
 def method_options() -> dict[str, Any]:
     """An option for every parameter of every method."""
     return {name: _option(name, uses) for name, uses in _parameters().items()}
+
+
+def setting_options() -> dict[str, Any]:
+    """An option for every setting of a training, called `set_…` to keep apart from methods'."""
+    from splime.embedding.settings import Settings
+
+    hints = get_type_hints(Settings)
+    found = {}
+    for field in fields(Settings):
+        if field.name == "model":
+            continue
+        name = field.name.replace("_", "-")
+        kind = _plain_type(hints[field.name])
+        flag = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
+        choices = get_args(hints[field.name]) if kind is str else ()
+        one_of = f" One of {', '.join(choices)}." if choices else ""
+        option = typer.Option(
+            flag,
+            help=f"{field.metadata['help'].capitalize()}.{one_of}",
+            show_default=False,
+            rich_help_panel=_SETTINGS,
+        )
+        found[f"set_{field.name}"] = Annotated[kind | None, option]
+    return found
 
 
 def _parameters() -> dict[str, list[tuple[str, type[Method], Field[Any]]]]:

@@ -24,7 +24,7 @@ _WIDTH = 40
 
 def statistics_table(statistics: Statistics) -> Table:
     """Sizes, time and kinds of facts."""
-    table = _table(statistics.name or "graph", "", "")
+    table = make_table(statistics.name or "graph", "", "")
     unit = f"{'buckets of ' if statistics.bucketed else ''}{statistics.granularity}s"
     table.add_row("entities", f"{statistics.entities:,}")
     table.add_row("predicates", f"{statistics.predicates:,}")
@@ -44,7 +44,7 @@ def statistics_table(statistics: Statistics) -> Table:
 
 def reading_table(reading: Reading) -> Iterator[RenderableType]:
     """What was read, kept and dropped, with the first examples."""
-    table = _table("reading", "file or table", "rows", "kept", "dropped", "why")
+    table = make_table("reading", "file or table", "rows", "kept", "dropped", "why")
     for source in reading.sources:
         why = ", ".join(f"{count:,} × {reason}" for reason, count in source.dropped.items())
         dropped = source.rows - source.kept
@@ -71,7 +71,7 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
 
 def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
     """The duplicates table of the paper, and what else train gives away."""
-    table = _table("leakage, once the time is stripped", "", "train", "valid", "test")
+    table = make_table("leakage, once the time is stripped", "", "train", "valid", "test")
     for title, shares in (
         ("duplicates in the split", leaks.duplicates),
         ("triples that are in train", leaks.in_train),
@@ -100,7 +100,7 @@ def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     order = np.argsort(-counts, kind="stable")[:most]
     left = len(graph.predicates) - len(order)
     title = "facts over time" + (f" (the {most} most frequent predicates)" if left > 0 else "")
-    table = _table(title, "predicate", "facts", f"{_ends(graph)}")
+    table = make_table(title, "predicate", "facts", f"{_ends(graph)}")
     for predicate in order.tolist():
         table.add_row(
             Text(graph.predicates[predicate]),
@@ -118,7 +118,7 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
     title = f"{len(scopes):,} scoped predicates of {len(scopes.names):,}"
     if len(counts) > most:
         title += f" (the {most} that were cut most)"
-    table = _table(title, "predicate", "pieces", "facts in each", "the pieces")
+    table = make_table(title, "predicate", "pieces", "facts in each", "the pieces")
     for name in order.tolist():
         start = int(scopes.starts[name])
         pieces = slice(start, start + int(counts[name]))
@@ -139,7 +139,7 @@ def transform_table(
     graph: TemporalGraph, static: StaticGraph, filtered: StaticGraph, removed: Filtered
 ) -> Table:
     """What a transform made of each split: facts, triples, what the filter took, what is left."""
-    table = _table(
+    table = make_table(
         "the transform", "", "facts", "triples", f"removed by {removed.kind}", "left", "distinct"
     )
     distinct, _ = filtered.distinct()
@@ -157,7 +157,7 @@ def transform_table(
 
 def stream_table(result: StreamResult) -> Iterator[RenderableType]:
     """What streaming made of each split, what it dropped, and how fast it was."""
-    table = _table("the transform, streamed", "", "facts", "triples")
+    table = make_table("the transform, streamed", "", "facts", "triples")
     for split in SPLITS:
         table.add_row(split, f"{result.facts[split]:,}", f"{result.triples[split]:,}")
     yield table
@@ -188,7 +188,8 @@ def _ends(graph: TemporalGraph) -> str:
     return f"{first} → {last}"
 
 
-def _table(title: str, *columns: str) -> Table:
+def make_table(title: str, *columns: str) -> Table:
+    """An empty table in the style of the house; columns of numbers stand to the right."""
     table = Table(
         title=Text(title), title_justify="left", title_style="bold", show_header=any(columns)
     )

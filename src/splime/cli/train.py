@@ -1,0 +1,181 @@
+"""`splime train` and `splime models`: cut a graph, and train a static model on it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from splime.cli import source
+from splime.cli.console import console
+from splime.cli.parameters import method_options, setting_options, with_options
+from splime.embedding.settings import SETTINGS
+from splime.errors import SplimeError, UsageError
+from splime.methods import METHODS, Method, make_method
+from splime.progress import Update, progress_bar
+
+if TYPE_CHECKING:
+    from splime.runs import Epoch, Run
+    from splime.segmentation import Segmentation
+
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")]
+
+
+# `--seed` is the training's and, where it has one, the method's.
+_METHODS = {name: option for name, option in method_options().items() if name not in SETTINGS}
+
+
+@with_options({**source.READING, **setting_options(), **_METHODS})
+def train(
+    data: source.Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the run.")],
+    method: Annotated[
+        str, typer.Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")
+    ] = "vanilla",
+    segmentation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Cuts that `splime transform` wrote, instead of a method."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The static model, see `splime models`. Default: complex.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), or strong, a good"
+            " one for each model (the default)."
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="splime, or pykeen for any model that PyKEEN has.")
+    ] = "splime",
+    device: Device = "auto",
+    **given: Any,
+) -> None:
+    """Cut a graph in time, train a static model on its triples, and leave a run folder.
+
+    The same command goes on with a run that was interrupted. Options left out are those of the
+    preset. Example: splime train demo --method merge --shrink 4 --model complex --out run
+    """
+    torch_needed()
+    settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
+    reading = source.reading_options(given)
+    parameters = {name: value for name, value in given.items() if value is not None}
+    if segmentation is not None and (method != "vanilla" or parameters):
+        raise UsageError("give the cuts as a segmentation or choose a method, not both")
+    if engine not in ("splime", "pykeen"):
+        raise UsageError(f"the engine is splime or pykeen, not {engine!r}")
+    shared = {name for name in settings if name in _fields(method)}
+    chosen = make_method(method, **parameters, **{name: settings[name] for name in shared})
+    cuts: Method | Segmentation = chosen
+    if segmentation is not None:
+        from splime.io import load_segmentation
+
+        cuts = load_segmentation(segmentation)
+    graph = source.load_graph(data, reading)
+    with progress_bar() as update, _Watching(update) as watch:
+        if engine == "pykeen":
+            from splime.runs.pykeen import train_pykeen
+
+            if model is None or preset is not None:
+                raise UsageError("the engine pykeen needs a model, and has no presets")
+            run = train_pykeen(graph, cuts, out, model=model, device=device, **settings)
+        else:
+            from splime.runs import train as train_run
+
+            run = train_run(
+                graph, cuts, out, model=model, preset=preset, device=device, watch=watch, **settings
+            )
+    _tell(run)
+
+
+def _fields(method: str) -> set[str]:
+    return {one.name for one in fields(METHODS[method])} if method in METHODS else set()
+
+
+def _tell(run: Run) -> None:
+    from splime.report.figures import run_table
+
+    out = console()
+    out.print(run_table(run))
+    out.print(f"written to {run.path}; next: splime evaluate {run.path}", soft_wrap=True)
+
+
+class _Watching:
+    """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
+
+    def __init__(self, update: Update) -> None:
+        self._update, self._stopped = update, False
+        self._began: float | None = None
+        self._first = 0
+        self._valid = ""
+
+    def __enter__(self) -> _Watching:
+        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _interrupt(self, *_: object) -> None:
+        if self._stopped:
+            raise KeyboardInterrupt
+        self._stopped = True
+
+    def stop(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._stopped
+
+    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
+        """Move the bar."""
+        done, now = epoch * steps + step, time.monotonic()
+        if self._began is None:
+            self._began, self._first = now, done
+        speed = (done - self._first) / max(1e-9, now - self._began)
+        note = f"loss {loss:.4g}, {speed:,.0f} steps/s{self._valid}"
+        self._update("training", done, epochs * steps, note)
+
+    def epoch(self, found: Epoch, best: bool) -> None:
+        """Remember the last look at valid."""
+        if found.valid is not None:
+            self._valid = f", valid MRR {found.valid:.3f}{' (best)' if best else ''}"
+
+
+def torch_needed() -> None:
+    """An error that says how to install PyTorch, where it is not there."""
+    try:
+        import safetensors  # noqa: F401
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise SplimeError(
+            f"training and evaluating need PyTorch ({error}); install it with:"
+            " pip install 'splime[train]'"
+        ) from None
+
+
+def models() -> None:
+    """List the models and the presets."""
+    torch_needed()
+    from splime.embedding.models import MODELS
+    from splime.embedding.presets import PRESETS, make_settings
+
+    out = console()
+    table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
+    for name, model in MODELS.items():
+        settings = make_settings(name)
+        about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
+        table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+    out.print(table)
+    out.print("")
+    table = Table("preset", "settings", box=None, pad_edge=False)
+    for name, values in PRESETS.items():
+        table.add_row(name, ", ".join(f"{key} {value}" for key, value in values.items()))
+    out.print(table)
+    out.print("\nWith --engine pykeen: any model of PyKEEN, such as TuckER.")

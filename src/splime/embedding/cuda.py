@@ -1,0 +1,96 @@
+"""Steps on a GPU, recorded once and replayed: small kernels cost more to launch than to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from splime.embedding.trainer import Trainer
+
+# Steps that are taken one by one before the recording, so that everything is set up.
+_WARM_UP = 3
+# Replays between two looks at the loss, which wait for the GPU.
+_AT_ONCE = 256
+
+
+def run_steps(
+    trainer: Trainer, order: Tensor, drawn: Tensor | None, first: int, last: int
+) -> Iterator[float]:
+    """Take the steps from where the trainer is up to `last`; `drawn` begins with step `first`."""
+    while trainer.step < last:
+        start, stop = trainer.start(trainer.step), trainer.start(trainer.step + 1)
+        size = stop - start
+        if trainer.warm < _WARM_UP:
+            negatives = None if drawn is None else drawn[trainer.step - first]
+            with _aside():
+                trainer.take_step(trainer.triples[order[start:stop]], negatives)
+            trainer.warm += 1
+        else:
+            if size not in trainer.recordings:
+                trainer.recordings[size] = _Recording(trainer, drawn, size)
+            alike = len(trainer.triples) % trainer.steps  # steps with one triple more
+            border = alike if trainer.step < alike else trainer.steps
+            steps = min(last, border, trainer.step + _AT_ONCE) - trainer.step
+            trainer.recordings[size].replay(order, drawn, start, trainer.step - first, steps)
+            trainer.step += steps
+        trainer.check_loss()
+        yield trainer.mean_loss()
+
+
+class _Recording:
+    """One step as a CUDA graph; which step it is, the graph reads from counters on the GPU.
+
+    What the graph reads must live as long as the graph, hence the attributes.
+    """
+
+    def __init__(self, trainer: Trainer, drawn: Tensor | None, size: int) -> None:
+        place = {"dtype": torch.int64, "device": trainer.device}
+        self.order = torch.zeros(len(trainer.triples), **place)
+        self.drawn = None
+        if drawn is not None:
+            steps = min(trainer.steps_at_once(), trainer.steps)
+            self.drawn = torch.zeros(steps, *drawn.shape[1:], **place)
+        self.start, self.at = torch.zeros((), **place), torch.zeros(1, **place)
+        self.within = torch.arange(size, **place)
+        trainer.optimizer.zero_grad(set_to_none=True)
+        step = trainer.step
+        self.graph: Any = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            rows = self.order[self.start + self.within]
+            negatives = None
+            if self.drawn is not None:
+                negatives = self.drawn.index_select(0, self.at).squeeze(0)
+            trainer.take_step(trainer.triples[rows], negatives)
+            self.start += size
+            self.at += 1
+        trainer.step = step  # recording takes no step
+
+    def replay(
+        self, order: Tensor, drawn: Tensor | None, start: int, offset: int, steps: int
+    ) -> None:
+        """Take some steps: the first begins with triple `start`, its negatives are at `offset`."""
+        self.order.copy_(order)
+        if self.drawn is not None and drawn is not None:
+            self.drawn[: len(drawn)].copy_(drawn)
+        self.start.fill_(start)
+        self.at.fill_(offset)
+        for _ in range(steps):
+            self.graph.replay()
+
+
+class _aside:  # noqa: N801  # a context manager
+    """Work on another stream, as warming up for a recording asks for."""
+
+    def __enter__(self) -> None:
+        self._stream: Any = torch.cuda.Stream()
+        self._stream.wait_stream(torch.cuda.current_stream())
+        self._context: Any = torch.cuda.stream(self._stream)
+        self._context.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._context.__exit__(*error)
+        torch.cuda.current_stream().wait_stream(self._stream)

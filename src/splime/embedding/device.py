@@ -1,0 +1,50 @@
+"""Where to compute, and what to say where its memory ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from splime.errors import SplimeError, UsageError
+
+
+def choose_device(name: str = "auto") -> torch.device:
+    """The GPU if there is one, else the processor; or what was asked for, if it is there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name not in ("cpu", "cuda"):
+        raise UsageError(f"device is auto, cpu or cuda, not {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        build = "this PyTorch has no CUDA" if torch.version.cuda is None else "no GPU was found"
+        raise UsageError(f"cuda was asked for, but {build}; leave device out, or use cpu")
+    return torch.device(name)
+
+
+@contextmanager
+def enough_memory(advice: str) -> Iterator[None]:
+    """Turn "out of memory" into an error that says which number to lower."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise SplimeError(f"there is no memory left: {advice} ({_first_line(error)})") from None
+    except RuntimeError as error:
+        if "allocate memory" not in str(error) and "not enough memory" not in str(error):
+            raise
+        raise SplimeError(f"there is no memory left: {advice} ({_first_line(error)})") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+@contextmanager
+def matrix_precision(precision: str) -> Iterator[None]:
+    """Let matrix products use tf32, only inside of the block."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,117 @@
+"""How query vectors are compared with candidate vectors: every query with every candidate.
+
+Queries are `(n, d)`. Candidates are `(m, d)`, shared by all queries, or `(n, m, d)`, where each
+query has its own. Either way the result is `(n, m)`, and with shared candidates nothing of the size
+`n x m x d` is ever in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Differences of a block of queries to all candidates are held at once, up to this many numbers:
+# few enough to stay in the cache of a processor, enough to keep a GPU busy.
+_BLOCK = {"cpu": 1 << 19, "cuda": 1 << 26}
+
+
+def dot(query: Tensor, candidates: Tensor) -> Tensor:
+    """Inner products."""
+    if candidates.dim() == 3:
+        return (candidates @ query.unsqueeze(2)).squeeze(2)
+    return query @ candidates.T
+
+
+def l1(query: Tensor, candidates: Tensor) -> Tensor:
+    """Sums of absolute differences."""
+    if candidates.dim() == 3:
+        return (query.unsqueeze(1) - candidates).abs().sum(2)
+    if query.is_cuda and query.dtype == torch.float32:
+        from splime.embedding.kernels import pairwise_l1
+
+        return pairwise_l1(query, candidates)
+    return torch.cdist(query, candidates, p=1.0)
+
+
+def l2(query: Tensor, candidates: Tensor) -> Tensor:
+    """Euclidean distances."""
+    if candidates.dim() == 3:
+        return (query.unsqueeze(1) - candidates).norm(dim=2)
+    return root(squared(query, candidates))
+
+
+def root(squares: Tensor) -> Tensor:
+    """Square roots, with a derivative at 0, and of what rounding made negative."""
+    return squares.clamp_min(_TINY).sqrt()
+
+
+_TINY = 1e-24
+
+
+def squared(query: Tensor, candidates: Tensor) -> Tensor:
+    """Squared Euclidean distances, from inner products."""
+    lengths = query.square().sum(-1, keepdim=True) + candidates.square().sum(-1)
+    return lengths - 2 * dot(query, candidates)
+
+
+def moduli(query: Tensor, candidates: Tensor) -> Tensor:
+    """Sums of the moduli of complex differences; real parts stand first, imaginary ones second."""
+    if candidates.dim() == 3:
+        return complex_sizes(query.unsqueeze(1) - candidates).sum(-1)
+    if query.is_cuda and query.dtype == torch.float32:
+        from splime.embedding.kernels import pairwise_moduli
+
+        return pairwise_moduli(query, candidates)
+    return _Moduli.apply(query, candidates)
+
+
+def complex_sizes(vectors: Tensor) -> Tensor:
+    """The moduli of complex vectors, with a derivative at 0."""
+    real, imaginary = vectors.chunk(2, dim=-1)
+    return root(real.square() + imaginary.square())
+
+
+class _Moduli(torch.autograd.Function):  # type: ignore[misc]
+    """Block by block of queries; backward makes the differences again instead of keeping them.
+
+    Real and imaginary parts lie apart and are worked on in place: what takes time is memory.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
+        ctx.save_for_backward(query, candidates)
+        found = query.new_empty(len(query), len(candidates))
+        for rows, real, imaginary in _differences(query, candidates):
+            squares = real.square_().addcmul_(imaginary, imaginary)
+            torch.sum(squares.clamp_min_(_TINY).sqrt_(), 2, out=found[rows])
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        query, candidates = ctx.saved_tensors
+        of_query, of_candidates = torch.empty_like(query), torch.zeros_like(candidates)
+        half = query.shape[1] // 2
+        for rows, real, imaginary in _differences(query, candidates):
+            scale = real.square().addcmul_(imaginary, imaginary).clamp_min_(_TINY).rsqrt_()
+            scale *= gradients[0][rows].unsqueeze(2)
+            for part, columns in ((real, slice(half)), (imaginary, slice(half, None))):
+                part *= scale
+                of_query[rows, columns] = part.sum(1)
+                of_candidates[:, columns] -= part.sum(0)
+        return of_query, of_candidates
+
+
+def _differences(query: Tensor, candidates: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Blocks of rows with the real and the imaginary parts of the differences to all candidates."""
+    parts = [
+        (ours.contiguous().unsqueeze(1), theirs.contiguous())
+        for ours, theirs in zip(query.chunk(2, 1), candidates.chunk(2, 1), strict=True)
+    ]
+    size = max(1, _BLOCK[query.device.type] // max(1, candidates.numel()))
+    for start in range(0, len(query), size):
+        rows = slice(start, start + size)
+        real, imaginary = (ours[rows] - theirs for ours, theirs in parts)
+        yield rows, real, imaginary

@@ -1,0 +1,53 @@
+"""The numbers that embeddings begin with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Generator, Tensor
+
+from splime.errors import UsageError, nearest
+
+
+def xavier_normal(rows: int, width: int, generator: Generator) -> Tensor:
+    """Normal, with variance 2 / (rows + width): Xavier's rule for the whole table."""
+    return torch.randn(rows, width, generator=generator) * math.sqrt(2 / (rows + width))
+
+
+def xavier_uniform(rows: int, width: int, generator: Generator) -> Tensor:
+    """Uniform with the same variance."""
+    return _uniform(rows, width, math.sqrt(6 / (rows + width)), generator)
+
+
+def uniform(rows: int, width: int, generator: Generator) -> Tensor:
+    """Uniform between -6 / sqrt(width) and 6 / sqrt(width), as Bordes et al. begin TransE."""
+    return _uniform(rows, width, 6 / math.sqrt(width), generator)
+
+
+def small_normal(rows: int, width: int, generator: Generator) -> Tensor:
+    """Normal with a standard deviation of 0.001, as Lacroix et al. begin ComplEx."""
+    return torch.randn(rows, width, generator=generator) * 1e-3
+
+
+def _uniform(rows: int, width: int, most: float, generator: Generator) -> Tensor:
+    return (torch.rand(rows, width, generator=generator) * 2 - 1) * most
+
+
+INITIALISERS: Mapping[str, Callable[[int, int, Generator], Tensor]] = {
+    "xavier_normal": xavier_normal,
+    "xavier_uniform": xavier_uniform,
+    "uniform": uniform,
+    "small_normal": small_normal,
+}
+
+
+def make_table(name: str, rows: int, width: int, generator: Generator) -> Tensor:
+    """A table of first embeddings."""
+    if name not in INITIALISERS:
+        raise UsageError(
+            f"there is no initialiser {name!r}; there are {', '.join(INITIALISERS)}."
+            f"{nearest(name, INITIALISERS)}"
+        )
+    return INITIALISERS[name](rows, width, generator)

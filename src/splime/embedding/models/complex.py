@@ -1,0 +1,40 @@
+"""ComplEx (Trouillon et al., 2016): a product of three complex vectors, the object conjugated."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from splime.embedding.distances import complex_sizes, dot
+from splime.embedding.models.base import Model, complex_product
+
+
+class ComplEx(Model):
+    """f(s, p, o) = Re⟨s, p, ō⟩. The dimension counts complex numbers."""
+
+    entity_parts = 2
+    predicate_parts = 2
+    products = True
+
+    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
+        """The formula: Re(a b̄) is the inner product of a and b as real vectors."""
+        return (complex_product(s, p) * o).sum(-1)
+
+    def object_query(self, s: Tensor, p: Tensor) -> Tensor:
+        """Re⟨s p, ō⟩."""
+        return complex_product(s, p)
+
+    def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
+        """Re⟨o p̄, s̄⟩."""
+        return complex_product(o, p, conjugate=True)
+
+    def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
+        """Re⟨o s̄, p̄⟩."""
+        return complex_product(o, s, conjugate=True)
+
+    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Inner products."""
+        return dot(query, candidates)
+
+    def sizes(self, vectors: Tensor) -> Tensor:
+        """Moduli."""
+        return complex_sizes(vectors)

@@ -1,0 +1,34 @@
+"""DistMult (Yang et al., 2015): a product of three, the same in both directions."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from splime.embedding.distances import dot
+from splime.embedding.models.base import Model
+
+
+class DistMult(Model):
+    """f(s, p, o) = ⟨s, p, o⟩ = Σ s p o."""
+
+    products = True
+
+    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
+        """The formula."""
+        return (s * p * o).sum(-1)
+
+    def object_query(self, s: Tensor, p: Tensor) -> Tensor:
+        """⟨s p, o⟩."""
+        return s * p
+
+    def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
+        """⟨p o, s⟩."""
+        return p * o
+
+    def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
+        """⟨s o, p⟩."""
+        return s * o
+
+    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Inner products."""
+        return dot(query, candidates)

@@ -1,0 +1,34 @@
+"""TransE (Bordes et al., 2013): subject plus predicate is near the object."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from splime.embedding.distances import l1, l2
+from splime.embedding.models.base import Model
+
+
+class TransE(Model):
+    """f(s, p, o) = -‖s + p - o‖, with norm 1 or 2."""
+
+    norms = (1, 2)
+
+    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
+        """The formula."""
+        return -(s + p - o).norm(p=self.norm, dim=-1)
+
+    def object_query(self, s: Tensor, p: Tensor) -> Tensor:
+        """‖(s + p) - o‖."""
+        return s + p
+
+    def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
+        """‖(o - p) - s‖."""
+        return o - p
+
+    def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
+        """‖(o - s) - p‖."""
+        return o - s
+
+    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Distances, negative."""
+        return -(l1 if self.norm == 1 else l2)(query, candidates)

@@ -1,0 +1,115 @@
+"""Everything that decides what a training gives, in one flat record that is saved with the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from splime.errors import UsageError, nearest
+
+
+def _setting(default: Any, help: str) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The settings of a training; the command line is made from the fields.
+
+    >>> Settings(model="transe", dimension=50).dimension
+    50
+    """
+
+    model: str = _setting("complex", "the static model")
+    dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
+    norm: int = _setting(1, "norm of the distances of TransE and RotatE, 1 or 2")
+    init: str = _setting("xavier_normal", "what the embeddings begin with")
+    reciprocal: bool = _setting(
+        False, "whether each predicate gets an inverse, so that only objects are asked for"
+    )
+    loss: str = _setting("self_adversarial", "self_adversarial, margin, bce or softmax (1-vs-all)")
+    margin: float = _setting(3.0, "margin of self_adversarial and margin")
+    temperature: float = _setting(0.5, "how much self_adversarial prefers hard negatives")
+    weights: Literal["fixed", "learned"] = _setting(
+        "fixed", "whether gradients of self_adversarial flow through the weights of negatives"
+    )
+    negatives: int = _setting(500, "how many negatives each positive is compared with")
+    share: Literal["batch", "none"] = _setting(
+        "batch", "whether the positives of a batch share a pool of negatives, or have their own"
+    )
+    corrupt: Literal["both", "subject", "object"] = _setting(
+        "both", "what negatives replace; with both, half of them each"
+    )
+    avoid_known: bool = _setting(False, "whether negatives that are triples of train are left out")
+    l2: float = _setting(0.0, "weight of the squares of the embeddings of a batch")
+    n3: float = _setting(0.0, "weight of the cubes of the embeddings of a batch")
+    smooth: float = _setting(
+        0.0, "weight of the differences between neighbouring scopes of the same predicate"
+    )
+    optimizer: Literal["adam", "adagrad", "sgd"] = _setting("adam", "adam, adagrad or sgd")
+    learning_rate: float = _setting(1e-3, "step size of the optimizer")
+    reduction: Literal["mean", "sum"] = _setting("mean", "how the losses of a batch are joined")
+    batch_size: int = _setting(500, "positives in a batch")
+    epochs: int = _setting(200, "how often train is gone through, at most")
+    steps: int | None = _setting(None, "how many batches in all, instead of epochs")
+    distinct: bool = _setting(True, "whether repeated triples of train count once")
+    validate_every: int = _setting(10, "epochs between looks at valid; 0 for never")
+    patience: int = _setting(5, "looks at valid without a better one before training stops")
+    precision: Literal["float32", "tf32"] = _setting(
+        "float32", "of matrix products; tf32 is faster on GPUs that have it"
+    )
+    seed: int = _setting(0, "the same seed gives the same embeddings on the same machine")
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for name, value in asdict(self).items():
+            _check_kind(name, value, hints[name])
+        for name in ("dimension", "negatives", "batch_size", "epochs", "patience", "steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
+        for name in ("margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise UsageError(f"{name} must not be negative, or infinite: {getattr(self, name)}")
+        if not 0 < self.learning_rate < 2**63:
+            raise UsageError(
+                f"learning_rate must be positive, and not infinite: {self.learning_rate}"
+            )
+        if self.reciprocal and self.corrupt != "both":
+            raise UsageError("with reciprocal predicates both sides are corrupted; leave corrupt")
+        if self.corrupt == "both" and not self.reciprocal and self.negatives < 2:
+            raise UsageError("negatives must be at least 2 where both sides are corrupted")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Settings:
+        """Settings from names and values, such as those of a file; an unknown name is an error."""
+        known = [one.name for one in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise UsageError(f"there is no setting {name!r}.{nearest(name, known)}")
+        return cls(**values)
+
+    def values(self) -> dict[str, Any]:
+        """Names and values, without those that are not set."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def _check_kind(name: str, value: Any, hint: Any) -> None:
+    """An error unless a value is of the type that the field says."""
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            known = ", ".join(get_args(hint))
+            raise UsageError(
+                f"{name} is one of {known}, not {value!r}.{nearest(str(value), get_args(hint))}"
+            )
+        return
+    kinds = get_args(hint) or (hint,)
+    if float in kinds:
+        kinds = (*kinds, int)
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        raise UsageError(f"{name} must be {kinds[0].__name__}, not {value!r}")
+
+
+SETTINGS = tuple(one.name for one in fields(Settings) if one.name != "model")
+"""The names of what can be set beside the model."""

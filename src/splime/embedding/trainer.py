@@ -1,0 +1,207 @@
+"""The loop: batches, gradients, steps. Knows neither files nor which model it trains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from splime.embedding.models import Model
+from splime.embedding.negatives import seed_of
+from splime.embedding.objective import Objective
+from splime.embedding.settings import Settings
+from splime.errors import SplimeError, UsageError
+
+Advance = Callable[[int, float], None]
+"""Takes how many steps of the epoch are done, and the mean loss so far."""
+
+# Negatives are drawn for as many steps at once as this many numbers suffice for.
+_DRAWN = 1 << 24
+
+
+class Trainer:
+    """Trains a model on triples, epoch by epoch, from any step on.
+
+    What is random (the order of the triples and the negatives) follows from the seed, the epoch and
+    the step alone, so a training that is taken up again goes on as if it had not stopped.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        triples: np.ndarray[Any, np.dtype[np.integer[Any]]],
+        settings: Settings,
+        *,
+        follows: Tensor | None = None,
+    ) -> None:
+        if len(triples) < settings.batch_size:
+            raise UsageError(
+                f"a batch of {settings.batch_size:,} is larger than train, which has"
+                f" {len(triples):,} triples; lower batch_size"
+            )
+        self.model, self.settings = model, settings
+        self.device = model.entities.device
+        self.triples = torch.from_numpy(np.ascontiguousarray(triples, np.int64)).to(self.device)
+        if follows is not None:
+            follows = follows.to(self.device)
+        self.objective = Objective(model, settings, self.triples, follows)
+        self.optimizer = make_optimizer(model, settings)
+        self.steps = math.ceil(len(triples) / settings.batch_size)
+        """Steps of an epoch."""
+        self.batch = math.ceil(len(triples) / self.steps)
+        """Positives of a step; of the last ones perhaps one less, so that all weigh the same."""
+        self.epoch, self.step = 0, 0
+        self._loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self._generator = torch.Generator(self.device)
+        self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch
+        self.warm = 0
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs the settings ask for."""
+        if self.settings.steps is not None:
+            return math.ceil(self.settings.steps / self.steps)
+        return self.settings.epochs
+
+    def last_step(self) -> int:
+        """How many steps this epoch has: fewer where the settings limit the steps in all."""
+        if self.settings.steps is None:
+            return self.steps
+        return min(self.steps, self.settings.steps - self.epoch * self.steps)
+
+    def start(self, step: int) -> int:
+        """Where the batch of a step begins: the first ones have one triple more."""
+        size, more = divmod(len(self.triples), self.steps)
+        return step * size + min(step, more)
+
+    def run_epoch(
+        self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
+    ) -> float | None:
+        """Go on to the end of the epoch; its mean loss, or None if `stop` said so before."""
+        order = self._order()
+        at_once = self.steps_at_once()
+        while self.step < self.last_step():
+            first = self.step // at_once * at_once
+            drawn = self._draw(first, min(at_once, self.steps - first))
+            for done in self._run(order, drawn, first):
+                if advance is not None:
+                    advance(self.step, done)
+                if stop is not None and stop():
+                    self.check_loss()
+                    return None
+        self.check_loss()
+        self._check_tables()
+        mean = self.mean_loss()
+        self.epoch, self.step = self.epoch + 1, 0
+        self._loss.zero_()
+        return mean
+
+    def _run(self, order: Tensor, drawn: Tensor | None, first: int) -> Iterator[float]:
+        """Work off the steps that negatives were drawn for; yields the mean loss now and then."""
+        last = min(first + self.steps_at_once(), self.last_step())
+        if self.device.type == "cuda":
+            from splime.embedding.cuda import run_steps
+
+            yield from run_steps(self, order, drawn, first, last)
+            return
+        while self.step < last:
+            rows = order[self.start(self.step) : self.start(self.step + 1)]
+            self.take_step(self.triples[rows], None if drawn is None else drawn[self.step - first])
+            self.check_loss()
+            yield self.mean_loss()
+
+    def take_step(self, triples: Tensor, drawn: Tensor | None) -> None:
+        """One step of the optimizer."""
+        if drawn is not None and drawn.dim() == 2:
+            drawn = drawn[: len(triples)]
+        self.optimizer.zero_grad(set_to_none=True)
+        self._loss += self.objective.backward(triples, drawn)
+        self.optimizer.step()
+        self.step += 1
+
+    def mean_loss(self) -> float:
+        """The mean loss of the steps of this epoch so far."""
+        return float(self._loss) / max(1, self.step)
+
+    def check_loss(self) -> None:
+        """An error where the loss is no longer a number."""
+        if not math.isfinite(float(self._loss)):
+            raise SplimeError(
+                f"the loss is no longer a number in epoch {self.epoch + 1}: training diverged."
+                f" Lower learning_rate (it is {self.settings.learning_rate:g}); what was saved"
+                " before is still good"
+            )
+
+    def _check_tables(self) -> None:
+        """A last step too far shows in the embeddings before it shows in a loss."""
+        for name, table in self.model.named_parameters():
+            if not bool(torch.isfinite(table).all()):
+                raise SplimeError(
+                    f"the embeddings of {name} are no longer numbers after epoch {self.epoch + 1}:"
+                    f" training diverged. Lower learning_rate (it is"
+                    f" {self.settings.learning_rate:g}); what was saved before is still good"
+                )
+
+    def _order(self) -> Tensor:
+        self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
+        return torch.randperm(len(self.triples), generator=self._generator, device=self.device)
+
+    def steps_at_once(self) -> int:
+        """For how many steps negatives are drawn together."""
+        positives = 1 if self.objective.negatives.shared else self.batch
+        return max(1, _DRAWN // (positives * self.settings.negatives))
+
+    def _draw(self, first: int, steps: int) -> Tensor | None:
+        if self.settings.loss == "softmax":
+            return None
+        self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
+        return self.objective.negatives.draw(steps, self.batch, self._generator)
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that is needed to go on from here: tensors, and numbers."""
+        tensors = {name: table.detach() for name, table in self.model.named_parameters()}
+        for name, table in self.model.named_parameters():
+            for key, value in self.optimizer.state.get(table, {}).items():
+                if isinstance(value, Tensor):
+                    tensors[f"optimizer.{name}.{key}"] = value
+        return tensors, {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
+
+    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
+        """Go on from a state."""
+        with torch.no_grad():
+            for name, table in self.model.named_parameters():
+                table.copy_(tensors[name])
+        for name, table in self.model.named_parameters():
+            start = f"optimizer.{name}."
+            own = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
+            if own:
+                fresh = self.optimizer.state[table]
+                for key, value in own.items():
+                    there = fresh.get(key)
+                    place = there.device if isinstance(there, Tensor) else _place(key, table)
+                    fresh[key] = value.clone().to(place)
+        self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
+        self._loss.fill_(float(numbers["loss"]))
+
+
+def _place(key: str, table: Tensor) -> torch.device:
+    """Where the optimizers keep a part of their state."""
+    return torch.device("cpu") if key == "step" and not table.is_cuda else table.device
+
+
+def make_optimizer(model: Model, settings: Settings) -> torch.optim.Optimizer:
+    """The optimizer of a training, in its fastest version."""
+    tables, rate = list(model.parameters()), settings.learning_rate
+    if settings.optimizer == "adam":
+        if tables[0].is_cuda:
+            from splime.embedding.kernels import Adam
+
+            return Adam(tables, rate)
+        return torch.optim.Adam(tables, lr=rate, fused=True)
+    if settings.optimizer == "adagrad":
+        return torch.optim.Adagrad(tables, lr=rate)
+    return torch.optim.SGD(tables, lr=rate)

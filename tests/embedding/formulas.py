@@ -1,0 +1,130 @@
+"""The models' formulas, one coordinate after the other, and models with random weights.
+
+A formula takes the vectors of one triple in float64. It is written with loops and complex numbers,
+slow and plain: what the fast code is compared with. Autograd finds its gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from splime.embedding.models import MODELS, Model
+
+Formula = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+
+
+def _transe(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    return -_length([a + b - c for a, b, c in zip(s, p, o, strict=True)], norm)
+
+
+def _transh(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    w, d = _halves(p)
+    w = w / _length(list(w), 2)
+    total = torch.zeros((), dtype=s.dtype)
+    along_s, along_o = _product(w, s), _product(w, o)
+    for k in range(len(s)):
+        total = total + ((s[k] - along_s * w[k]) + d[k] - (o[k] - along_o * w[k])) ** 2
+    return -total
+
+
+def _distmult(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    return _product(s, p, o)
+
+
+def _cp(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    return _product(_halves(s)[0], p, _halves(o)[1])
+
+
+def _simple(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    (s1, s2), (forth, back), (o1, o2) = _halves(s), _halves(p), _halves(o)
+    return (_product(s1, forth, o2) + _product(o1, back, s2)) / 2
+
+
+def _complex(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    return _product(_numbers(s), _numbers(p), _numbers(o).conj()).real
+
+
+def _rotate(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    turned = [a * torch.exp(1j * angle) for a, angle in zip(_numbers(s), p, strict=True)]
+    return -_length([a - b for a, b in zip(turned, _numbers(o), strict=True)], norm)
+
+
+FORMULAS: Mapping[str, Formula] = {
+    "transe": _transe,
+    "transh": _transh,
+    "distmult": _distmult,
+    "cp": _cp,
+    "simple": _simple,
+    "complex": _complex,
+    "rotate": _rotate,
+}
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x[: len(x) // 2], x[len(x) // 2 :]
+
+
+def _numbers(x: Tensor) -> Tensor:
+    return torch.complex(*_halves(x))
+
+
+def _product(*vectors: Tensor) -> Tensor:
+    total = torch.zeros((), dtype=vectors[0].dtype)
+    for parts in zip(*vectors, strict=True):
+        one = parts[0]
+        for part in parts[1:]:
+            one = one * part
+        total = total + one
+    return total
+
+
+def _length(coordinates: list[Tensor], norm: int) -> Tensor:
+    if norm == 1:
+        return torch.stack([x.abs() for x in coordinates]).sum()
+    return torch.stack([x.abs() ** 2 for x in coordinates]).sum().sqrt()
+
+
+def entity_sizes(name: str, x: Tensor) -> Tensor:
+    """What the penalties of an entity add up: moduli of complex numbers, else absolute values."""
+    return (_numbers(x) if name in ("complex", "rotate") else x).abs()
+
+
+def predicate_vector(name: str, x: Tensor) -> Tensor:
+    """A predicate as its formula uses it, real parts first."""
+    if name == "rotate":
+        return torch.cat([x.cos(), x.sin()])
+    if name == "transh":
+        w, d = _halves(x)
+        return torch.cat([w / _length(list(w), 2), d])
+    return x
+
+
+CASES = [(name, norm) for name, kind in MODELS.items() for norm in kind.norms or (1,)]
+"""Every model with every norm that it has."""
+
+
+def make_model(
+    name: str,
+    norm: int = 1,
+    *,
+    entities: int = 6,
+    predicates: int = 4,
+    dimension: int = 3,
+    seed: int = 0,
+) -> Model:
+    """A model in float64 whose weights are large enough to matter."""
+    generator = torch.Generator().manual_seed(seed)
+    model = MODELS[name](entities, predicates, dimension, norm=norm)
+    model.double()
+    with torch.no_grad():
+        for table in model.parameters():
+            table.copy_(torch.randn(table.shape, generator=generator, dtype=torch.float64))
+    return model
+
+
+def score_of(name: str, model: Model, s: int, p: int, o: int) -> Tensor:
+    """The score of one triple, by the formula."""
+    return FORMULAS[name](model.entities[s], model.predicates[p], model.entities[o], model.norm)

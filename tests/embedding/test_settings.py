@@ -1,0 +1,142 @@
+"""Settings say what is wrong with them, and come back from a file as they were."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from splime.embedding.settings import Settings
+from splime.errors import UsageError
+
+HINTS = get_type_hints(Settings)
+LITERALS = [name for name, hint in HINTS.items() if get_origin(hint) is Literal]
+AT_LEAST_1 = ["dimension", "negatives", "batch_size", "epochs", "patience", "steps"]
+AT_LEAST_0 = ["margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [("dimensions", "dimension"), ("learn_rate", "learning_rate"), ("smoth", "smooth")],
+)
+def test_unknown_names(name: str, right: str) -> None:
+    with pytest.raises(UsageError, match=rf"no setting '{name}'\. Did you mean .*\b{right}\b"):
+        Settings.of({name: 1})
+
+
+def test_unknown_names_that_are_near_nothing() -> None:
+    with pytest.raises(UsageError, match=r"no setting 'xyz'\.$"):
+        Settings.of({"xyz": 1})
+
+
+@pytest.mark.parametrize("name", LITERALS)
+def test_words(name: str) -> None:
+    for word in get_args(HINTS[name]):
+        assert getattr(Settings.of({name: word}), name) == word
+    word = get_args(HINTS[name])[0]
+    with pytest.raises(UsageError, match=rf"{name} is one of {word}, .*Did you mean .*{word}"):
+        Settings.of({name: word + "x"})
+    for wrong in (None, 1, True, [word]):
+        with pytest.raises(UsageError, match=f"{name} is one of"):
+            Settings.of({name: wrong})
+
+
+WRONG: dict[Any, list[Any]] = {
+    int: [1.5, "3", None, True, [2]],
+    float: ["0.1", None, False],
+    str: [1, None, True],
+    bool: [1, 0, "true", None],
+    int | None: [1.5, "3", True],
+}
+
+
+@pytest.mark.parametrize("name", [name for name in HINTS if name not in LITERALS])
+def test_kinds(name: str) -> None:
+    for wrong in WRONG[HINTS[name]]:
+        with pytest.raises(UsageError, match=rf"^{name} must be"):
+            Settings.of({name: wrong})
+
+
+def test_whole_numbers_are_numbers() -> None:
+    assert Settings(margin=3, learning_rate=1).margin == 3
+
+
+@pytest.mark.parametrize("name", AT_LEAST_1)
+def test_less_than_1(name: str) -> None:
+    for wrong in (0, -1):
+        with pytest.raises(UsageError, match=f"{name} must be at least 1, not {wrong}"):
+            Settings.of({name: wrong})
+
+
+@pytest.mark.parametrize("name", AT_LEAST_0)
+def test_less_than_0(name: str) -> None:
+    assert getattr(Settings.of({name: 0}), name) == 0
+    wrong: list[Any] = [-1, 2**63]
+    if HINTS[name] is float:
+        wrong += [-1e-9, math.inf, math.nan]
+    for value in wrong:
+        with pytest.raises(UsageError, match=f"{name} must not be negative, or infinite"):
+            Settings.of({name: value})
+
+
+@pytest.mark.parametrize("rate", [0, -0.1, 1e39, math.inf, math.nan])
+def test_learning_rates(rate: float) -> None:
+    with pytest.raises(UsageError, match="learning_rate must be positive"):
+        Settings(learning_rate=rate)
+
+
+def test_every_number_has_a_limit() -> None:
+    """A new number must say which it may be."""
+    numbers = [name for name, hint in HINTS.items() if hint in (int, float, int | None)]
+    # The norms are the models'.
+    assert {*numbers} == {*AT_LEAST_1, *AT_LEAST_0, "learning_rate", "norm"}
+
+
+@pytest.mark.parametrize("side", ["subject", "object"])
+def test_one_side_with_reciprocal_predicates(side: Any) -> None:
+    with pytest.raises(UsageError, match="with reciprocal predicates both sides are corrupted"):
+        Settings(reciprocal=True, corrupt=side)
+    assert Settings(reciprocal=True).corrupt == "both"
+
+
+def test_a_negative_for_each_side() -> None:
+    with pytest.raises(UsageError, match="negatives must be at least 2"):
+        Settings(negatives=1)
+    assert Settings(negatives=1, corrupt="object").negatives == 1
+    assert Settings(negatives=1, reciprocal=True).negatives == 1
+
+
+def test_every_setting_explains_itself() -> None:
+    assert all(one.metadata["help"] for one in fields(Settings))
+
+
+def any_value(name: str) -> st.SearchStrategy[Any]:
+    hint = HINTS[name]
+    if name in LITERALS:
+        return st.sampled_from(get_args(hint))
+    if hint is bool:
+        return st.booleans()
+    if hint is str:
+        return st.text(max_size=8)
+    least = 2 if name in AT_LEAST_1 or name == "norm" else 0
+    if hint is float:
+        return st.floats(1e-9, 1e9)
+    number = st.integers(least, 2**40)
+    return st.none() | number if hint == int | None else number
+
+
+@given(values=st.fixed_dictionaries({}, optional={name: any_value(name) for name in HINTS}))
+def test_there_and_back(values: dict[str, Any]) -> None:
+    if values.get("reciprocal"):
+        values.pop("corrupt", None)
+    settings = Settings.of(values)
+    for name, value in values.items():
+        assert getattr(settings, name) == value
+    written = settings.values()
+    assert None not in written.values()  # TOML has no word for it
+    assert Settings.of(written) == settings
+    assert hash(Settings.of(written)) == hash(settings)

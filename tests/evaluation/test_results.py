@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import splime
+from splime.errors import DataError, UsageError
+from splime.evaluation import (
+    Evaluation,
+    Metrics,
+    bootstrap,
+    evaluate_facts,
+    evaluate_predicates,
+    evaluate_triples,
+)
+from splime.graph import TemporalGraph
+from tests.evaluation.scorers import TableScorer, random_scorer
+
+
+@pytest.fixture(scope="module")
+def graph() -> TemporalGraph:
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"s{s}", f"p{p}", f"o{o}", 1990 + b, 1990 + b + e)
+        for s, p, o, b, e in rng.integers(0, [9, 2, 9, 20, 4], (300, 5)).tolist()
+    ]
+    return splime.read({"train": rows[:200], "valid": rows[200:240], "test": rows[240:]})
+
+
+@pytest.fixture(scope="module")
+def evaluations(graph: TemporalGraph) -> list[Evaluation]:
+    segmentation = splime.Merge(shrink=4).fit(graph)
+    scorer = random_scorer(segmentation, len(graph.entities), 0)
+    static = splime.apply(segmentation, graph)
+    return [
+        evaluate_facts(scorer, graph, segmentation, bootstrap=50),
+        evaluate_triples(scorer, static, bootstrap=50),
+        evaluate_predicates(scorer, graph, segmentation),
+    ]
+
+
+def test_json_there_and_back(evaluations: list[Evaluation]) -> None:
+    for found in evaluations:
+        data = json.loads(json.dumps(found.to_json(), allow_nan=False))
+        assert "ranks" not in data
+        again = Evaluation.from_json(data)
+        assert again == found
+        assert again.to_json() == found.to_json()
+
+
+def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalGraph) -> None:
+    fact, triple, predicate = evaluations
+    assert (fact.protocol, triple.protocol, predicate.protocol) == ("fact", "triple", "predicate")
+    assert fact.filters == predicate.filters == ("exact", "overlap", "static")
+    assert triple.filters == ("triple",)
+    assert (fact.ties, triple.ties) == ("mean", "worst")
+    assert (fact.aggregate, triple.aggregate) == ("mean", None)
+    assert (fact.leak_filter, triple.leak_filter) == (None, "inter")
+    assert set(triple.left_out) == {"leak filter", "repeated", "unseen in train"}
+    assert fact.queries == 2 * predicate.queries == 120
+    assert (fact.candidates, predicate.candidates) == (18, 2)
+    assert fact.timestamps == len(graph.timeline)
+    assert not fact.buckets
+    assert fact.facts.tolist() == list(range(60))
+    assert len(triple.facts) == len(triple.ranks["triple"])
+    assert list(fact.metrics["exact"]) == ["both", "object", "subject"]
+    assert list(predicate.metrics["exact"]) == ["both"]
+    for name, sides in fact.intervals.items():
+        for side, intervals in sides.items():
+            for figure, (low, high) in intervals.items():
+                assert low <= getattr(fact.metrics[name][side], figure) <= high
+    assert not predicate.intervals
+
+
+def test_dropped_rows_are_named() -> None:
+    rows = [("a", "p", "b", 1990, 1992), ("a", "p", "c", 1995, 1991), ("a", "p", "c", 1991, 1991)]
+    graph = splime.read({"train": rows[:1], "test": rows[1:]})
+    segmentation = splime.Vanilla().fit(graph)
+    found = evaluate_facts(TableScorer(np.zeros((3, 1, 3))), graph, segmentation)
+    assert (found.queries, found.left_out) == (2, {"end before begin": 1})
+
+
+def test_periods() -> None:
+    rows = [("a", "p", "b", 1990 + year, 1995) for year in range(5)]
+    graph = splime.read(
+        {
+            "train": rows,
+            "test": [*rows[:4], ("a", "p", "c", 1990, 1990), ("a", "p", "b", None, 1994)],
+        }
+    )
+    scorer = TableScorer(np.zeros((3, 1, 3)))
+    found = evaluate_facts(scorer, graph, splime.Vanilla().fit(graph)).strata["exact"]
+    periods = {label: metrics.queries for label, metrics in found["period"].items()}
+    # Unknown begin: counted by the end.
+    assert periods == {"1990": 4, "1991..1992": 4, "1993": 2, "1994": 2}
+    bucketed = graph.bucket(4)
+    found = evaluate_facts(scorer, bucketed, splime.Vanilla().fit(bucketed)).strata["exact"]
+    periods = {label: metrics.queries for label, metrics in found["period"].items()}
+    assert sum(periods.values()) == 12
+    labels = bucketed.timeline.labels()
+    assert set(periods) <= {*labels, f"{labels[0][:4]}..{labels[-1][-4:]}"}
+
+
+def test_no_evaluation() -> None:
+    with pytest.raises(DataError, match="no evaluation: protocol"):
+        Evaluation.from_json({})
+
+
+def test_bootstrap() -> None:
+    rng = np.random.default_rng(0)
+    ranks = rng.integers(1, 20, (500, 2)).astype(float)
+    found = bootstrap(ranks, samples=400)
+    assert found == bootstrap(ranks, samples=400)
+    assert found != bootstrap(ranks, samples=400, seed=1)
+    wide = bootstrap(ranks, samples=400, level=0.99)
+    for figure, (low, high) in found.items():
+        assert wide[figure][0] <= low < getattr(Metrics.of(ranks), figure) < high <= wide[figure][1]
+    # About two standard errors on both sides, of facts and not of queries.
+    error = (1 / ranks).mean(1).std() / np.sqrt(500)
+    low, high = found["mrr"]
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.2)
+    assert bootstrap(np.ones(3))["hits1"] == (1.0, 1.0)
+
+
+def test_bootstrap_of_nonsense() -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        bootstrap(np.empty((0, 2)))
+    with pytest.raises(UsageError, match="samples"):
+        bootstrap(np.ones((3, 2)), samples=0)
+    with pytest.raises(UsageError, match="level"):
+        bootstrap(np.ones((3, 2)), level=95)
+    with pytest.raises(UsageError, match="no ranks"):
+        Metrics.of(np.empty(0))
+
+
+def test_filters_and_figures_need_no_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None;"
+        "import importlib.util as u, splime, types;"
+        "p = types.ModuleType('splime.evaluation'); p.__path__ = [sys.argv[1]];"
+        "sys.modules['splime.evaluation'] = p;"
+        "import splime.evaluation.filters, splime.evaluation.results;"
+        "assert 'scipy' not in sys.modules and 'pandas' not in sys.modules"
+    )
+    import splime.evaluation
+
+    folder = splime.evaluation.__path__[0]
+    subprocess.run([sys.executable, "-c", code, folder], check=True)
