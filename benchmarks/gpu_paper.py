@@ -97,7 +97,7 @@ def bandwidth() -> float:
         end.record()
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end))
-    return round(2 * source.numel() * 4 / statistics.median(times) / 1e6, 0)
+    return float(2 * source.numel() * 4 / statistics.median(times) / 1e6)
 
 
 def main() -> None:
@@ -117,7 +117,7 @@ def main() -> None:
         "goal_seconds": 20,
         "runs": runs,
         "own_negatives_20_epochs": own,
-        "copy_gb_per_s": bandwidth(),
+        "copy_gb_per_s": round(bandwidth()),
         "microseconds_of_a_step": kernels_of_a_step(static),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,

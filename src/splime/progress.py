@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+Update = Callable[[str, int, int | None], None]
+"""Takes what is being worked on, how much of it is done, and how much there is (if known)."""
 
-class Update(Protocol):
-    """Shows how far something is."""
+
+class Bars(Protocol):
+    """An update that can also show a remark."""
 
     def __call__(self, name: str, done: int, total: int | None, note: str = "") -> None:
-        """What is worked on, how much is done, how much there is (if known), and a remark."""
+        """Move the bar of a name."""
 
 
 @contextmanager
-def progress_bar(*, bytes: bool = False) -> Iterator[Update]:
+def progress_bar(*, bytes: bool = False) -> Iterator[Bars]:
     """A bar for each thing that the updates name; nothing where no terminal is looking."""
     if not sys.stderr.isatty():
         yield _nothing

@@ -76,8 +76,6 @@ def evaluate(
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
         if name in options and protocol in wrong:
             raise UsageError(f"protocol {protocol} has no option --{name}")
-    if split not in ("train", "valid", "test"):
-        raise UsageError(f"there is no split {split!r}; there are valid and test, and train")
     opened = Run(run, device=device)
     with progress_bar() as update:
         found = evaluate_run(
@@ -86,6 +84,7 @@ def evaluate(
             split=split,
             progress=lambda done, total: update("ranking", done, total),
             estimate=_tell_estimate,
+            warn=lambda text: typer.secho(text, fg=typer.colors.YELLOW, err=True),
             **options,
         )
     if as_json:

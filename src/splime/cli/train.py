@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,9 +18,9 @@ from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import method_options, setting_options, with_options
 from splime.embedding.settings import SETTINGS
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError, UsageError, nearest
 from splime.methods import METHODS, Method, make_method
-from splime.progress import Update, progress_bar
+from splime.progress import Bars, progress_bar
 
 if TYPE_CHECKING:
     from splime.runs import Epoch, Run
@@ -65,53 +68,78 @@ def train(
     preset. Example: splime train demo --method merge --shrink 4 --model complex --out run
     """
     torch_needed()
+    from splime.io import load_segmentation
+    from splime.runs import ENGINES, Interrupted, is_finished
+
     settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
     reading = source.reading_options(given)
     parameters = {name: value for name, value in given.items() if value is not None}
     if segmentation is not None and (method != "vanilla" or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
-    if engine not in ("splime", "pykeen"):
-        raise UsageError(f"the engine is splime or pykeen, not {engine!r}")
-    shared = {name for name in settings if name in _fields(method)}
-    chosen = make_method(method, **parameters, **{name: settings[name] for name in shared})
+    if engine not in ENGINES:
+        raise UsageError(
+            f"there is no engine {engine!r}; there are {', '.join(ENGINES)}."
+            f"{nearest(engine, ENGINES)}"
+        )
+    shared = {name: value for name, value in settings.items() if name in _fields(method)}
+    chosen = make_method(method, **parameters, **shared)
+    trainer = _trainer(engine, model, preset, device, settings)
+    was_finished = is_finished(out)
     cuts: Method | Segmentation = chosen
     if segmentation is not None:
-        from splime.io import load_segmentation
-
         cuts = load_segmentation(segmentation)
     graph = source.load_graph(data, reading)
-    with progress_bar() as update, _Watching(update) as watch:
-        if engine == "pykeen":
-            from splime.runs.pykeen import train_pykeen
+    try:
+        with progress_bar() as update:
+            if isinstance(cuts, Method):
+                cuts = cuts.fit(graph, advance=lambda done, of: update("choosing cuts", done, of))
+            with _Watching(update) as watch:
+                run = trainer(graph, cuts, out, watch=watch)
+    except Interrupted as stopped:
+        typer.secho(str(stopped), err=True)
+        raise typer.Exit(stopped.exit_code) from None
+    _tell(run, was_finished)
 
-            if model is None or preset is not None:
-                raise UsageError("the engine pykeen needs a model, and has no presets")
-            run = train_pykeen(graph, cuts, out, model=model, device=device, **settings)
-        else:
-            from splime.runs import train as train_run
 
-            run = train_run(
-                graph, cuts, out, model=model, preset=preset, device=device, watch=watch, **settings
-            )
-    _tell(run)
+def _trainer(
+    engine: str, model: str | None, preset: str | None, device: str, settings: dict[str, Any]
+) -> Callable[..., Run]:
+    """What trains; wrong settings are an error before the facts are read."""
+    from splime.embedding.device import choose_device
+
+    choose_device(device)
+    if engine == "pykeen":
+        from splime.runs.pykeen import check_pykeen, train_pykeen
+
+        if model is None or preset is not None:
+            raise UsageError("the engine pykeen needs a model, and has no presets")
+        check_pykeen(model, settings)
+        return partial(train_pykeen, model=model, device=device, **settings)
+    from splime.embedding.presets import make_settings
+    from splime.runs import train as train_run
+
+    make_settings(model, preset, **settings)
+    return partial(train_run, model=model, preset=preset, device=device, **settings)
 
 
 def _fields(method: str) -> set[str]:
     return {one.name for one in fields(METHODS[method])} if method in METHODS else set()
 
 
-def _tell(run: Run) -> None:
+def _tell(run: Run, was_finished: bool) -> None:
     from splime.report.figures import run_table
 
     out = console()
     out.print(run_table(run))
-    out.print(f"written to {run.path}; next: splime evaluate {run.path}", soft_wrap=True)
+    path = shlex.quote(str(run.path))
+    done = "was finished before, nothing is left to train" if was_finished else "written"
+    out.print(f"{path}: {done}; next: splime evaluate {path}", soft_wrap=True)
 
 
 class _Watching:
     """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
 
-    def __init__(self, update: Update) -> None:
+    def __init__(self, update: Bars) -> None:
         self._update, self._stopped = update, False
         self._began: float | None = None
         self._first = 0

@@ -18,7 +18,7 @@ _AT_ONCE = 256
 
 
 def run_steps(
-    trainer: Trainer, order: Tensor, drawn: Tensor | None, first: int, last: int
+    trainer: Trainer, shuffled: Tensor, drawn: Tensor | None, first: int, last: int
 ) -> Iterator[float]:
     """Take the steps from where the trainer is up to `last`; `drawn` begins with step `first`."""
     while trainer.step < last:
@@ -27,7 +27,7 @@ def run_steps(
         if trainer.warm < _WARM_UP:
             negatives = None if drawn is None else drawn[trainer.step - first]
             with _aside():
-                trainer.take_step(trainer.triples[order[start:stop]], negatives)
+                trainer.take_step(shuffled[start:stop], negatives)
             trainer.warm += 1
         else:
             if size not in trainer.recordings:
@@ -35,7 +35,7 @@ def run_steps(
             alike = len(trainer.triples) % trainer.steps  # steps with one triple more
             border = alike if trainer.step < alike else trainer.steps
             steps = min(last, border, trainer.step + _AT_ONCE) - trainer.step
-            trainer.recordings[size].replay(order, drawn, start, trainer.step - first, steps)
+            trainer.recordings[size].replay(shuffled, drawn, start, trainer.step - first, steps)
             trainer.step += steps
         trainer.check_loss()
         yield trainer.mean_loss()
@@ -49,7 +49,7 @@ class _Recording:
 
     def __init__(self, trainer: Trainer, drawn: Tensor | None, size: int) -> None:
         place = {"dtype": torch.int64, "device": trainer.device}
-        self.order = torch.zeros(len(trainer.triples), **place)
+        self.shuffled = torch.zeros_like(trainer.triples)
         self.drawn = None
         if drawn is not None:
             steps = min(trainer.steps_at_once(), trainer.steps)
@@ -60,20 +60,20 @@ class _Recording:
         step = trainer.step
         self.graph: Any = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            rows = self.order[self.start + self.within]
+            batch = self.shuffled.index_select(0, self.start + self.within)
             negatives = None
             if self.drawn is not None:
                 negatives = self.drawn.index_select(0, self.at).squeeze(0)
-            trainer.take_step(trainer.triples[rows], negatives)
+            trainer.take_step(batch, negatives)
             self.start += size
             self.at += 1
         trainer.step = step  # recording takes no step
 
     def replay(
-        self, order: Tensor, drawn: Tensor | None, start: int, offset: int, steps: int
+        self, shuffled: Tensor, drawn: Tensor | None, start: int, offset: int, steps: int
     ) -> None:
         """Take some steps: the first begins with triple `start`, its negatives are at `offset`."""
-        self.order.copy_(order)
+        self.shuffled.copy_(shuffled)
         if self.drawn is not None and drawn is not None:
             self.drawn[: len(drawn)].copy_(drawn)
         self.start.fill_(start)

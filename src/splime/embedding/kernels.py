@@ -17,30 +17,35 @@ from torch import Tensor
 
 _ROWS, _COLUMNS, _WIDTH = 16, 32, 128
 # The sum over the other side of a distance is split in this many parts, to keep the GPU busy.
-_PARTS = 4
+_PARTS = 8
+# So many coordinates are loaded together.
+_ROUNDS = 8
 
 
 @triton.jit
 def _distances(
     query, candidates, found, n, m, d,
-    COMPLEX: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    COMPLEX: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, ROUNDS: tl.constexpr,
 ):  # fmt: skip
     """Σ |q - x| of all pairs; vectors are columns, so that neighbouring threads read neighbours."""
     i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     j = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     of_rows, of_columns = i < n, j < m
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for k in range(0, d):
-        q = tl.load(query + k * n + i, of_rows, 0.0)
-        x = tl.load(candidates + k * m + j, of_columns, 0.0)
-        real = q[:, None] - x[None, :]
-        if COMPLEX:
-            q = tl.load(query + (k + d) * n + i, of_rows, 0.0)
-            x = tl.load(candidates + (k + d) * m + j, of_columns, 0.0)
-            imaginary = q[:, None] - x[None, :]
-            total += tl.sqrt(tl.maximum(real * real + imaginary * imaginary, 1e-24))
-        else:
-            total += tl.abs(real)
+    for first in range(0, d, ROUNDS):
+        for extra in tl.static_range(ROUNDS):
+            k = first + extra
+            # Outside of the vectors both sides are 0, and so is their difference.
+            q = tl.load(query + k * n + i, of_rows & (i * 0 + k < d), 0.0)
+            x = tl.load(candidates + k * m + j, of_columns & (j * 0 + k < d), 0.0)
+            real = q[:, None] - x[None, :]
+            if COMPLEX:
+                q = tl.load(query + (k + d) * n + i, of_rows & (i * 0 + k < d), 0.0)
+                x = tl.load(candidates + (k + d) * m + j, of_columns & (j * 0 + k < d), 0.0)
+                imaginary = q[:, None] - x[None, :]
+                total += tl.sqrt(tl.maximum(real * real + imaginary * imaginary, 1e-24))
+            else:
+                total += tl.abs(real)
     at = i[:, None].to(tl.int64) * m + j[None, :]
     tl.store(found + at, total, of_rows[:, None] & of_columns[None, :])
 
@@ -63,18 +68,16 @@ def _gradients(
     if COMPLEX:
         a2 = tl.load(own + at + d, inside, 0.0)
         total2 = tl.zeros((ROWS, WIDTH), tl.float32)
-    for j in range(first, last):
-        g = tl.load(gradient + i * by_own + j * by_other, i < n, 0.0)
+    for j in tl.range(first, last, loop_unroll_factor=4):
+        g = tl.load(gradient + i * by_own + j * by_other, i < n, 0.0)[:, None]
         real = a - tl.load(others + j * width + k, k < d, 0.0)[None, :]
         if COMPLEX:
             imaginary = a2 - tl.load(others + j * width + d + k, k < d, 0.0)[None, :]
             size = tl.sqrt(tl.maximum(real * real + imaginary * imaginary, 1e-24))
-            scale = g[:, None] / size
-            total += scale * real
-            total2 += scale * imaginary
+            total += g / size * real
+            total2 += g / size * imaginary
         else:
-            sign = (real > 0).to(tl.float32) - (real < 0).to(tl.float32)
-            total += g[:, None] * sign
+            total += tl.where(real > 0, g, tl.where(real < 0, -g, 0.0))
     at = at + tl.program_id(2).to(tl.int64) * n * width
     tl.store(result + at, total, inside)
     if COMPLEX:
@@ -92,7 +95,7 @@ class _Distances(torch.autograd.Function):
         _distances[grid](
             query.T.contiguous(), candidates.T.contiguous(), found,
             n, m, width // 2 if is_complex else width,
-            COMPLEX=is_complex, ROWS=_ROWS, COLUMNS=_COLUMNS,
+            COMPLEX=is_complex, ROWS=_ROWS, COLUMNS=_COLUMNS, ROUNDS=_ROUNDS,
         )  # fmt: skip
         return found
 
@@ -115,10 +118,10 @@ def _backward(
     (n, width), m = own.shape, len(others)
     d = width // 2 if is_complex else width
     result = own.new_empty(_PARTS, n, width)
-    grid = (triton.cdiv(n, 4), triton.cdiv(d, _WIDTH), _PARTS)
+    grid = (triton.cdiv(n, 8), triton.cdiv(d, _WIDTH), _PARTS)
     _gradients[grid](
         own, others, gradient, result, n, m, d, by_own, by_other, triton.cdiv(m, _PARTS),
-        COMPLEX=is_complex, ROWS=4, WIDTH=_WIDTH,
+        COMPLEX=is_complex, ROWS=8, WIDTH=_WIDTH,
     )  # fmt: skip
     return result.sum(0)
 
@@ -142,8 +145,8 @@ def _self_adversarial(
     row = tl.program_id(0).to(tl.int64)
     j = tl.arange(0, WIDTH)
     f = tl.load(negative + row * by_row + j, j < k, float("-inf"))
-    high = temperature * f
-    weight = tl.exp(high - tl.max(high, axis=0))
+    # The difference first: between equal scores it is 0, however large they are.
+    weight = tl.exp(temperature * (f - tl.max(f, axis=0)))
     weight = weight / tl.sum(weight, axis=0)
     x = margin + f
     small = tl.exp(-tl.abs(x))

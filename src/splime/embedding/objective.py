@@ -53,19 +53,23 @@ class Objective:
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some rows `(s, p, o)` with their negatives; gradients are added."""
         scale = 1 / len(triples) if self.settings.reduction == "mean" else 1.0
-        total = self.model.entities.new_zeros(())
+        total = None
         size = self._part_size(len(triples))
         for start in range(0, len(triples), size):
             part = triples[start : start + size]
             own = drawn if drawn is None or drawn.dim() == 1 else drawn[start : start + size]
-            loss = scale * self._loss(part, own)
+            loss = self._loss(part, own)
+            if scale != 1:
+                loss = scale * loss
             loss.backward()
-            total += loss.detach()
+            total = loss.detach() if total is None else total + loss.detach()
+        if total is None:
+            raise ValueError("a batch has at least one triple")
         if self.follows is not None and self.settings.smooth:
             vectors = self.model.predicate_vectors(self.model.predicates)
             loss = self.settings.smooth * smoothness(vectors, self.follows)
             loss.backward()
-            total += loss.detach()
+            total = total + loss.detach()
         return total
 
     def _part_size(self, positives: int) -> int:
@@ -105,12 +109,12 @@ class Objective:
         model = self.model
         vs, vo = self._entities(s, o)
         vp = embedding(p, model.predicates)
-        loss = self._sizes(vs, vp, vo)
+        parts = self._sizes(vs, vp, vo)
         if self.settings.corrupt != "subject":
-            loss = loss + self._cross_entropy(model.object_query(vs, vp), o)
+            parts.append(self._cross_entropy(model.object_query(vs, vp), o))
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            loss = loss + self._cross_entropy(model.subject_query(vp, vo), s)
-        return loss
+            parts.append(self._cross_entropy(model.subject_query(vp, vo), s))
+        return _total(parts)
 
     def _cross_entropy(self, query: Tensor, target: Tensor) -> Tensor:
         if self.model.products:
@@ -140,7 +144,7 @@ class Objective:
         if loss is None:
             raise ValueError(f"the loss {self.settings.loss} takes no negatives")
         found = loss(model.score(vs, vp, vo), negative, self.settings).sum()
-        return found + self._sizes(vs, vp, vo)
+        return _total([found, *self._sizes(vs, vp, vo)])
 
     def _entities(self, *ids: Tensor) -> tuple[Tensor, ...]:
         """Embeddings of several lists of entities, looked up together: their gradient is one."""
@@ -149,12 +153,16 @@ class Objective:
         parts = found.split([part.numel() for part in ids])
         return tuple(v.view(*i.shape, -1) for v, i in zip(parts, ids, strict=True))
 
-    def _sizes(self, vs: Tensor, vp: Tensor, vo: Tensor) -> Tensor:
-        """The penalties of a batch's embeddings."""
+    def _sizes(self, vs: Tensor, vp: Tensor, vo: Tensor) -> list[Tensor]:
+        """The penalties of a batch's embeddings, those that are asked for."""
         vectors = [vs, self.model.predicate_vectors(vp), vo]
-        found = vs.new_zeros(())
-        if self.settings.l2:
-            found = found + self.settings.l2 * size_penalty(self.model, vectors, 2)
-        if self.settings.n3:
-            found = found + self.settings.n3 * size_penalty(self.model, vectors, 3)
-        return found
+        weights = ((self.settings.l2, 2), (self.settings.n3, 3))
+        return [w * size_penalty(self.model, vectors, power) for w, power in weights if w]
+
+
+def _total(parts: list[Tensor]) -> Tensor:
+    """The sum of one or more numbers."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

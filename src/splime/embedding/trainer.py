@@ -82,12 +82,12 @@ class Trainer:
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
         """Go on to the end of the epoch; its mean loss, or None if `stop` said so before."""
-        order = self._order()
+        shuffled = self.triples[self._order()]
         at_once = self.steps_at_once()
         while self.step < self.last_step():
             first = self.step // at_once * at_once
             drawn = self._draw(first, min(at_once, self.steps - first))
-            for done in self._run(order, drawn, first):
+            for done in self._run(shuffled, drawn, first):
                 if advance is not None:
                     advance(self.step, done)
                 if stop is not None and stop():
@@ -100,17 +100,17 @@ class Trainer:
         self._loss.zero_()
         return mean
 
-    def _run(self, order: Tensor, drawn: Tensor | None, first: int) -> Iterator[float]:
+    def _run(self, shuffled: Tensor, drawn: Tensor | None, first: int) -> Iterator[float]:
         """Work off the steps that negatives were drawn for; yields the mean loss now and then."""
         last = min(first + self.steps_at_once(), self.last_step())
         if self.device.type == "cuda":
             from splime.embedding.cuda import run_steps
 
-            yield from run_steps(self, order, drawn, first, last)
+            yield from run_steps(self, shuffled, drawn, first, last)
             return
         while self.step < last:
-            rows = order[self.start(self.step) : self.start(self.step + 1)]
-            self.take_step(self.triples[rows], None if drawn is None else drawn[self.step - first])
+            batch = shuffled[self.start(self.step) : self.start(self.step + 1)]
+            self.take_step(batch, None if drawn is None else drawn[self.step - first])
             self.check_loss()
             yield self.mean_loss()
 

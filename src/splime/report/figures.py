@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -13,30 +13,36 @@ from splime.report.tables import make_table
 from splime.runs import Run
 
 _STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
+_SHOWN = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
 
 
 def run_table(run: Run) -> Table:
     """What was trained on what, and how it went."""
     table = make_table(f"run {run.path}", "", "")
-    data, method = run.config["data"], run.config["method"]
+    data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     table.add_row("data", Text(f"{data['name'] or 'facts'}, {data['train']:,} facts in train"))
-    parameters = ", ".join(f"{k} {v}" for k, v in method.items() if k not in ("name", "predicates"))
-    table.add_row("cuts", Text(f"{method['name']} ({parameters})"))
-    table.add_row("scoped predicates", f"{method['predicates']:,}")
-    shown = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
-    settings = run.settings.values()
-    about = ", ".join(f"{name} {settings[name]}" for name in shown)
-    table.add_row("model", Text(f"{run.settings.model} ({about})"))
-    about_run = run.about
-    table.add_row("parameters", f"{about_run['parameters']:,}")
-    last = run.history[-1]
-    table.add_row("epochs", f"{last.epoch} in {about_run['seconds']:,} s on {about_run['device']}")
-    table.add_row("loss", f"{run.history[0].loss:.4g} → {last.loss:.4g}")
-    looked = [one for one in run.history if one.valid is not None]
+    parameters = {name: value for name, value in method.items() if name != "name"}
+    table.add_row("cuts", Text(_described(method["name"], parameters)))
+    table.add_row("scoped predicates", f"{cuts['predicates']:,}")
+    settings, about, history = run.config["settings"], run.about, run.history
+    shown = {name: settings[name] for name in _SHOWN if name in settings}
+    if "loss" in about:  # PyKEEN chose it
+        shown["loss"] = about["loss"]
+    table.add_row("model", Text(_described(settings["model"], shown)))
+    table.add_row("parameters", f"{about['parameters']:,}")
+    last = history[-1]
+    table.add_row("epochs", f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}")
+    table.add_row("loss", f"{history[0].loss:.4g} → {last.loss:.4g}")
+    looked = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if looked:
-        best = max(looked, key=lambda one: one.valid or 0.0)
-        table.add_row("valid MRR (fact, exact)", f"{best.valid:.3f} after epoch {best.epoch}, kept")
+        best, epoch = max(looked, key=lambda look: look[0])
+        table.add_row("valid MRR (fact, exact)", f"{best:.3f} after epoch {epoch}, kept")
     return table
+
+
+def _described(name: str, values: Mapping[str, object]) -> str:
+    listed = ", ".join(f"{key} {value}" for key, value in values.items())
+    return f"{name} ({listed})" if listed else name
 
 
 def evaluation_tables(found: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:

@@ -1,10 +1,13 @@
 """Runs: a training and what came of it, in a folder that explains itself."""
 
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
-from splime.runs.run import Epoch, Run
+from splime.runs.folder import is_finished
+from splime.runs.history import Epoch
+from splime.runs.run import ENGINES, Run
 from splime.runs.training import Interrupted, Watch, train
 
 __all__ = [
+    "ENGINES",
     "PROTOCOLS",
     "Epoch",
     "Interrupted",
@@ -12,5 +15,6 @@ __all__ = [
     "Watch",
     "evaluate",
     "evaluations",
+    "is_finished",
     "train",
 ]

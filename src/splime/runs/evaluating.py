@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, UsageError, nearest
+from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.evaluation import (
     Evaluation,
     evaluate_facts,
@@ -20,19 +21,22 @@ from splime.io.files import written_beside
 from splime.runs import folder as files
 from splime.runs.run import Run
 
-PROTOCOLS: Mapping[str, str] = {
-    "fact": "the fair one: every fact asks for its object and its subject, none is left out",
-    "triple": "the paper's: the transformed triples that the leak filter leaves",
-    "predicate": "which predicate links two entities at a time",
-}
+PROTOCOLS = ("fact", "triple", "predicate")
+_WAIT = 10.0  # seconds, for another evaluation that writes its figures
 
 
 def evaluate(
-    run: Run, protocol: str = "fact", *, split: str = "test", **options: Any
+    run: Run,
+    protocol: str = "fact",
+    *,
+    split: str = "test",
+    warn: Callable[[str], None] = warnings.warn,
+    **options: Any,
 ) -> Evaluation:
     """Evaluate a run by a protocol; figures and ranks are kept in its folder.
 
-    The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`.
+    The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
+    the folder cannot be written, the figures are only returned, and `warn` is told why.
     """
     if protocol not in PROTOCOLS:
         raise UsageError(
@@ -45,34 +49,49 @@ def evaluate(
     else:
         by_facts = evaluate_facts if protocol == "fact" else evaluate_predicates
         found = by_facts(run.scorer, run.graph, run.segmentation, split=split, **options)  # type: ignore[arg-type]
-    with files.locked(run.path):
+    try:
         _keep(run.path, found)
+    except SplimeError as error:
+        warn(f"the figures are not kept: {error}")
     return found
 
 
 def evaluations(run: Run) -> list[Evaluation]:
-    """What was evaluated before."""
+    """What was evaluated before, without the ranks."""
     path = run.path / files.METRICS
-    if not path.exists():
-        return []
-    stored = files.read_json(path)
-    if not isinstance(stored, dict):
-        raise DataError(f"{path}: not the metrics of a run")
-    return [Evaluation.from_json(one) for one in stored.values()]
+    try:
+        return [Evaluation.from_json(one) for one in _stored(run.path).values()]
+    except (DataError, TypeError) as error:
+        raise DataError(f"{path}: not the metrics of a run: {error}") from None
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    path = folder / files.METRICS
+    return files.read_json(path) if path.exists() else {}
 
 
 def _keep(folder: Path, found: Evaluation) -> None:
     """Add an evaluation to the metrics; the same one again takes the place of the old one."""
-    path = folder / files.METRICS
-    stored = files.read_json(path) if path.exists() else {}
     name = key(found)
-    _write_ranks(folder / f"ranks-{name}.parquet", found)
-    files.write_json(path, {**stored, name: found.to_json()})
+    with files.locked(folder, wait=_WAIT):
+        stored = _stored(folder)
+        _write_ranks(folder / f"ranks-{name}.parquet", found)
+        files.write_json(folder / files.METRICS, {**stored, name: found.to_json()})
 
 
 def key(found: Evaluation) -> str:
     """The name of an evaluation: all that makes it another one."""
-    parts = [found.protocol, found.split, found.leak_filter, found.aggregate, found.ties]
+    repeated = None
+    if found.protocol == "triple" and "repeated" not in found.left_out:
+        repeated = "repeated"  # triples that occur again are ranked again
+    parts = [
+        found.protocol,
+        found.split,
+        found.leak_filter,
+        repeated,
+        found.aggregate,
+        found.ties,
+    ]
     return "-".join(part for part in parts if part)
 
 

@@ -1,26 +1,28 @@
-"""The folder of a run: which files it has, whether it is in use, whose configuration it holds."""
+"""The folder of a run: which files it has, whether it is in use, what it holds already."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
+from splime.io import save, save_segmentation
 from splime.io.files import written_beside
-from splime.runs.toml import write_toml
+from splime.runs.config import CONFIG, Config, differences, fingerprint, read_config, write_config
+from splime.segmentation import Segmentation
 
-CONFIG = "config.toml"
-"""What decides the result: data, cuts and settings."""
+if sys.platform != "win32":
+    import fcntl
+
 ABOUT = "about.json"
-"""Versions, device, times: what does not."""
+"""Versions, device, times: what does not decide the result."""
 GRAPH = "graph.parquet"
 SEGMENTATION = "segmentation.json"
 CHECKPOINT = "checkpoint.safetensors"
@@ -32,37 +34,72 @@ MODEL = "model.safetensors"
 HISTORY = "history.csv"
 METRICS = "metrics.json"
 LOCK = "lock"
-
-Config = dict[str, dict[str, Any]]
+"""There while a process works in the folder."""
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep others from working in the folder; the lock ends with the process, however it ends."""
+def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
+    """Keep others from working in the folder; the lock ends with the process, however it ends.
+
+    A folder that is made for this and is still empty afterwards is removed again.
+    """
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    handle = _take_lock(folder, time.monotonic() + wait)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{folder}: this is a file; a run is a folder") from None
-    except OSError as error:
-        raise SplimeError(f"{folder}: cannot be written: {error}") from None
-    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / LOCK).unlink()
+        os.close(handle)
+        with suppress(OSError):
+            for path in missing:
+                path.rmdir()
+
+
+def _take_lock(folder: Path, until: float) -> int:
+    path = folder / LOCK
+    while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except (FileExistsError, NotADirectoryError):
+            raise UsageError(f"{folder}: there is a file of this name; a run is a folder") from None
+        except OSError as error:
+            raise SplimeError(f"{folder}: cannot be written: {error}") from None
+        if _is_mine(handle, path):
+            return handle
+        os.close(handle)
+        if time.monotonic() > until:
             raise UsageError(
                 f"{folder}: another process is working in this run; wait for it, or choose another"
                 " folder"
-            ) from None
-        yield
-    finally:
-        os.close(handle)
+            )
+        time.sleep(0.01)
 
 
-def claim(folder: Path, config: Config) -> bool:
-    """Take a folder for a configuration; whether it was this one's already.
+def _is_mine(handle: int, path: Path) -> bool:
+    """Whether the lock could be taken, and its file was not removed by who had it before."""
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # some network file systems know no locks: better to go on
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except OSError:
+        return False
 
-    A folder with another run, or with other things, is an error.
+
+State = Literal["new", "begun", "finished"]
+
+
+def look(folder: Path, config: Config) -> State:
+    """How far the run of a configuration is in a folder, which must be locked.
+
+    A folder with another run, or with other things, is an error. A run of which nothing was saved
+    yet may be begun again, also with another configuration: there is nothing to lose.
     """
     try:
         found = {path.name for path in folder.iterdir()} - {LOCK}
@@ -72,31 +109,28 @@ def claim(folder: Path, config: Config) -> bool:
         strange = sorted(name for name in found if not name.endswith(".part"))
         if strange:
             raise UsageError(f"{folder}: holds {strange[0]!r} and no run; choose another folder")
-        return False
+        return "new"
     there = read_config(folder)
-    if there != tomllib.loads(write_toml(config)):
+    if found & {MODEL, CHECKPOINT, METRICS} and fingerprint(there) != fingerprint(config):
         raise UsageError(
-            f"{folder}: holds a run with another configuration ({_differences(there, config)});"
+            f"{folder}: holds a run with another configuration ({differences(there, config)});"
             " choose another folder, or remove this one"
         )
-    return True
+    for part in folder.glob(".*.part"):  # of a process that was killed while it wrote
+        part.unlink(missing_ok=True)
+    return "finished" if MODEL in found else "begun" if CHECKPOINT in found else "new"
 
 
-def write_config(folder: Path, config: Config) -> None:
-    """Write the configuration: from then on the folder is this run's."""
-    with written_beside(folder / CONFIG) as beside:
-        beside.write_text(write_toml(config), encoding="utf-8")
+def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segmentation) -> None:
+    """Write what a run begins with; the configuration first, since it claims the folder."""
+    write_config(folder, config)
+    save(graph, folder / GRAPH)
+    save_segmentation(segmentation, folder / SEGMENTATION)
 
 
-def read_config(folder: Path) -> Config:
-    """The configuration of a run."""
-    try:
-        return tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        what = "there is no such folder" if not folder.exists() else f"it has no {CONFIG}"
-        raise UsageError(f"{folder}: this is not a run of splime: {what}") from None
-    except (OSError, ValueError) as error:
-        raise DataError(f"{folder / CONFIG}: cannot be read: {error}") from None
+def is_finished(folder: str | Path) -> bool:
+    """Whether a folder holds a run whose training is finished."""
+    return all((Path(folder) / name).exists() for name in (CONFIG, MODEL))
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -105,38 +139,12 @@ def write_json(path: Path, value: Any) -> None:
         beside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON; a DataError where it is none."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; a DataError where it is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
-
-
-def checksum(graph: TemporalGraph) -> str:
-    """A checksum of the facts, names and times of a graph, however it is stored."""
-    found = hashlib.sha256()
-    for names in (graph.entities, graph.predicates):
-        found.update("\0".join(names).encode() + b"\n")
-    timeline = graph.timeline
-    found.update(
-        timeline.granularity.encode() + timeline.starts.tobytes() + timeline.ends.tobytes()
-    )
-    for split, facts in graph.splits():
-        found.update(f"{split} {len(facts)}".encode())
-        for column in facts.columns():
-            found.update(column.tobytes())
-    return found.hexdigest()
-
-
-def _differences(there: Mapping[str, Any], config: Config) -> str:
-    """What two configurations differ in, the first three of it."""
-    wanted = tomllib.loads(write_toml(config))
-    found = []
-    for title in [*there, *(t for t in wanted if t not in there)]:
-        mine, yours = there.get(title, {}), wanted.get(title, {})
-        for key in [*mine, *(k for k in yours if k not in mine)]:
-            if mine.get(key) != yours.get(key):
-                found.append(f"{key} is {mine.get(key)!r} there and {yours.get(key)!r} here")
-    more = f", and {len(found) - 3} more" if len(found) > 3 else ""
-    return "; ".join(found[:3]) + more
+    if not isinstance(found, dict):
+        raise DataError(f"{path}: not what splime writes there")
+    return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,9 @@ from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
 from splime.runs import folder as files
-from splime.runs.tensors import load_tensors, unpack_names
+from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
+from splime.runs.history import Epoch, read_history
+from splime.runs.tensors import check_names, load_tensors
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 
     from splime.evaluation import Scorer
 
-
-@dataclass(frozen=True)
-class Epoch:
-    """One line of the history; `valid` is the MRR on valid where it was looked at."""
-
-    epoch: int
-    loss: float
-    valid: float | None
+ENGINES = ("splime", "pykeen")
 
 
 class Run:
@@ -43,44 +36,48 @@ class Run:
 
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
-        self.config = files.read_config(self.path)
-        if not (self.path / files.MODEL).exists():
+        self.config = read_config(self.path)
+        self.engine: str = self.config["run"]["engine"]
+        """`splime`, or the library that trained the model."""
+        if self.engine not in ENGINES:
+            raise DataError(f"{self.path / CONFIG}: there is no engine {self.engine!r}")
+        if not files.is_finished(self.path):
             raise UsageError(
                 f"{self.path}: this run is not finished; the command that began it goes on with it"
             )
         self.device: torch.device = choose_device(device)
 
     def __repr__(self) -> str:
-        method, model = self.config["method"]["name"], self.settings.model
-        return f"Run({self.path}: {model} on {self.config['data']['name']}, {method})"
+        method, model = self.config["method"]["name"], self.config["settings"]["model"]
+        return f"Run({self.path}: {model} on {self.config['data']['name'] or 'facts'}, {method})"
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of the training."""
+        """The settings of the training; of PyKEEN's only those count that the configuration has."""
+        # PyKEEN draws negatives its own way.
+        own = {"corrupt": "object"} if self.engine == "pykeen" else {}
         try:
-            return Settings.of(self.config["settings"])
-        except (KeyError, SplimeError) as error:
-            raise DataError(
-                f"{self.path / files.CONFIG}: the settings are damaged: {error}"
-            ) from None
-
-    @property
-    def engine(self) -> str:
-        """`splime`, or the library that trained the model."""
-        return str(self.config["run"]["engine"])
+            return Settings.of({**own, **self.config["settings"]})
+        except SplimeError as error:
+            raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
 
     @cached_property
     def graph(self) -> TemporalGraph:
         """The facts."""
         graph = read(self.path / files.GRAPH)
-        if files.checksum(graph) != self.config["data"]["sha256"]:
+        if checksum(graph) != self.config["data"]["sha256"]:
             raise DataError(f"{self.path / files.GRAPH}: not the facts that the run was made from")
         return graph
 
     @cached_property
     def segmentation(self) -> Segmentation:
         """The cuts."""
-        return load_segmentation(self.path / files.SEGMENTATION)
+        segmentation = load_segmentation(self.path / files.SEGMENTATION)
+        if checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
+            raise DataError(
+                f"{self.path / files.SEGMENTATION}: not the cuts that the run was made with"
+            )
+        return segmentation
 
     @cached_property
     def static(self) -> StaticGraph:
@@ -90,56 +87,57 @@ class Run:
     @cached_property
     def history(self) -> list[Epoch]:
         """The loss of every epoch, and the looks at valid."""
-        path = self.path / files.HISTORY
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                return [
-                    Epoch(int(row["epoch"]), float(row["loss"]), _number(row["valid"]))
-                    for row in csv.DictReader(file)
-                ]
-        except (OSError, KeyError, ValueError, TypeError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from None
+        return read_history(self.path / files.HISTORY)
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """Versions, device, date, seconds."""
-        found: dict[str, Any] = files.read_json(self.path / files.ABOUT)
+        """Versions, device, date, seconds, number of parameters."""
+        path = self.path / files.ABOUT
+        found = files.read_json(path)
+        for key in ("versions", "device", "seconds", "parameters"):
+            if key not in found:
+                raise DataError(f"{path}: {key} is missing")
         return found
 
     @cached_property
     def tensors(self) -> dict[str, Any]:
         """The embeddings, by the name of their table; names are packed (`entities.names`)."""
-        return load_tensors(self.path / files.MODEL)[0]
+        path = self.path / files.MODEL
+        tensors, about = load_tensors(path)
+        if about.get("config") != fingerprint(self.config):
+            raise DataError(f"{path}: does not belong to the {CONFIG} beside it")
+        check_names(path, tensors, self.static)
+        return tensors
 
     @cached_property
     def model(self) -> Model:
         """The model with its embeddings."""
         import torch
 
-        tables = {name: t for name, t in self.tensors.items() if not name.endswith(".names")}
+        if self.engine != "splime":
+            raise UsageError(
+                f"{self.path}: the model is one of {self.engine}'s; its scores can be had"
+            )
         settings = self.settings
         try:
             kind = MODELS[settings.model]
             model = kind(1, 1, settings.dimension, norm=settings.norm, init="small_normal")
-            expected = {
-                "entities": (len(self.static.entities), model.entities.shape[1]),
-                "predicates": (
-                    len(self.static.predicates) * (2 if settings.reciprocal else 1),
-                    model.predicates.shape[1],
-                ),
+            rows = {
+                "entities": len(self.static.entities),
+                "predicates": len(self.static.predicates) * (2 if settings.reciprocal else 1),
             }
-            for name, shape in expected.items():
-                if tuple(tables[name].shape) != shape:
+            for name, count in rows.items():
+                table, shape = self.tensors[name], (count, getattr(model, name).shape[1])
+                if tuple(table.shape) != shape or table.dtype != torch.float32:
                     raise ValueError(
-                        f"{name} should be {shape}, and is {tuple(tables[name].shape)}"
+                        f"{name} should be {shape} of float32, and is {tuple(table.shape)} of"
+                        f" {table.dtype}"
                     )
-                setattr(model, name, torch.nn.Parameter(tables[name], requires_grad=False))
-        except (KeyError, ValueError) as error:
+                setattr(model, name, torch.nn.Parameter(table, requires_grad=False))
+        except (KeyError, ValueError, UsageError) as error:
             raise DataError(
                 f"{self.path / files.MODEL}: not the embeddings of this run: {error}"
             ) from None
-        if unpack_names(self.tensors["entities.names"]) != self.static.entities.labels.to_pylist():
-            raise DataError(f"{self.path / files.MODEL}: the entities are not those of the graph")
         return model.to(self.device)  # type: ignore[no-any-return]
 
     @cached_property
@@ -150,7 +148,3 @@ class Run:
 
             return open_scorer(self)
         return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 
 def write_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """The text of some tables of strings, numbers, booleans and lists of these; None is left out.
+    """The text of some tables of whatever JSON can hold; None is left out.
 
     >>> print(write_toml({"method": {"name": "merge", "shrink": 4.0, "limit": None}}), end="")
     [method]
     name = "merge"
     shrink = 4.0
     """
-    parts = []
-    for title, table in tables.items():
-        lines = [f"{_key(key)} = {_value(v)}" for key, v in table.items() if v is not None]
-        parts.append("\n".join([f"[{_key(title)}]", *lines]) + "\n")
+    parts = [
+        "\n".join([f"[{_key(title)}]", *_pairs(table)]) + "\n" for title, table in tables.items()
+    ]
     return "\n".join(parts)
+
+
+def _pairs(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_key(key)} = {_value(value)}" for key, value in table.items() if value is not None]
 
 
 def _key(key: str) -> str:
@@ -33,12 +37,15 @@ def _value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return _string(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, int | float):
-        return repr(value)
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real):
+        number = float(value)
+        return repr(number) if math.isfinite(number) else f"{number}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(_value(each) for each in value if each is not None)}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(_pairs(value))}}}"
     raise TypeError(f"TOML has no way to write {value!r}")
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,22 +12,24 @@ import torch
 from splime.embedding.device import choose_device, enough_memory, matrix_precision
 from splime.embedding.models import MODELS
 from splime.embedding.penalties import follows_in_time
-from splime.embedding.presets import check_model, make_settings
+from splime.embedding.presets import make_settings
 from splime.embedding.scoring import ModelScorer
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
-from splime.errors import SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
-from splime.io import save, save_segmentation
-from splime.io.files import written_beside
 from splime.methods import Method
 from splime.runs import folder as files
 from splime.runs.about import describe_machine
-from splime.runs.run import Epoch, Run
+from splime.runs.config import Config, describe, fingerprint
+from splime.runs.history import Epoch, write_history
+from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
+
+MEMORY_ADVICE = "lower batch_size, negatives or dimension"
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
@@ -52,13 +53,14 @@ class Watch(Protocol):
 
 @dataclass
 class _Progress:
-    """What a checkpoint remembers beside the tensors."""
+    """What a checkpoint remembers beside the state of the trainer."""
 
+    started: str
+    seconds: float = 0.0
     history: list[Epoch] = field(default_factory=list)
     best: float | None = None
     best_epoch: int = 0
     waited: int = 0
-    seconds: float = 0.0
 
 
 def train(
@@ -95,49 +97,25 @@ def train(
     (2, (1029, 8))
     """
     chosen = make_settings(model, preset, **settings)
-    check_model(chosen.model)
+    _check_splits(graph, chosen)
+    place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
     static = apply(segmentation, graph)
-    _check_splits(graph, chosen)
     out = Path(out)
-    config = describe(graph, segmentation, chosen, "splime")
+    config = describe(graph, segmentation, chosen.values(), "splime")
     with files.locked(out):
-        if files.claim(out, config) and (out / files.MODEL).exists():
-            return Run(out, device=device)
-        begin(out, config, graph, segmentation)
-        advice = "lower batch_size, negatives or dimension"
-        with enough_memory(advice), matrix_precision(chosen.precision):
-            _Training(graph, static, chosen, out, device, watch, save_seconds).run()
+        state = files.look(out, config)
+        if state != "finished":
+            with enough_memory(MEMORY_ADVICE), matrix_precision(chosen.precision):
+                # Whatever is wrong with the settings shows here, before the folder is taken.
+                training = _Training(graph, static, chosen, out, config, place)
+                training.watch, training.save_seconds = watch, save_seconds
+                if state == "begun":
+                    training.restore()
+                else:
+                    files.begin(out, config, graph, segmentation)
+                training.run()
     return Run(out, device=device)
-
-
-def describe(
-    graph: TemporalGraph, segmentation: Segmentation, settings: Settings, engine: str
-) -> files.Config:
-    """The configuration of a run: everything that decides its result."""
-    method = {**segmentation.method}
-    name = str(method.pop("method", "given"))
-    return {
-        "run": {"engine": engine},
-        "data": {
-            "name": graph.name,
-            "sha256": files.checksum(graph),
-            **{split: len(facts) for split, facts in graph.splits()},
-            "timestamps": len(graph.timeline),
-        },
-        "method": {"name": name, **method, "predicates": len(segmentation.predicates)},
-        "settings": settings.values(),
-    }
-
-
-def begin(
-    out: Path, config: files.Config, graph: TemporalGraph, segmentation: Segmentation
-) -> None:
-    """Write what a run begins with; the configuration last, since it claims the folder."""
-    if not (out / files.CONFIG).exists():
-        save(graph, out / files.GRAPH)
-        save_segmentation(segmentation, out / files.SEGMENTATION)
-        files.write_config(out, config)
 
 
 def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
@@ -145,13 +123,16 @@ def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
         raise UsageError("train has no facts; there is nothing to learn from")
     if settings.validate_every and not len(graph.valid):
         raise UsageError(
-            "valid has no facts to choose the best epoch on; with validate_every=0 the last epoch"
-            " is kept"
+            "valid has no facts to choose the best epoch on; with validate_every=0"
+            " (--validate-every 0) the last epoch is kept"
         )
 
 
 class _Training:
     """One training, from its beginning or its last checkpoint to its end."""
+
+    watch: Watch | None = None
+    save_seconds: float = 60.0
 
     def __init__(
         self,
@@ -159,38 +140,39 @@ class _Training:
         static: StaticGraph,
         settings: Settings,
         out: Path,
-        device: str,
-        watch: Watch | None,
-        save_seconds: float,
+        config: Config,
+        device: torch.device,
     ) -> None:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
-        self.watch, self.save_seconds = watch, save_seconds
-        self.device = choose_device(device)
+        self.config = fingerprint(config)
         triples = static.distinct()[0] if settings.distinct else static
-        predicates = len(static.predicates) * (2 if settings.reciprocal else 1)
         model = MODELS[settings.model](
             len(static.entities),
-            predicates,
+            len(static.predicates) * (2 if settings.reciprocal else 1),
             settings.dimension,
             norm=settings.norm,
             init=settings.init,
             generator=torch.Generator().manual_seed(settings.seed),
-        ).to(self.device)
+        ).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
         self.trainer = Trainer(model, triples.train.array(), settings, follows=follows)
-        self.progress = _Progress()
+        self.about = describe_machine(device)
+        self.about["parameters"] = sum(table.numel() for table in model.parameters())
+        self.about["triples"] = len(self.trainer.triples)
+        self.progress = _Progress(started=self.about["started"])
         self.saved_at = self.began = time.monotonic()
 
     def run(self) -> None:
         """Epoch by epoch to the end."""
-        self._restore()
-        while self.trainer.epoch < self.trainer.epochs and not self._patience_ended():
-            loss = self.trainer.run_epoch(advance=self._advance, stop=self._stop)
+        files.write_json(self.out / files.ABOUT, self.about)
+        trainer = self.trainer
+        while trainer.epoch < trainer.epochs and not self._patience_ended():
+            loss = trainer.run_epoch(advance=self._advance, stop=self._stop)
             if loss is None:
                 self._save()
                 raise Interrupted(
-                    f"stopped in epoch {self.trainer.epoch + 1} of {self.trainer.epochs}; its state"
-                    f" is saved in {self.out}, and the same command goes on from there"
+                    f"stopped in epoch {trainer.epoch + 1} of {trainer.epochs}; its state is saved"
+                    f" in {self.out}, and the same command goes on from there"
                 )
             self._end_of_epoch(loss)
         self._finish()
@@ -234,62 +216,65 @@ class _Training:
 
     def _write_model(self, name: str) -> None:
         tables = dict(self.trainer.model.named_parameters())
-        names = {
-            "entities.names": pack_names(self.static.entities.labels.to_pylist()),
-            "predicates.names": pack_names(self.static.predicates.labels.to_pylist()),
-        }
-        about = {"model": self.settings.model, "epoch": self.trainer.epoch}
-        save_tensors(self.out / name, {**tables, **names}, about)
+        about = {"config": self.config, "epoch": self.trainer.epoch}
+        save_tensors(self.out / name, {**tables, **pack_names(self.static)}, about)
+
+    def _seconds(self) -> float:
+        return self.progress.seconds + time.monotonic() - self.began
 
     def _save(self) -> None:
         tensors, numbers = self.trainer.state()
-        progress = self.progress
-        spent = progress.seconds + time.monotonic() - self.began
-        remembered = {
-            "history": [(e.epoch, e.loss, e.valid) for e in progress.history],
-            "best": progress.best,
-            "best_epoch": progress.best_epoch,
-            "waited": progress.waited,
-            "seconds": spent,
-        }
-        save_tensors(self.out / files.CHECKPOINT, tensors, {**numbers, **remembered})
+        progress = {**asdict(self.progress), "seconds": self._seconds()}
+        about = {"config": self.config, "trainer": numbers, "progress": progress}
+        save_tensors(self.out / files.CHECKPOINT, tensors, about)
         self.saved_at = time.monotonic()
 
-    def _restore(self) -> None:
-        path = self.out / files.CHECKPOINT
-        if not path.exists():
-            about = describe_machine(self.device)
-            about["parameters"] = sum(t.numel() for t in self.trainer.model.parameters())
-            about["triples"] = len(self.trainer.triples)
-            files.write_json(self.out / files.ABOUT, about)
-            return
-        tensors, about = load_tensors(path)
-        self.trainer.restore(tensors, about)
-        self.progress = _Progress(
-            [Epoch(*one) for one in about["history"]],
-            about["best"],
-            about["best_epoch"],
-            about["waited"],
-            about["seconds"],
-        )
+    def restore(self) -> None:
+        """Go on from the checkpoint."""
+        try:
+            tensors, about = self._load(files.CHECKPOINT)
+            self.trainer.restore(tensors, about["trainer"])
+            self.progress = _Progress(**about["progress"])
+            self.progress.history = [Epoch(**one) for one in about["progress"]["history"]]
+            if self.progress.best is not None:
+                self._load(files.BEST)
+        except DataError as error:
+            raise DataError(f"{error}; {self._remedy()}") from None
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            path = self.out / files.CHECKPOINT
+            raise DataError(
+                f"{path}: not a state of this training: {error!r}; {self._remedy()}"
+            ) from None
+
+    def _remedy(self) -> str:
+        return f"remove {self.out / files.CHECKPOINT} to begin the training again"
+
+    def _load(self, name: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        tensors, about = load_tensors(self.out / name)
+        if about.get("config") != self.config:
+            raise DataError(f"{self.out / name}: belongs to another run")
+        return tensors, about
 
     def _finish(self) -> None:
         """Keep the best embeddings, and drop what only going on would need."""
         progress = self.progress
-        with (
-            written_beside(self.out / files.HISTORY) as beside,
-            beside.open("w", encoding="utf-8", newline="") as file,
-        ):
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["epoch", "loss", "valid"])
-            for one in progress.history:
-                writer.writerow([one.epoch, repr(one.loss), "" if one.valid is None else one.valid])
-        about = files.read_json(self.out / files.ABOUT)
-        about["seconds"] = round(progress.seconds + time.monotonic() - self.began, 1)
-        about["epochs"] = self.trainer.epoch
-        about["best_epoch"] = progress.best_epoch or self.trainer.epoch
-        files.write_json(self.out / files.ABOUT, about)
         if progress.best is None:
+            progress.best_epoch = self.trainer.epoch
             self._write_model(files.BEST)
+        elif self._load(files.BEST)[1]["epoch"] != progress.best_epoch:
+            # Somebody went on with it on another machine, where numbers differ.
+            raise DataError(
+                f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
+                f" {self._remedy()}"
+            )
+        write_history(self.out / files.HISTORY, progress.history)
+        about = {
+            **self.about,
+            "started": progress.started,
+            "seconds": round(self._seconds(), 1),
+            "epochs": self.trainer.epoch,
+            "best_epoch": progress.best_epoch,
+        }
+        files.write_json(self.out / files.ABOUT, about)
         (self.out / files.BEST).replace(self.out / files.MODEL)
         (self.out / files.CHECKPOINT).unlink(missing_ok=True)

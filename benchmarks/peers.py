@@ -1,0 +1,164 @@
+"""What the benchmarks against PyKEEN share: its models with our data and weights, and fair clocks.
+
+The machine is shared, and two programs that both use all cores slow each other down tenfold: so the
+two sides take turns in one process, round by round, and medians over the rounds are compared. The
+load of the machine (/proc/loadavg) is written down with every figure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import splime
+from splime.embedding.models import MODELS, Model
+from splime.embedding.settings import Settings
+from splime.embedding.trainer import Trainer
+from splime.static import StaticGraph
+from splime.times import Ints
+
+SHRINK = {"yago11k": 2, "wikidata12k": 4}
+
+
+def quiet_pykeen() -> None:
+    """Before its first import: no files in the home folder, no log."""
+    os.environ.setdefault("PYSTOW_HOME", tempfile.mkdtemp())
+    logging.disable(logging.WARNING)
+    warnings.filterwarnings("ignore")
+
+
+def merged(dataset: str) -> StaticGraph:
+    """A dataset merged as in the paper's main table."""
+    merge = splime.Merge(shrink=SHRINK[dataset], fit_on="all")
+    return merge.fit_transform(splime.load(dataset))
+
+
+def load_now() -> float:
+    """How many programs wanted to run, over the last minute."""
+    return float(Path("/proc/loadavg").read_text().split()[0])
+
+
+def make_trainer(static: StaticGraph, settings: Settings, triples: Ints) -> Trainer:
+    """Our training, as `splime train` sets it up."""
+    model = MODELS[settings.model](
+        len(static.entities),
+        len(static.predicates) * (1 + settings.reciprocal),
+        settings.dimension,
+        norm=settings.norm,
+        init=settings.init,
+        generator=torch.Generator().manual_seed(settings.seed),
+    )
+    return Trainer(model, triples, settings)
+
+
+def factory(static: StaticGraph, triples: Ints, *, inverse: bool = False) -> Any:
+    """Triples as PyKEEN wants them."""
+    ids = torch.from_numpy(triples).long()
+    return factory_of(ids, len(static.entities), len(static.predicates), inverse=inverse)
+
+
+def factory_of(ids: torch.Tensor, entities: int, predicates: int, *, inverse: bool = False) -> Any:
+    from pykeen.triples import CoreTriplesFactory
+
+    return CoreTriplesFactory(
+        mapped_triples=ids,
+        num_entities=entities,
+        num_relations=predicates,
+        create_inverse_triples=inverse,
+    )
+
+
+def give_weights(peer: Any, model: Model) -> None:
+    """Our embeddings into the tables of a PyKEEN model (TransE or ComplEx)."""
+    pairs = (
+        (peer.entity_representations[0], model.entities),
+        (peer.relation_representations[0], model.predicates),
+    )
+    with torch.no_grad():
+        for representation, ours in pairs:
+            [table] = representation.parameters()
+            values = ours
+            if representation(indices=None).is_complex():
+                values = torch.stack(ours.chunk(2, dim=1), dim=2)
+            table.copy_(values.reshape(table.shape))
+
+
+def spread(seconds: Sequence[float]) -> dict[str, float]:
+    return {
+        "median_s": rounded(statistics.median(seconds)),
+        "min_s": rounded(min(seconds)),
+        "max_s": rounded(max(seconds)),
+    }
+
+
+def ratios(peer: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
+    """How many times faster ours is: by medians, by the least seconds, and in the worst round."""
+    return {
+        "by_medians": rounded(statistics.median(peer) / statistics.median(ours), 3),
+        "by_least": rounded(min(peer) / min(ours), 3),
+        "worst_round": rounded(min(p / o for p, o in zip(peer, ours, strict=True)), 3),
+    }
+
+
+def rounded(value: float, digits: int = 4) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+class _Done(Exception):  # noqa: N818
+    """Enough steps of PyKEEN's training were seen."""
+
+
+def pykeen_turns(
+    loop: Any,
+    triples: Any,
+    *,
+    batch_size: int,
+    steps: int,
+    rounds: int,
+    between: Callable[[], None],
+) -> list[float]:
+    """Seconds of a step of PyKEEN's own training loop, for each round of some steps.
+
+    The loop works on all triples, and is left when there were enough rounds. Its first step is not
+    counted; after it and after every round but the last, `between` lets the others have their turn
+    while the loop waits in a callback.
+    """
+    from pykeen.training.callbacks import TrainingCallback
+
+    seconds: list[float] = []
+
+    class Turn(TrainingCallback):  # type: ignore[misc]
+        began = 0.0
+        done = 0
+
+        def on_batch(self, *_: Any, **__: Any) -> None:
+            if self.began:
+                self.done += 1
+                if self.done < steps:
+                    return
+                seconds.append((time.perf_counter() - self.began) / steps)
+            if len(seconds) == rounds:
+                raise _Done
+            between()
+            self.done, self.began = 0, time.perf_counter()
+
+    with contextlib.suppress(_Done):
+        loop.train(
+            triples_factory=triples,
+            num_epochs=1000,
+            batch_size=batch_size,
+            use_tqdm=False,
+            use_tqdm_batch=False,
+            callbacks=Turn(),
+        )
+    return seconds

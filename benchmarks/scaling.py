@@ -1,0 +1,158 @@
+"""How the cost of training grows with entities, triples and dimension, on the CPU.
+
+    python benchmarks/scaling.py
+
+Random triples over 400 predicates; from a common point (10^4 entities, 10^5 triples, dimension 100)
+one number changes at a time. TransE with the paper's set-up (500 positives share 500 negatives), by
+Adam, which goes through whole tables in every step, and by Adagrad, whose gradients are sparse
+where a batch touches a small part of a table; and ComplEx 1-vs-all with reciprocal predicates
+(1,000 triples in a batch), whose cost is that of all entities. Every point is a process of its own,
+which trains for a few seconds; an epoch is the seconds of a step times its steps, and the first
+step, with the shuffling of the triples and the drawing of the negatives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from peers import load_now, rounded
+from record import peak_mb, write_results
+from splime.embedding.models import MODELS
+from splime.embedding.presets import make_settings
+from splime.embedding.settings import Settings
+from splime.embedding.trainer import Trainer
+
+RESULTS = Path(__file__).parent / "results" / "scaling.json"
+PREDICATES = 400
+COMMON = {"entities": 10**4, "triples": 10**5, "dimension": 100}
+AXES = {
+    "entities": (10**4, 10**5, 10**6),
+    "triples": (10**4, 10**5, 10**6, 10**7),
+    "dimension": (25, 50, 100, 200, 400),
+}
+NAMES = {
+    "transe_adam": "TransE, shared negatives, Adam",
+    "transe_adagrad": "TransE, shared negatives, Adagrad",
+    "complex": "ComplEx, 1-vs-all, Adagrad",
+}
+MOST = {"complex": {"entities": 10**5}}
+"""Where a series ends before the others: a step of ComplEx on 10^6 entities takes half a minute."""
+
+
+def settings_of(who: str, dimension: int) -> Settings:
+    if who == "complex":
+        none = {"n3": 0.0, "smooth": 0.0}
+        return make_settings("complex", dimension=dimension, batch_size=1000, **none)
+    optimizer = who.removeprefix("transe_")
+    return make_settings(preset="paper", dimension=dimension, optimizer=optimizer)
+
+
+def measure(who: str, entities: int, triples: int, dimension: int, limit: float) -> dict[str, Any]:
+    """Train in this process for some seconds."""
+    settings = settings_of(who, dimension)
+    generator = np.random.default_rng(0)
+    tops = (entities, PREDICATES, entities)
+    rows = np.stack([generator.integers(0, top, triples) for top in tops], 1)
+    before = peak_mb()
+    model = MODELS[settings.model](
+        entities, PREDICATES * (1 + settings.reciprocal), dimension, init=settings.init
+    )
+    trainer = Trainer(model, rows, settings)
+    began = time.perf_counter()
+    ends: list[float] = []
+
+    def stop() -> bool:
+        ends.append(time.perf_counter())
+        return ends[-1] - began > limit and len(ends) > 3
+
+    trainer.run_epoch(stop=stop)
+    step = float(np.median([after - before for before, after in pairwise(ends)]))
+    epoch = ends[0] - began + step * (trainer.steps - 1)
+    return {
+        "epoch_s": rounded(epoch),
+        "ms_per_1000_triples": rounded(epoch / triples * 1e6),
+        "step_ms": rounded(step * 1e3),
+        "first_step_ms": rounded((ends[0] - began) * 1e3),
+        "steps_seen": len(ends),
+        "steps_of_an_epoch": trainer.steps,
+        "peak_mb": round(peak_mb()),
+        "before_mb": round(before),
+        "tables_mb": round(sum(t.numel() for t in model.parameters()) * 4 / 2**20, 1),
+        "sparse": trainer.objective.sparse,
+    }
+
+
+def point(who: str, numbers: dict[str, int], limit: float) -> dict[str, Any]:
+    given = [who, *(str(numbers[axis]) for axis in COMMON), str(limit)]
+    command = [sys.executable, __file__, "--measure", *given]
+    load = load_now()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {"load": load, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def plot(table: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharey="row", layout="constrained")
+    rows = (("epoch_s", "seconds of an epoch"), ("peak_mb", "peak MB"))
+    for (key, label), line in zip(rows, axes, strict=True):
+        for axis, panel in zip(AXES, line, strict=True):
+            for who, name in NAMES.items():
+                there = [one for one in table if one["axis"] == axis and one["who"] == who]
+                at, values = [one[axis] for one in there], [one[key] for one in there]
+                panel.loglog(at, values, "o-", label=name, markersize=4)
+            panel.set_xticks(AXES[axis])
+            if axis == "dimension":
+                panel.set_xticks(AXES[axis], [str(one) for one in AXES[axis]])
+            panel.minorticks_off()
+            panel.set(xlabel=axis if line is axes[1] else "")
+            panel.grid(alpha=0.3)
+        line[0].set_ylabel(label)
+    axes[0][2].legend(frameon=False, fontsize=8)
+    figure.suptitle("otherwise 10^4 entities, 10^5 triples, dimension 100; 2 cores", fontsize=10)
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--limit", type=float, default=4.0, help="seconds of training of a point")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--measure", nargs=5, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        who, *numbers = given.measure
+        print(json.dumps(measure(who, *map(int, numbers[:3]), float(numbers[3]))))
+        return
+    seen: dict[tuple[str, ...], dict[str, Any]] = {}
+    table = []
+    for axis, values in AXES.items():
+        for value in values:
+            for who in NAMES:
+                if value > MOST.get(who, {}).get(axis, value):
+                    continue
+                numbers = {**COMMON, axis: value}
+                key = (who, *map(str, numbers.values()))
+                if key not in seen:
+                    seen[key] = point(who, numbers, given.limit)
+                table.append({"axis": axis, "who": who, **numbers, **seen[key]})
+                print(json.dumps(table[-1]), flush=True)
+    threads = {"torch": torch.__version__, "threads": torch.get_num_threads()}
+    write_results(given.out, "python benchmarks/scaling.py", **threads, results=table)
+    plot(table, given.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()

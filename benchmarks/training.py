@@ -1,0 +1,358 @@
+"""An epoch of TransE with the paper's set-up and one of ComplEx 1-vs-all, against PyKEEN.
+
+    SPLIME_DATA=… python benchmarks/training.py [--ampligraph /venv/bin/python]
+
+Wikidata12k merged by 4, distinct train triples (198,054), CPU. The two sides take turns in one
+process: some steps of PyKEEN's own training loop on all triples, then some steps of ours, several
+rounds; an epoch is the median of a step times the steps of an epoch. Ours is also run for one whole
+epoch, as a check. Peak memory is that of a process which does nothing else.
+
+TransE: dimension 100, L1, 500 positives by 500 negatives, self-adversarial with margin 3 and
+temperature 0.5, Adam. Ours with a pool of negatives shared by the batch (`shared`), as the preset
+`paper` does it, and with negatives of its own for each positive (`own`), as PyKEEN does it.
+
+ComplEx: dimension 100, reciprocal predicates, softmax cross-entropy against all entities, Adagrad.
+A batch of ours is 1,000 triples: 2,000 questions (s, p, ?) and (o, inverse p, ?), with one answer
+each. A batch of PyKEEN's LCWA loop is 1,000 different questions, with all their answers: it asks
+fewer questions in an epoch, as triples share them. Both are given: by epoch and by question.
+
+AmpliGraph 2 (TensorFlow) needs an environment of its own, and takes turns with ours as processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from peers import (
+    factory,
+    load_now,
+    make_trainer,
+    merged,
+    pykeen_turns,
+    quiet_pykeen,
+    ratios,
+    rounded,
+    spread,
+)
+from record import peak_mb, write_results
+from splime.embedding.presets import make_settings
+from splime.embedding.settings import Settings
+from splime.embedding.trainer import Trainer
+from splime.static import StaticGraph
+
+RESULTS = Path(__file__).parent / "results" / "training.json"
+DIMENSION = 100
+TRANSE = {
+    "shared": make_settings(preset="paper"),
+    "own": make_settings(preset="paper", share="none"),
+}
+COMPLEX = make_settings(
+    "complex",
+    dimension=DIMENSION,
+    loss="softmax",
+    reciprocal=True,
+    optimizer="adagrad",
+    learning_rate=0.1,
+    n3=0.0,
+    smooth=0.0,
+    batch_size=1000,
+)
+
+
+class Work:
+    """The graph, and everything that is measured on it."""
+
+    def __init__(self) -> None:
+        self.static: StaticGraph = merged("wikidata12k").distinct()[0]
+        self.triples = self.static.train.array()
+
+    def trainer(self, settings: Settings, steps: int | None = None) -> Trainer:
+        """Ours, on all triples, or on some that make an epoch of a few steps."""
+        triples = self.triples
+        if steps is not None:
+            chosen = np.random.default_rng(0).permutation(len(triples))
+            triples = triples[chosen[: steps * settings.batch_size]]
+        return make_trainer(self.static, settings, triples)
+
+    def pykeen_transe(self) -> tuple[Any, Any, int]:
+        from pykeen.losses import NSSALoss
+        from pykeen.models import TransE
+        from pykeen.training import SLCWATrainingLoop
+
+        triples = factory(self.static, self.triples)
+        model = TransE(
+            triples_factory=triples,
+            embedding_dim=DIMENSION,
+            scoring_fct_norm=1,
+            loss=NSSALoss(margin=3.0, adversarial_temperature=0.5),
+            random_seed=0,
+        )
+        loop = SLCWATrainingLoop(
+            model=model,
+            triples_factory=triples,
+            optimizer=torch.optim.Adam(model.parameters(), lr=1e-3),
+            negative_sampler="basic",
+            negative_sampler_kwargs={"num_negs_per_pos": 500},
+        )
+        return loop, triples, 500
+
+    def pykeen_complex(self) -> tuple[Any, Any, int]:
+        from pykeen.losses import CrossEntropyLoss
+        from pykeen.models import ComplEx
+        from pykeen.training import LCWATrainingLoop
+
+        triples = factory(self.static, self.triples, inverse=True)
+        model = ComplEx(
+            triples_factory=triples,
+            embedding_dim=DIMENSION,
+            loss=CrossEntropyLoss(),
+            random_seed=0,
+        )
+        loop = LCWATrainingLoop(
+            model=model,
+            triples_factory=triples,
+            optimizer=torch.optim.Adagrad(model.parameters(), lr=0.1),
+        )
+        return loop, triples, 1000
+
+    def questions(self) -> int:
+        """Different (s, p, ?) and (o, inverse p, ?), which PyKEEN's loop makes batches of."""
+        s, p, o = self.triples.T.astype(np.int64)
+        some = len(self.static.predicates)
+        return len(np.unique(s * some + p)) + len(np.unique(o * some + p))
+
+
+def turns(
+    make_peer: Callable[[], tuple[Any, Any, int]],
+    trainers: dict[str, Trainer],
+    *,
+    steps: int,
+    rounds: int,
+) -> tuple[dict[str, list[float]], list[float]]:
+    """Seconds of a step of each side, round by round; and the load at each round."""
+    seconds: dict[str, list[float]] = {name: [] for name in trainers}
+    loads: list[float] = []
+    for trainer in trainers.values():
+        trainer.run_epoch()  # to warm up
+
+    def ours() -> None:
+        loads.append(load_now())
+        for name, trainer in trainers.items():
+            began = time.perf_counter()
+            trainer.run_epoch()
+            seconds[name].append((time.perf_counter() - began) / trainer.steps)
+
+    loop, triples, batch = make_peer()
+    peer = pykeen_turns(loop, triples, batch_size=batch, steps=steps, rounds=rounds, between=ours)
+    return {"pykeen": peer, **seconds}, loads
+
+
+def whole_epoch(trainer: Trainer) -> float:
+    began = time.perf_counter()
+    trainer.run_epoch()
+    return rounded(time.perf_counter() - began)
+
+
+def transe(work: Work, rounds: int, steps: int) -> dict[str, Any]:
+    trainers = {
+        "shared": work.trainer(TRANSE["shared"], steps * 10),
+        "own": work.trainer(TRANSE["own"], steps * 2),
+    }
+    seconds, loads = turns(work.pykeen_transe, trainers, steps=steps, rounds=rounds)
+    epoch = work.trainer(TRANSE["shared"])
+    return {
+        "steps_of_an_epoch": epoch.steps,
+        "steps_of_a_round": {"pykeen": steps, "shared": steps * 10, "own": steps * 2},
+        **sides(seconds, epoch.steps),
+        "whole_epoch_shared_s": whole_epoch(epoch),
+        "times_faster": {name: ratios(seconds["pykeen"], seconds[name]) for name in trainers},
+        "goal": 10,
+        "load": loads,
+    }
+
+
+def complex_(work: Work, rounds: int, steps: int) -> dict[str, Any]:
+    trainers = {"splime": work.trainer(COMPLEX, steps)}
+    seconds, loads = turns(work.pykeen_complex, trainers, steps=steps, rounds=rounds)
+    questions, triples = work.questions(), len(work.triples)
+    batches = {"pykeen": -(-questions // 1000), "splime": -(-triples // 1000)}
+    epochs = {name: [one * batches[name] for one in seconds[name]] for name in batches}
+    asked = {"pykeen": 1000, "splime": 2000}
+    each = {name: [one / asked[name] for one in seconds[name]] for name in asked}
+    return {
+        "questions_of_an_epoch": {"pykeen": questions, "splime": 2 * triples},
+        "batches_of_an_epoch": batches,
+        "steps_of_a_round": steps,
+        **{
+            name: {
+                "step": spread(seconds[name]),
+                "epoch_s": rounded(statistics.median(epochs[name])),
+                "us_per_question": rounded(statistics.median(each[name]) * 1e6),
+                "rounds": len(seconds[name]),
+            }
+            for name in batches
+        },
+        "times_faster": {
+            "by_epoch": ratios(epochs["pykeen"], epochs["splime"]),
+            "by_question": ratios(each["pykeen"], each["splime"]),
+        },
+        "goal": 3,
+        "load": loads,
+    }
+
+
+def sides(seconds: dict[str, list[float]], steps: int) -> dict[str, Any]:
+    """Figures of a step and an epoch of each side."""
+    return {
+        name: {
+            "step": spread(found),
+            "steps_per_s": rounded(1 / statistics.median(found)),
+            "epoch_s": rounded(statistics.median(found) * steps),
+            "rounds": len(found),
+        }
+        for name, found in seconds.items()
+    }
+
+
+# Alone: in a process that does nothing else.
+
+
+def alone(who: str, steps: int) -> dict[str, Any]:
+    """The peak of memory, and the seconds of a step, in this process."""
+    if who.startswith("pykeen"):
+        quiet_pykeen()
+        import pykeen.losses
+        import pykeen.models
+        import pykeen.training  # noqa: F401
+    work = Work()
+    before = peak_mb()
+    if who.startswith("pykeen"):
+        make = work.pykeen_transe if who == "pykeen_transe" else work.pykeen_complex
+        loop, triples, batch = make()
+        [second] = pykeen_turns(
+            loop, triples, batch_size=batch, steps=steps, rounds=1, between=lambda: None
+        )
+    else:
+        trainer = work.trainer(COMPLEX if who == "complex" else TRANSE[who])
+        began: list[float] = []
+
+        def stop() -> bool:
+            began.append(time.perf_counter())
+            return trainer.step > steps
+
+        trainer.run_epoch(stop=stop)
+        second = (began[-1] - began[0]) / steps
+    return {"peak_mb": round(peak_mb()), "before_mb": round(before), "step_s": rounded(second)}
+
+
+def memory() -> dict[str, Any]:
+    """Every side in a process of its own."""
+    steps = {"pykeen_transe": 3, "shared": 20, "own": 5, "pykeen_complex": 4, "complex": 4}
+    found = {}
+    for who, some in steps.items():
+        command = [sys.executable, __file__, "--alone", who, "--steps", str(some)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found[who] = {**json.loads(done.stdout.splitlines()[-1]), "load": load_now()}
+        found[who]["grown_mb"] = found[who]["peak_mb"] - found[who]["before_mb"]
+        print(who, found[who], flush=True)
+    return found
+
+
+def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
+    """AmpliGraph 2 in its environment, in turns with ours as processes."""
+    script = Path(__file__).with_name("ampligraph_epoch.py")
+    trainer = work.trainer(TRANSE["shared"], 100)
+    own = work.trainer(TRANSE["own"], 10)
+    seconds: dict[str, list[float]] = {"ampligraph": [], "shared": [], "own": []}
+    loads, last = [], {}
+    for one in (trainer, own):
+        one.run_epoch()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "train.npy"
+        np.save(path, work.triples[np.random.default_rng(0).permutation(len(work.triples))])
+        for _ in range(rounds):
+            loads.append(load_now())
+            command = [str(python), str(script), str(path), "30"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            last = json.loads(done.stdout.splitlines()[-1])
+            seconds["ampligraph"].append(last["step_s"])
+            for name, one in (("shared", trainer), ("own", own)):
+                began = time.perf_counter()
+                one.run_epoch()
+                seconds[name].append((time.perf_counter() - began) / one.steps)
+    ours = ("shared", "own")
+    return {
+        **sides(seconds, -(-len(work.triples) // 500)),
+        "versions": last["versions"],
+        "peak_mb": round(last["peak_mb"]),
+        "before_mb": round(last["before_mb"]),
+        "times_faster": {name: ratios(seconds["ampligraph"], seconds[name]) for name in ours},
+        "load": loads,
+    }
+
+
+def profiles(work: Work) -> dict[str, dict[str, float]]:
+    """Where the milliseconds of a step of ours go, by operation."""
+    from torch.profiler import ProfilerActivity, profile
+
+    found = {}
+    cases = {"shared": (TRANSE["shared"], 30), "own": (TRANSE["own"], 5), "complex": (COMPLEX, 4)}
+    for name, (settings, steps) in cases.items():
+        trainer = work.trainer(settings, steps)
+        trainer.run_epoch()
+        with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
+            trainer.run_epoch()
+        each = {
+            event.key: rounded(event.self_cpu_time_total / steps / 1e3, 3)
+            for event in profiled.key_averages()
+        }
+        most = dict(sorted(each.items(), key=lambda one: -one[1])[:10])
+        found[name] = {**most, "all": rounded(sum(each.values()), 4)}
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=6, help="of PyKEEN in a round")
+    parser.add_argument("--ampligraph", type=Path, help="the Python that AmpliGraph 2 is in")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--alone", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.alone:
+        print(json.dumps(alone(given.alone, given.steps)))
+        return
+    quiet_pykeen()
+    found: dict[str, Any] = {"load_before": load_now(), "memory": memory()}
+    work = Work()
+    for name, measure in (("transe", transe), ("complex", complex_)):
+        found[name] = measure(work, given.rounds, given.steps)
+        print(name, json.dumps(found[name], indent=1), flush=True)
+    command = "python benchmarks/training.py"
+    if given.ampligraph:
+        found["ampligraph"] = ampligraph(given.ampligraph, work, 3)
+        print(json.dumps(found["ampligraph"], indent=1), flush=True)
+        command += f" --ampligraph {given.ampligraph}"
+    found["ms_of_a_step"] = profiles(work)
+    print(json.dumps(found["ms_of_a_step"], indent=1), flush=True)
+    import pykeen.version
+
+    versions = {"torch": torch.__version__, "pykeen": pykeen.version.get_version()}
+    threads = torch.get_num_threads()
+    write_results(given.out, command, **versions, threads=threads, **found, load_after=load_now())
+
+
+if __name__ == "__main__":
+    main()
