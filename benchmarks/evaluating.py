@@ -9,9 +9,10 @@ same weights in both: TransE (L1) and ComplEx of dimension 100, trained for a mo
 Ours ranks the whole test set in every round, from the static graph to the metrics. PyKEEN's
 `RankBasedEvaluator` ranks another part of the test triples in every round, by default a tenth of
 them in all (`--share 1` for all). It works triple by triple, so its time for all follows from that:
-what a call takes for a single triple counts once, the rest by the number of triples. Its batch size is the fastest of some, tried first; its triples, filter and tables are given without
-the entities that train does not name, which are no candidates. MRR and Hits of those triples must
-agree to 1e-3 for both tie rules. Peak memory is that of a process which does nothing else.
+what a call takes for a single triple counts once, the rest by the number of triples. Its batch size
+is the fastest of some, tried first; its triples, filter and tables are given without the entities
+that train does not name, which are no candidates. MRR and Hits of those triples must agree to 1e-3
+for both tie rules. Peak memory is that of a process which does nothing else.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ import torch
 from peers import (
     factory_of,
     give_weights,
-    load_now,
     make_trainer,
     merged,
     quiet_pykeen,
     ratios,
     rounded,
     spread,
+    wait_for_quiet,
 )
 from record import peak_mb, write_results
 from splime.embedding.models import MODELS, Model
@@ -164,7 +165,7 @@ def compare(dataset: str, name: str, share: float, rounds: int, steps: int) -> d
     ours(static, model)
     mine, other, loads, results = [], [], [], []
     for part in np.array_split(chosen, rounds):
-        loads.append(load_now())
+        loads.append(wait_for_quiet())
         began = time.perf_counter()
         found = ours(static, model)
         mine.append(time.perf_counter() - began)
@@ -200,7 +201,7 @@ def compare(dataset: str, name: str, share: float, rounds: int, steps: int) -> d
         "times_faster": ratios(other, mine),
         "goal": GOALS[name],
         "figures_ours_theirs": figures,
-        "load": loads,
+        "machine": loads,
     }
 
 

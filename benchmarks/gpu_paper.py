@@ -20,7 +20,7 @@ import torch
 
 import splime
 from record import write_results
-from splime.embedding.models import MODELS
+from splime.embedding.making import make_model
 from splime.embedding.presets import make_settings
 from splime.embedding.scoring import ModelScorer
 from splime.embedding.trainer import Trainer
@@ -32,14 +32,7 @@ RESULTS = Path(__file__).parent / "results"
 
 def make_trainer(static: StaticGraph, **settings: Any) -> Trainer:
     chosen = make_settings(preset="paper", **settings)
-    model = MODELS[chosen.model](
-        len(static.entities),
-        len(static.predicates),
-        chosen.dimension,
-        norm=chosen.norm,
-        init=chosen.init,
-        generator=torch.Generator().manual_seed(chosen.seed),
-    ).to("cuda")
+    model = make_model(chosen, len(static.entities), len(static.predicates)).to("cuda")
     return Trainer(model, static.train.array(), chosen)
 
 

@@ -1,8 +1,9 @@
 """What the benchmarks against PyKEEN share: its models with our data and weights, and fair clocks.
 
 The machine is shared, and two programs that both use all cores slow each other down tenfold: so the
-two sides take turns in one process, round by round, and medians over the rounds are compared. The
-load of the machine (/proc/loadavg) is written down with every figure.
+two sides take turns in one process, round by round, and medians over the rounds are compared. A
+round waits (not forever) until nobody else is busy; how busy they were, and the load of the machine
+(/proc/loadavg, which counts our own work too), is written down with every figure.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 import splime
@@ -25,8 +28,8 @@ from splime.embedding.models import MODELS, Model
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
 from splime.static import StaticGraph
-from splime.times import Ints
 
+Rows: TypeAlias = npt.NDArray[np.integer]
 SHRINK = {"yago11k": 2, "wikidata12k": 4}
 
 
@@ -44,11 +47,35 @@ def merged(dataset: str) -> StaticGraph:
 
 
 def load_now() -> float:
-    """How many programs wanted to run, over the last minute."""
+    """How many programs wanted to run, over the last minute; ours among them."""
     return float(Path("/proc/loadavg").read_text().split()[0])
 
 
-def make_trainer(static: StaticGraph, settings: Settings, triples: Ints) -> Trainer:
+def others_busy(seconds: float = 0.3) -> float:
+    """The share of all cores' time that is used while this process sleeps."""
+
+    def ticks() -> tuple[int, int]:
+        user, nice, system, idle, waiting = (
+            int(one) for one in Path("/proc/stat").read_text().split()[1:6]
+        )
+        return user + nice + system, idle + waiting
+
+    before = ticks()
+    time.sleep(seconds)
+    busy, idle = (now - then for now, then in zip(ticks(), before, strict=True))
+    return round(busy / max(1, busy + idle), 2)
+
+
+def wait_for_quiet(patience: float = 20.0, most: float = 0.15) -> dict[str, float]:
+    """Wait until others use little of the machine; how it is then."""
+    until = time.monotonic() + patience
+    busy = others_busy()
+    while busy > most and time.monotonic() < until:
+        busy = others_busy(1.0)
+    return {"others_busy": busy, "load": load_now()}
+
+
+def make_trainer(static: StaticGraph, settings: Settings, triples: Rows) -> Trainer:
     """Our training, as `splime train` sets it up."""
     model = MODELS[settings.model](
         len(static.entities),
@@ -61,7 +88,7 @@ def make_trainer(static: StaticGraph, settings: Settings, triples: Ints) -> Trai
     return Trainer(model, triples, settings)
 
 
-def factory(static: StaticGraph, triples: Ints, *, inverse: bool = False) -> Any:
+def factory(static: StaticGraph, triples: Rows, *, inverse: bool = False) -> Any:
     """Triples as PyKEEN wants them."""
     ids = torch.from_numpy(triples).long()
     return factory_of(ids, len(static.entities), len(static.predicates), inverse=inverse)

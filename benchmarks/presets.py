@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from record import write_results
 
 import splime
+from record import write_results
 from splime.embedding.device import choose_device, matrix_precision
-from splime.embedding.models import MODELS
+from splime.embedding.making import make_model
 from splime.embedding.penalties import follows_in_time
 from splime.embedding.presets import make_settings
 from splime.embedding.scoring import ModelScorer
@@ -91,14 +91,7 @@ def tries() -> Iterator[tuple[str, dict[str, Any]]]:
 def train(graph: TemporalGraph, static: StaticGraph, given: dict[str, Any]) -> dict[str, Any]:
     """The best look at valid of one training, and all of them."""
     settings = make_settings(**given)
-    model = MODELS[settings.model](
-        len(static.entities),
-        len(static.predicates) * (2 if settings.reciprocal else 1),
-        settings.dimension,
-        norm=settings.norm,
-        init=settings.init,
-        generator=torch.Generator().manual_seed(settings.seed),
-    ).to(choose_device())
+    model = make_model(settings, len(static.entities), len(static.predicates)).to(choose_device())
     follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
     trainer = Trainer(model, static.distinct()[0].train.array(), settings, follows=follows)
     scorer = ModelScorer(model, reciprocal=settings.reciprocal)

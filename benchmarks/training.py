@@ -45,6 +45,7 @@ from peers import (
     ratios,
     rounded,
     spread,
+    wait_for_quiet,
 )
 from record import peak_mb, write_results
 from splime.embedding.presets import make_settings
@@ -140,15 +141,15 @@ def turns(
     *,
     steps: int,
     rounds: int,
-) -> tuple[dict[str, list[float]], list[float]]:
-    """Seconds of a step of each side, round by round; and the load at each round."""
+) -> tuple[dict[str, list[float]], list[dict[str, float]]]:
+    """Seconds of a step of each side, round by round; and how busy the machine was."""
     seconds: dict[str, list[float]] = {name: [] for name in trainers}
-    loads: list[float] = []
+    loads: list[dict[str, float]] = []
     for trainer in trainers.values():
         trainer.run_epoch()  # to warm up
 
     def ours() -> None:
-        loads.append(load_now())
+        loads.append(wait_for_quiet())
         for name, trainer in trainers.items():
             began = time.perf_counter()
             trainer.run_epoch()
@@ -179,7 +180,7 @@ def transe(work: Work, rounds: int, steps: int) -> dict[str, Any]:
         "whole_epoch_shared_s": whole_epoch(epoch),
         "times_faster": {name: ratios(seconds["pykeen"], seconds[name]) for name in trainers},
         "goal": 10,
-        "load": loads,
+        "machine": loads,
     }
 
 
@@ -209,7 +210,7 @@ def complex_(work: Work, rounds: int, steps: int) -> dict[str, Any]:
             "by_question": ratios(each["pykeen"], each["splime"]),
         },
         "goal": 3,
-        "load": loads,
+        "machine": loads,
     }
 
 
@@ -263,8 +264,9 @@ def memory() -> dict[str, Any]:
     found = {}
     for who, some in steps.items():
         command = [sys.executable, __file__, "--alone", who, "--steps", str(some)]
+        machine = wait_for_quiet()
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[who] = {**json.loads(done.stdout.splitlines()[-1]), "load": load_now()}
+        found[who] = {**json.loads(done.stdout.splitlines()[-1]), **machine}
         found[who]["grown_mb"] = found[who]["peak_mb"] - found[who]["before_mb"]
         print(who, found[who], flush=True)
     return found
@@ -276,14 +278,15 @@ def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
     trainer = work.trainer(TRANSE["shared"], 100)
     own = work.trainer(TRANSE["own"], 10)
     seconds: dict[str, list[float]] = {"ampligraph": [], "shared": [], "own": []}
-    loads, last = [], {}
+    loads: list[dict[str, float]] = []
+    last: dict[str, Any] = {}
     for one in (trainer, own):
         one.run_epoch()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.npy"
         np.save(path, work.triples[np.random.default_rng(0).permutation(len(work.triples))])
         for _ in range(rounds):
-            loads.append(load_now())
+            loads.append(wait_for_quiet())
             command = [str(python), str(script), str(path), "30"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             last = json.loads(done.stdout.splitlines()[-1])
@@ -299,7 +302,7 @@ def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
         "peak_mb": round(last["peak_mb"]),
         "before_mb": round(last["before_mb"]),
         "times_faster": {name: ratios(seconds["ampligraph"], seconds[name]) for name in ours},
-        "load": loads,
+        "machine": loads,
     }
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from splime import leakage
     from splime.datasets import World, load
+    from splime.embedding.presets import make_settings
+    from splime.embedding.settings import Settings
     from splime.errors import DataError, DownloadError, SplimeError, UsageError
+    from splime.evaluation import (
+        Evaluation,
+        evaluate_facts,
+        evaluate_predicates,
+        evaluate_triples,
+    )
     from splime.exports import export, labelled_triples, to_pykeen
     from splime.graph import Fact, Facts, TemporalGraph
     from splime.io import (
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
         Vanilla,
         make_method,
     )
+    from splime.runs import Run, evaluate, train
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
     from splime.static import StaticGraph, apply
@@ -44,11 +53,14 @@ __all__ = [
     "ChangePointSplit",
     "DataError",
     "DownloadError",
+    "Evaluation",
     "Fact",
     "Facts",
     "Merge",
     "RandomSplit",
+    "Run",
     "Segmentation",
+    "Settings",
     "SplimeError",
     "Split",
     "StaticGraph",
@@ -61,12 +73,17 @@ __all__ = [
     "World",
     "apply",
     "describe",
+    "evaluate",
+    "evaluate_facts",
+    "evaluate_predicates",
+    "evaluate_triples",
     "export",
     "labelled_triples",
     "leakage",
     "load",
     "load_segmentation",
     "make_method",
+    "make_settings",
     "parse_times",
     "read",
     "save",
@@ -74,12 +91,21 @@ __all__ = [
     "split_graph",
     "to_pykeen",
     "to_table",
+    "train",
     "write_text",
 ]
 
 _MODULES = {
     "datasets": ("World", "load"),
+    "embedding.presets": ("make_settings",),
+    "embedding.settings": ("Settings",),
     "errors": ("DataError", "DownloadError", "SplimeError", "UsageError"),
+    "evaluation": (
+        "Evaluation",
+        "evaluate_facts",
+        "evaluate_predicates",
+        "evaluate_triples",
+    ),
     "exports": ("export", "labelled_triples", "to_pykeen"),
     "graph": ("Fact", "Facts", "TemporalGraph"),
     "io": (
@@ -100,6 +126,7 @@ _MODULES = {
         "Vanilla",
         "make_method",
     ),
+    "runs": ("Run", "evaluate", "train"),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
     "static": ("StaticGraph", "apply"),

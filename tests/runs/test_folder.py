@@ -327,9 +327,14 @@ def test_an_unfinished_run_cannot_be_opened(graph: TemporalGraph, tmp_path: Path
 # The small formats
 
 plain = st.recursive(
-    st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3),
+    st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

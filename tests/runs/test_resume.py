@@ -27,7 +27,7 @@ from tests.runs.small import CUTS, StopAfter, call, small_graph, small_run
 
 # Three steps an epoch. One stops early, one comes to its end, one does not look at valid.
 KINDS: dict[str, dict[str, Any]] = {
-    "early": {"epochs": 40, "validate_every": 1, "patience": 2, "learning_rate": 0.1},
+    "early": {"epochs": 40, "validate_every": 1, "patience": 2, "init": "xavier_normal"},
     "adam": {"model": "transe", "negatives": 6, "optimizer": "adam", "epochs": 5},
     "last": {"epochs": 3, "validate_every": 0, "steps": 8},
 }
@@ -335,9 +335,7 @@ def test_best_embeddings_of_another_epoch(stopped: Path, graph: TemporalGraph) -
 
 
 @each_kind
-def test_the_seed(
-    kind: str, wholes: dict[str, Run], graph: TemporalGraph, tmp_path: Path
-) -> None:
+def test_the_seed(kind: str, wholes: dict[str, Run], graph: TemporalGraph, tmp_path: Path) -> None:
     again = small_run(graph, tmp_path / "again", **KINDS[kind])
     other = small_run(graph, tmp_path / "other", seed=1, **KINDS[kind])
     assert same(again.path, wholes[kind].path)
@@ -361,7 +359,9 @@ def another() -> None:
     small_run(small_graph(), Path(sys.argv[1]), **KINDS["early"])
 
 
-def test_the_best_epoch_is_kept(wholes: dict[str, Run], graph: TemporalGraph, tmp_path: Path) -> None:
+def test_the_best_epoch_is_kept(
+    wholes: dict[str, Run], graph: TemporalGraph, tmp_path: Path
+) -> None:
     """The tables are those of a training that ends there."""
     run = wholes["early"]
     values = [one.valid for one in run.history if one.valid is not None]
@@ -463,7 +463,8 @@ def test_a_full_disk_loses_nothing(
     graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last checkpoint stays good when the next one cannot be written."""
-    from safetensors import SafetensorError, torch as written
+    from safetensors import SafetensorError
+    from safetensors import torch as written
 
     save, left = written.save_file, [4]
 

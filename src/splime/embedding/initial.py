@@ -11,22 +11,22 @@ from torch import Generator, Tensor
 from splime.errors import UsageError, nearest
 
 
-def xavier_normal(rows: int, width: int, generator: Generator) -> Tensor:
+def xavier_normal(rows: int, width: int, spread: float, generator: Generator) -> Tensor:  # noqa: ARG001
     """Normal, with variance 2 / (rows + width): Xavier's rule for the whole table."""
     return torch.randn(rows, width, generator=generator) * math.sqrt(2 / (rows + width))
 
 
-def xavier_uniform(rows: int, width: int, generator: Generator) -> Tensor:
+def xavier_uniform(rows: int, width: int, spread: float, generator: Generator) -> Tensor:  # noqa: ARG001
     """Uniform with the same variance."""
     return _uniform(rows, width, math.sqrt(6 / (rows + width)), generator)
 
 
-def uniform(rows: int, width: int, generator: Generator) -> Tensor:
-    """Uniform between -6 / sqrt(width) and 6 / sqrt(width), as Bordes et al. begin TransE."""
-    return _uniform(rows, width, 6 / math.sqrt(width), generator)
+def uniform(rows: int, width: int, spread: float, generator: Generator) -> Tensor:
+    """Uniform between -spread and spread, as Sun et al. begin."""
+    return _uniform(rows, width, spread, generator)
 
 
-def small_normal(rows: int, width: int, generator: Generator) -> Tensor:
+def small_normal(rows: int, width: int, spread: float, generator: Generator) -> Tensor:  # noqa: ARG001
     """Normal with a standard deviation of 0.001, as Lacroix et al. begin ComplEx."""
     return torch.randn(rows, width, generator=generator) * 1e-3
 
@@ -35,7 +35,7 @@ def _uniform(rows: int, width: int, most: float, generator: Generator) -> Tensor
     return (torch.rand(rows, width, generator=generator) * 2 - 1) * most
 
 
-INITIALISERS: Mapping[str, Callable[[int, int, Generator], Tensor]] = {
+INITIALISERS: Mapping[str, Callable[[int, int, float, Generator], Tensor]] = {
     "xavier_normal": xavier_normal,
     "xavier_uniform": xavier_uniform,
     "uniform": uniform,
@@ -43,11 +43,13 @@ INITIALISERS: Mapping[str, Callable[[int, int, Generator], Tensor]] = {
 }
 
 
-def make_table(name: str, rows: int, width: int, generator: Generator) -> Tensor:
-    """A table of first embeddings."""
+def make_table(
+    name: str, rows: int, width: int, generator: Generator, *, spread: float = 1.0
+) -> Tensor:
+    """A table of first embeddings; `spread` is for those that do not choose their own."""
     if name not in INITIALISERS:
         raise UsageError(
             f"there is no initialiser {name!r}; there are {', '.join(INITIALISERS)}."
             f"{nearest(name, INITIALISERS)}"
         )
-    return INITIALISERS[name](rows, width, generator)
+    return INITIALISERS[name](rows, width, spread, generator)

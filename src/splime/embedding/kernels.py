@@ -16,8 +16,9 @@ import triton.language as tl
 from torch import Tensor
 
 _ROWS, _COLUMNS, _WIDTH = 16, 32, 128
-# The sum over the other side of a distance is split in this many parts, to keep the GPU busy.
-_PARTS = 8
+# Of gradients: rows of a program, and parts that the sum over the other side is split in, to keep
+# the GPU busy; and the warps of a program.
+_OWN, _PARTS, _WARPS = 8, 8, 4
 # So many coordinates are loaded together.
 _ROUNDS = 8
 
@@ -118,10 +119,10 @@ def _backward(
     (n, width), m = own.shape, len(others)
     d = width // 2 if is_complex else width
     result = own.new_empty(_PARTS, n, width)
-    grid = (triton.cdiv(n, 8), triton.cdiv(d, _WIDTH), _PARTS)
+    grid = (triton.cdiv(n, _OWN), triton.cdiv(d, _WIDTH), _PARTS)
     _gradients[grid](
         own, others, gradient, result, n, m, d, by_own, by_other, triton.cdiv(m, _PARTS),
-        COMPLEX=is_complex, ROWS=8, WIDTH=_WIDTH,
+        COMPLEX=is_complex, ROWS=_OWN, WIDTH=_WIDTH, num_warps=_WARPS,
     )  # fmt: skip
     return result.sum(0)
 

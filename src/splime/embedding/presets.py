@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "model": "transe",
         "dimension": 100,
         "norm": 2,
-        "init": "xavier_uniform",
+        "init": "xavier_normal",
         "loss": "margin",
         "margin": 1.0,
         "reduction": "sum",

@@ -58,7 +58,16 @@ def describe(
 
 def fingerprint(config: Config) -> str:
     """A checksum of a configuration, which the files that belong to it carry."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_plain(config), sort_keys=True).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """The same, with 2 for 2.0: it makes no difference as which of them a number was given."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def write_config(folder: Path, config: Config) -> None:

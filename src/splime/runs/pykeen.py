@@ -158,7 +158,7 @@ def _train(
     static: StaticGraph,
     watch: Watch | None,
 ) -> None:
-    from pykeen.training import SLCWATrainingLoop
+    from pykeen.training import NonFiniteLossError, SLCWATrainingLoop
 
     device = next(model.parameters()).device
     about = describe_machine(device)
@@ -186,6 +186,11 @@ def _train(
         )
     except (SplimeError, torch.OutOfMemoryError, MemoryError):
         raise
+    except NonFiniteLossError:
+        raise SplimeError(
+            f"the loss is no longer a number in epoch {len(history) + 1}: training diverged. Lower"
+            f" learning_rate (it is {settings.learning_rate:g})"
+        ) from None
     except Exception as error:
         why = str(error) or type(error).__name__
         raise SplimeError(f"PyKEEN could not train {settings.model}: {why}") from error
@@ -218,13 +223,8 @@ def _callback(settings: Settings, steps: int, history: list[Epoch], watch: Watch
                     )
 
         def post_epoch(self, epoch: int, epoch_loss: float, **_: Any) -> None:
-            """Remember the loss, which must be a number."""
+            """Remember the loss."""
             self.step = 0
-            if not math.isfinite(epoch_loss):
-                raise SplimeError(
-                    f"the loss is no longer a number in epoch {epoch}: training diverged. Lower"
-                    f" learning_rate (it is {settings.learning_rate:g})"
-                )
             history.append(Epoch(epoch, epoch_loss))
             if watch is not None:
                 watch.epoch(history[-1], False)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from splime.embedding.device import choose_device, enough_memory, matrix_precision
-from splime.embedding.models import MODELS
+from splime.embedding.making import make_model
 from splime.embedding.penalties import follows_in_time
 from splime.embedding.presets import make_settings
 from splime.embedding.scoring import ModelScorer
@@ -146,14 +146,7 @@ class _Training:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
         self.config = fingerprint(config)
         triples = static.distinct()[0] if settings.distinct else static
-        model = MODELS[settings.model](
-            len(static.entities),
-            len(static.predicates) * (2 if settings.reciprocal else 1),
-            settings.dimension,
-            norm=settings.norm,
-            init=settings.init,
-            generator=torch.Generator().manual_seed(settings.seed),
-        ).to(device)
+        model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
         self.trainer = Trainer(model, triples.train.array(), settings, follows=follows)
         self.about = describe_machine(device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -37,23 +38,16 @@ class Model(nn.Module):  # type: ignore[misc]
         *,
         norm: int = 1,
         init: str = "xavier_normal",
+        spread: float = 1.0,
         generator: Generator | None = None,
     ) -> None:
         super().__init__()
         self._check(dimension, norm)
         self.norm = norm
         generator = generator or torch.Generator().manual_seed(0)
-        width = dimension * self.entity_parts
-        self.entities = nn.Parameter(make_table(init, entities, width, generator))
-        self.predicates = nn.Parameter(
-            self.first_predicates(init, predicates, dimension, generator)
-        )
-
-    def first_predicates(
-        self, init: str, predicates: int, dimension: int, generator: Generator
-    ) -> Tensor:
-        """The table that the embeddings of predicates begin with."""
-        return make_table(init, predicates, dimension * self.predicate_parts, generator)
+        first = partial(make_table, init, generator=generator, spread=spread)
+        self.entities = nn.Parameter(first(entities, dimension * self.entity_parts))
+        self.predicates = nn.Parameter(first(predicates, dimension * self.predicate_parts))
 
     def _check(self, dimension: int, norm: int) -> None:
         name = type(self).__name__

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from splime.embedding.distances import complex_sizes, dot, l2, moduli, root
 from splime.embedding.models.base import Model, complex_parts, complex_product
@@ -20,15 +21,20 @@ class RotatE(Model):
     entity_parts = 2
     norms = (1, 2)
 
-    def first_predicates(
+    def __init__(
         self,
-        init: str,  # noqa: ARG002  # angles begin anywhere on the circle
+        entities: int,
         predicates: int,
         dimension: int,
-        generator: Generator,
-    ) -> Tensor:
-        """Uniform angles."""
-        return (torch.rand(predicates, dimension, generator=generator) * 2 - 1) * math.pi
+        *,
+        generator: Generator | None = None,
+        **how: Any,
+    ) -> None:
+        generator = generator or torch.Generator().manual_seed(0)
+        super().__init__(entities, predicates, dimension, generator=generator, **how)
+        # Angles begin anywhere on the circle.
+        angles = torch.rand(predicates, dimension, generator=generator) * 2 - 1
+        self.predicates = nn.Parameter(angles * math.pi)
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
