@@ -209,6 +209,23 @@ def test_softmax_loss(rows: int, factor: float, monkeypatch: pytest.MonkeyPatch)
     )
 
 
+@pytest.mark.parametrize("rows", [1, 10, 15, 1 << 21])
+def test_softmax_loss_where_queries_have_several_answers(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(losses._ROWS, "cpu", rows)
+    query, candidates, _ = softmax_case()
+    which = torch.tensor([0, 0, 0, 1, 3, 3, 4, 5, 6, 6])  # query 2 has none
+    target = torch.tensor([0, 4, 2, 1, 2, 0, 3, 3, 1, 4])
+    found = softmax_loss(query, candidates, target, which)
+    expected = cross_entropy(query[which] @ candidates.T, target, reduction="sum")
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(
+        torch.autograd.grad(found, [query, candidates]),
+        torch.autograd.grad(expected, [query, candidates]),
+    )
+
+
 def test_softmax_loss_of_far_scores() -> None:
     query, candidates, target = softmax_case()
     found = softmax_loss(query * 1e4, candidates, target)

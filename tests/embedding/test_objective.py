@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -146,7 +147,8 @@ def check(name: str, norm: int, **values: Any) -> None:
     follows = [1.0, 0.0, 0.0, 1.0, 0.0] if settings.reciprocal else [1.0, 0.0]
     objective = Objective(model, settings, torch.tensor(TRAIN), torch.tensor(follows))
     found = objective.backward(
-        torch.tensor(BATCH), None if settings.loss == SOFTMAX else torch.tensor(drawn)
+        objective.examples(torch.tensor(BATCH)),
+        None if settings.loss == SOFTMAX else torch.tensor(drawn),
     )
     torch.testing.assert_close(found, expected.detach())
     for table, gradient in zip(tables, gradients, strict=True):
@@ -338,3 +340,16 @@ def test_angles_are_neighbours_across_the_circle() -> None:
     assert float(smoothness(vectors, torch.ones(1)).detach()) == pytest.approx(
         3 * 0.02**2, rel=1e-3
     )
+
+
+def test_examples_of_the_same_question_stand_together() -> None:
+    triples = [(0, 1, 2), (3, 0, 1), (0, 1, 4), (3, 0, 0), (0, 0, 2)]
+    settings = Settings(model="complex", loss=SOFTMAX, reciprocal=True, dimension=2)
+    model = make_model("complex", 1, entities=5, predicates=4, dimension=2)
+    objective = Objective(model, settings, torch.tensor(triples))
+    rows = objective.examples(torch.tensor(triples)).tolist()
+    # The inverses of predicates 0 and 1 are 2 and 3.
+    both = [*triples, *((o, p + 2, s) for s, p, o in triples)]
+    assert sorted(map(tuple, rows)) == sorted(both)
+    questions = [(s, p) for s, p, _ in rows]
+    assert len(list(groupby(questions))) == len(set(questions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from splime.embedding import trainer as module
 from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
+from splime.embedding.objective import Objective
 from splime.embedding.scoring import ModelScorer
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
@@ -167,6 +169,35 @@ def test_batches(batch_size: int, share: str, monkeypatch: pytest.MonkeyPatch) -
         )
     if batch_size < 9:
         assert epochs[0] != epochs[1] != epochs[2]
+
+
+def test_questions_stay_together_and_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[tuple[int, ...]]] = []
+    whole = Objective.backward
+
+    def backward(self: Objective, triples: torch.Tensor, drawn: torch.Tensor | None) -> Any:
+        seen.append([tuple(row) for row in triples.tolist()])
+        return whole(self, triples, drawn)
+
+    monkeypatch.setattr(Objective, "backward", backward)
+    triples = np.array([(s, p, o) for s in (0, 3) for p in (0, 1) for o in (1, 2, 4)])
+    settings = Settings(
+        model="distmult", dimension=4, loss="softmax", reciprocal=True, batch_size=5, epochs=2
+    )
+    trainer = Trainer(MODELS["distmult"](5, 4, 4), triples, settings)
+    finish(trainer)
+    epochs = [
+        [row for batch in some for row in batch]
+        for some in (seen[: trainer.steps], seen[trainer.steps :])
+    ]
+    both = [(s, p, o) for s, p, o in triples.tolist()]
+    both += [(o, p + 2, s) for s, p, o in both]
+    for epoch in epochs:
+        assert sorted(epoch) == sorted(both)
+        questions = [(s, p) for s, p, _ in epoch]
+        assert len(list(groupby(questions))) == len(set(questions)) < len(questions)
+    assert epochs[0] != epochs[1]
+    assert {len(batch) for batch in seen} == {8}  # 24 questions in 3 steps
 
 
 def test_negatives_are_others_in_every_step_and_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def run_steps(
         else:
             if size not in trainer.recordings:
                 trainer.recordings[size] = _Recording(trainer, drawn, size)
-            alike = len(trainer.triples) % trainer.steps  # steps with one triple more
+            alike = len(trainer.examples) % trainer.steps  # steps with one example more
             border = alike if trainer.step < alike else trainer.steps
             steps = min(last, border, trainer.step + _AT_ONCE) - trainer.step
             trainer.recordings[size].replay(shuffled, drawn, start, trainer.step - first, steps)
@@ -49,7 +49,7 @@ class _Recording:
 
     def __init__(self, trainer: Trainer, drawn: Tensor | None, size: int) -> None:
         place = {"dtype": torch.int64, "device": trainer.device}
-        self.shuffled = torch.zeros_like(trainer.triples)
+        self.shuffled = torch.zeros_like(trainer.examples)
         self.drawn = None
         if drawn is not None:
             steps = min(trainer.steps_at_once(), trainer.steps)
@@ -72,7 +72,7 @@ class _Recording:
     def replay(
         self, shuffled: Tensor, drawn: Tensor | None, start: int, offset: int, steps: int
     ) -> None:
-        """Take some steps: the first begins with triple `start`, its negatives are at `offset`."""
+        """Take some steps: the first begins with example `start`, its negatives are at `offset`."""
         self.shuffled.copy_(shuffled)
         if self.drawn is not None and drawn is not None:
             self.drawn[: len(drawn)].copy_(drawn)

@@ -66,13 +66,16 @@ def check_loss(name: str) -> None:
         )
 
 
-def softmax_loss(query: Tensor, candidates: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy of inner products with all candidates: Σ over the queries.
+def softmax_loss(
+    query: Tensor, candidates: Tensor, target: Tensor, which: Tensor | None = None
+) -> Tensor:
+    """Cross-entropy of inner products with all candidates: Σ over the targets.
 
-    The probabilities are made in the place of the scores, block by block, and their gradients at
-    once: one matrix of `block x candidates` is all the memory that it needs.
+    Where queries have several targets, `which` tells the query of each one, in ascending order, and
+    its scores are made once. The probabilities are made in the place of the scores, block by block,
+    and their gradients at once: one matrix of `block x candidates` is all the memory it needs.
     """
-    return _Softmax.apply(query, candidates, target)
+    return _Softmax.apply(query, candidates, target, which)
 
 
 # Rows of scores that are held at once: on a processor few enough to stay in its cache.
@@ -81,27 +84,44 @@ _ROWS = {"cpu": 1 << 21, "cuda": 1 << 27}
 
 class _Softmax(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
-    def forward(ctx: Any, query: Tensor, candidates: Tensor, target: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, query: Tensor, candidates: Tensor, target: Tensor, which: Tensor | None
+    ) -> Tensor:
         of_query, of_candidates = torch.empty_like(query), torch.zeros_like(candidates)
         loss = query.new_zeros(())
         size = max(1, _ROWS[query.device.type] // len(candidates))
         for start in range(0, len(query), size):
-            rows = slice(start, start + size)
+            rows = slice(start, min(start + size, len(query)))
+            row, answers = _answers(rows, target, which)
+            cells = row * len(candidates) + answers
             scores = query[rows] @ candidates.T
+            flat = scores.view(-1)
             most = scores.amax(1, keepdim=True)
-            at = target[rows].unsqueeze(1)
-            loss -= (scores.gather(1, at) - most).sum()
+            loss -= (flat[cells] - most.squeeze(1)[row]).sum()
             scores.sub_(most).exp_()
             total = scores.sum(1, keepdim=True)
-            loss += total.log().sum()
-            scores.div_(total)
-            scores.scatter_add_(1, at, scores.new_full((), -1.0).expand_as(at))
+            loss += total.log().squeeze(1)[row].sum()
+            if which is None:
+                scores.div_(total)
+            else:
+                many = torch.bincount(row, minlength=len(scores)).unsqueeze(1)
+                scores.mul_(many / total)
+            flat.scatter_add_(0, cells, flat.new_full((), -1.0).expand_as(cells))
             of_query[rows] = scores @ candidates
             of_candidates.addmm_(scores.T, query[rows])
         ctx.save_for_backward(of_query, of_candidates)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         of_query, of_candidates = ctx.saved_tensors
-        return of_query * gradients[0], of_candidates * gradients[0], None
+        return of_query * gradients[0], of_candidates * gradients[0], None, None
+
+
+def _answers(rows: slice, target: Tensor, which: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The targets of some queries, and the row of the query that each one answers."""
+    if which is None:
+        return torch.arange(rows.stop - rows.start, device=target.device), target[rows]
+    ends = torch.searchsorted(which, torch.tensor([rows.start, rows.stop], device=which.device))
+    some = slice(int(ends[0]), int(ends[1]))
+    return which[some] - rows.start, target[some]

@@ -50,9 +50,25 @@ class Objective:
         if self.sparse and not checks.is_enabled():
             checks.disable()  # it is so anyway, but said aloud Adagrad gives no warning
 
+    def examples(self, triples: Tensor) -> Tensor:
+        """The rows that an epoch goes through: the triples, or with softmax their questions.
+
+        Rows of the same question stand together, so that a batch scores it once.
+        """
+        if self.settings.loss != SOFTMAX:
+            return triples
+        rows = torch.stack(self._questions(triples), dim=1)
+        return rows[self.question(rows).argsort(stable=True)]
+
+    def question(self, rows: Tensor) -> Tensor:
+        """A number for the question `(s, p, ?)` of each row."""
+        return rows[:, 0] * len(self.model.predicates) + rows[:, 1]
+
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
-        """The loss of some rows `(s, p, o)` with their negatives; gradients are added."""
-        scale = 1 / len(triples) if self.settings.reduction == "mean" else 1.0
+        """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
+        both = self.settings.loss == SOFTMAX and self.settings.reciprocal
+        positives = len(triples) / (2 if both else 1)
+        scale = 1 / positives if self.settings.reduction == "mean" else 1.0
         total = None
         size = self._part_size(len(triples))
         for start in range(0, len(triples), size):
@@ -86,14 +102,13 @@ class Objective:
         return max(1, _PART[self.model.entities.device.type] // each)
 
     def _loss(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
-        s, p, o = self._questions(triples)
-        if self.settings.reciprocal and drawn is not None and drawn.dim() == 2:
-            drawn = torch.cat([drawn, drawn])
         if self.settings.loss == SOFTMAX:
-            return self._against_all(s, p, o)
+            return self._against_all(*triples.T)
         if drawn is None:
             raise ValueError(f"the loss {self.settings.loss} needs negatives")
-        return self._against_negatives(s, p, o, drawn)
+        if self.settings.reciprocal and drawn.dim() == 2:
+            drawn = torch.cat([drawn, drawn])
+        return self._against_negatives(*self._questions(triples), drawn)
 
     def _questions(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Subjects, predicates and objects; with reciprocal predicates in both directions."""
@@ -111,14 +126,30 @@ class Objective:
         vp = embedding(p, model.predicates)
         parts = self._sizes(vs, vp, vo)
         if self.settings.corrupt != "subject":
-            parts.append(self._cross_entropy(model.object_query(vs, vp), o))
+            row, which = self._distinct(s, p)
+            query = (
+                model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
+            )
+            parts.append(self._cross_entropy(query, o, which))
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
             parts.append(self._cross_entropy(model.subject_query(vp, vo), s))
         return _total(parts)
 
-    def _cross_entropy(self, query: Tensor, target: Tensor) -> Tensor:
+    def _distinct(self, s: Tensor, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """The first row of each question, and the question of each row, where that pays.
+
+        A recorded step on a GPU has fixed sizes, and distances have a loss without questions.
+        """
+        if s.is_cuda or not self.model.products:
+            return None, None
+        _, which, count = torch.unique_consecutive(
+            s * len(self.model.predicates) + p, return_inverse=True, return_counts=True
+        )
+        return count.cumsum(0) - count, which
+
+    def _cross_entropy(self, query: Tensor, target: Tensor, which: Tensor | None = None) -> Tensor:
         if self.model.products:
-            return softmax_loss(query, self.model.entities, target)
+            return softmax_loss(query, self.model.entities, target, which)
         scores = self.model.compare(query, self.model.entities)
         return cross_entropy(scores, target, reduction="sum")
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splime.embedding.losses import SOFTMAX
 from splime.embedding.models import Model
 from splime.embedding.negatives import seed_of
 from splime.embedding.objective import Objective
@@ -49,11 +50,16 @@ class Trainer:
         if follows is not None:
             follows = follows.to(self.device)
         self.objective = Objective(model, settings, self.triples, follows)
+        self.examples = self.objective.examples(self.triples)
+        self._groups: Tensor | None = None
+        if settings.loss == SOFTMAX:
+            question = self.objective.question(self.examples)
+            self._groups = torch.unique_consecutive(question, return_inverse=True)[1]
         self.optimizer = make_optimizer(model, settings)
         self.steps = math.ceil(len(triples) / settings.batch_size)
         """Steps of an epoch."""
-        self.batch = math.ceil(len(triples) / self.steps)
-        """Positives of a step; of the last ones perhaps one less, so that all weigh the same."""
+        self.batch = math.ceil(len(self.examples) / self.steps)
+        """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
         self.epoch, self.step = 0, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=self.device)
         self._generator = torch.Generator(self.device)
@@ -74,15 +80,15 @@ class Trainer:
         return min(self.steps, self.settings.steps - self.epoch * self.steps)
 
     def start(self, step: int) -> int:
-        """Where the batch of a step begins: the first ones have one triple more."""
-        size, more = divmod(len(self.triples), self.steps)
+        """Where the batch of a step begins: the first ones have one example more."""
+        size, more = divmod(len(self.examples), self.steps)
         return step * size + min(step, more)
 
     def run_epoch(
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
         """Go on to the end of the epoch; its mean loss, or None if `stop` said so before."""
-        shuffled = self.triples[self._order()]
+        shuffled = self.examples[self._order()]
         at_once = self.steps_at_once()
         while self.step < self.last_step():
             first = self.step // at_once * at_once
@@ -148,7 +154,13 @@ class Trainer:
 
     def _order(self) -> Tensor:
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
-        return torch.randperm(len(self.triples), generator=self._generator, device=self.device)
+        if self._groups is None:
+            return self._shuffle(len(self.examples))
+        # Questions change places, and what answers the same one stays together.
+        return self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
+
+    def _shuffle(self, count: int) -> Tensor:
+        return torch.randperm(count, generator=self._generator, device=self.device)
 
     def steps_at_once(self) -> int:
         """For how many steps negatives are drawn together."""
@@ -156,7 +168,7 @@ class Trainer:
         return max(1, _DRAWN // (positives * self.settings.negatives))
 
     def _draw(self, first: int, steps: int) -> Tensor | None:
-        if self.settings.loss == "softmax":
+        if self.settings.loss == SOFTMAX:
             return None
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
         return self.objective.negatives.draw(steps, self.batch, self._generator)
