@@ -16,6 +16,8 @@ from torch import Tensor
 # Differences of a block of queries to all candidates are held at once, up to this many numbers:
 # few enough to stay in the cache of a processor, enough to keep a GPU busy.
 _BLOCK = {"cpu": 1 << 19, "cuda": 1 << 26}
+# Queries and candidates whose distances are added up together.
+_TILE = 512, 1024
 
 
 def dot(query: Tensor, candidates: Tensor) -> Tensor:
@@ -33,7 +35,40 @@ def l1(query: Tensor, candidates: Tensor) -> Tensor:
         from splime.embedding.kernels import pairwise_l1
 
         return pairwise_l1(query, candidates)
-    return torch.cdist(query, candidates, p=1.0)
+    return _L1.apply(query, candidates)
+
+
+class _L1(torch.autograd.Function):  # type: ignore[misc]
+    """Coordinate by coordinate, added up in tiles that stay in the cache of a processor.
+
+    That takes half as long as `torch.cdist`, whose gradient is the faster one.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
+        ctx.save_for_backward(query, candidates)
+        (rows, width), columns = query.shape, len(candidates)
+        found = query.new_zeros(rows, columns)
+        by_query, by_candidate = query.T.contiguous(), candidates.T.contiguous()
+        for top in range(0, rows, _TILE[0]):
+            for left in range(0, columns, _TILE[1]):
+                tile = found[top : top + _TILE[0], left : left + _TILE[1]]
+                total, apart = torch.zeros_like(tile), torch.empty_like(tile)
+                q = by_query[:, top : top + _TILE[0]].unsqueeze(2)
+                x = by_candidate[:, left : left + _TILE[1]]
+                for k in range(width):
+                    torch.sub(q[k], x[k], out=apart)
+                    total += apart.abs_()
+                tile.copy_(total)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        query, candidates = ctx.saved_tensors
+        gradient, nothing = gradients[0].contiguous(), gradients[0].new_empty(0)
+        backward = torch.ops.aten._cdist_backward  # of norm 1, which does not need the distances
+        of_query = backward(gradient, query, candidates, 1.0, nothing)
+        return of_query, backward(gradient.T.contiguous(), candidates, query, 1.0, nothing)
 
 
 def l2(query: Tensor, candidates: Tensor) -> Tensor:
