@@ -14,7 +14,9 @@ def python_blocks(document: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.S)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/methods.md", "docs/training.md", "docs/evaluation.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/methods.md", "docs/training.md", "docs/evaluation.md"]
+)
 def test_code_in_documents(
     document: str,
     tmp_path: Path,

@@ -17,7 +17,8 @@ import splime
 from splime.embedding.models import MODELS
 from splime.embedding.presets import PRESETS
 from splime.embedding.settings import SETTINGS
-from splime.runs import Run, folder, training
+from splime.embedding.trainer import Trainer
+from splime.runs import Run, folder
 from tests.cli.test_cli import run as run_program
 from tests.runs.small import Called, call, small_graph
 
@@ -239,7 +240,7 @@ def test_no_memory_left(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(training.Trainer, "take_step", fails)
+        patch.setattr(Trainer, "take_step", fails)
         done = call("train", facts, *SMALL, "--out", out)
     assert done.code == 1
     assert "there is no memory left: lower batch_size, negatives or dimension" in done.err

@@ -58,6 +58,7 @@ class StopAfter:
         self.epochs: list[tuple[Epoch, bool]] = []
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
+        assert loss == loss
         self.left -= 1
         self.told.append((epoch, epochs, step, steps))
 

@@ -12,6 +12,7 @@ import textwrap
 import tomllib
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
-from splime.runs import Epoch, Run, is_finished
+from splime.runs import Epoch, Run, folder, is_finished
 from splime.runs.config import checksum, checksum_of_cuts, fingerprint
 from splime.runs.folder import locked, read_json
 from splime.runs.history import read_history, write_history
@@ -305,7 +306,8 @@ def test_what_was_only_begun_gives_way(graph: TemporalGraph, tmp_path: Path) -> 
     """Killed before anything was learned: neither the same nor another try is hindered."""
     whole = small_run(graph, tmp_path / "whole")
     for left in (["config.toml"], ["config.toml", "graph.parquet", "segmentation.json"]):
-        for changes in ({}, {"dimension": 5}):
+        tries: list[dict[str, Any]] = [{}, {"dimension": 5}]
+        for changes in tries:
             out = tmp_path / f"{len(left)}{len(changes)}"
             out.mkdir()
             for name in left:
@@ -317,6 +319,20 @@ def test_what_was_only_begun_gives_way(graph: TemporalGraph, tmp_path: Path) -> 
             assert not list(out.glob(".*"))
 
 
+@pytest.mark.parametrize("name", ["save", "save_segmentation", "write_config"])
+def test_a_kill_at_the_very_beginning(
+    name: str, graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, name, killed)
+        with pytest.raises(KeyboardInterrupt):
+            small_run(graph, tmp_path / "run")
+    assert small_run(graph, tmp_path / "run").scorer
+
+
 def test_an_unfinished_run_cannot_be_opened(graph: TemporalGraph, tmp_path: Path) -> None:
     with pytest.raises(SplimeError):
         small_run(graph, tmp_path / "run", watch=StopAfter(1))
@@ -326,23 +342,18 @@ def test_an_unfinished_run_cannot_be_opened(graph: TemporalGraph, tmp_path: Path
 
 # The small formats
 
+texts = st.text(st.characters(codec="utf-8"))
 plain = st.recursive(
-    st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(st.characters(codec="utf-8")),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
-    ),
+    st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=5,
 )
 
 
 @given(
     st.dictionaries(
-        st.text(st.characters(codec="utf-8")),
-        st.dictionaries(st.text(st.characters(codec="utf-8")), plain, max_size=4),
+        texts,
+        st.dictionaries(texts, plain, max_size=4),
         max_size=3,
     )
 )

@@ -71,9 +71,10 @@ def setting_options() -> dict[str, Any]:
         flag = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
         choices = get_args(hints[field.name]) if kind is str else ()
         one_of = f" One of {', '.join(choices)}." if choices else ""
+        about: str = field.metadata["help"]
         option = typer.Option(
             flag,
-            help=f"{field.metadata['help'].capitalize()}.{one_of}",
+            help=f"{about[0].upper()}{about[1:]}.{one_of}",
             show_default=False,
             rich_help_panel=_SETTINGS,
         )

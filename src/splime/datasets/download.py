@@ -21,9 +21,9 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-import splime
 from splime.errors import DownloadError
 from splime.progress import Update
 
@@ -171,7 +171,7 @@ class _Download:
 
     def _ask(self, size: int) -> tuple[http.client.HTTPResponse, int]:
         """The server's answer, and the offset in the file at which its body begins."""
-        headers = {"User-Agent": f"splime/{splime.__version__}"}
+        headers = {"User-Agent": f"splime/{version('splime')}"}
         if size:
             headers["Range"] = f"bytes={size}-"
         try:

@@ -47,9 +47,14 @@ def make_table(
     name: str, rows: int, width: int, generator: Generator, *, spread: float = 1.0
 ) -> Tensor:
     """A table of first embeddings; `spread` is for those that do not choose their own."""
+    check_initialiser(name)
+    return INITIALISERS[name](rows, width, spread, generator)
+
+
+def check_initialiser(name: str) -> None:
+    """An error that suggests the nearest, unless there is such an initialiser."""
     if name not in INITIALISERS:
         raise UsageError(
             f"there is no initialiser {name!r}; there are {', '.join(INITIALISERS)}."
             f"{nearest(name, INITIALISERS)}"
         )
-    return INITIALISERS[name](rows, width, spread, generator)

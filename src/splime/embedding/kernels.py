@@ -1,8 +1,8 @@
 """What a GPU does best in one piece: pairwise distances, the self-adversarial loss, Adam (Triton).
 
 Each is a plain formula elsewhere, which is what processors use and what the tests compare with:
-`distances._L1` and `distances._Moduli`, `losses.self_adversarial`, `torch.optim.Adam`. Written out of
-torch's parts, a step of the paper's TransE is some 90 small kernels; most of its time is waiting.
+`distances._L1` and `distances._Moduli`, `losses.self_adversarial`, `torch.optim.Adam`. Written out
+of torch's parts, a step of the paper's TransE is some 90 small kernels; most of it is waiting.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from splime.embedding.initial import check_initialiser
+from splime.embedding.losses import check_loss
 from splime.embedding.models import MODELS
 from splime.embedding.settings import Settings
 from splime.errors import UsageError, nearest
@@ -112,19 +114,22 @@ def make_settings(model: str | None = None, preset: str | None = None, **given: 
     ('softmax', 1.0)
     """
     preset = preset or STRONG
-    if preset != STRONG:
-        if preset not in PRESETS:
-            known = [*PRESETS, STRONG]
-            raise UsageError(
-                f"there is no preset {preset!r}; there are {', '.join(known)}."
-                f"{nearest(preset, known)}"
-            )
+    if preset == STRONG:
+        name = check_model(model or Settings.model)
+        found: Mapping[str, Any] = {"model": name, **_STRONG[name]}
+    elif preset in PRESETS:
         found = PRESETS[preset]
         if model is not None:
-            given["model"] = check_model(model)
-        return Settings.of({**found, **given})
-    name = check_model(model or Settings.model)
-    return Settings.of({"model": name, **_STRONG[name], **given})
+            found = {**found, "model": check_model(model)}
+    else:
+        known = [*PRESETS, STRONG]
+        raise UsageError(
+            f"there is no preset {preset!r}; there are {', '.join(known)}.{nearest(preset, known)}"
+        )
+    settings = Settings.of({**found, **given})
+    check_loss(settings.loss)
+    check_initialiser(settings.init)
+    return settings
 
 
 def check_model(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import torch
 
-from splime.errors import UsageError
+from splime.errors import UsageError, nearest
 from splime.evaluation.filters import Excluded
 from splime.evaluation.metrics import Floats
 from splime.times import Ints
@@ -22,7 +22,8 @@ _COMPARED = {"cpu": 1 << 20, "cuda": 1 << 26}
 def check_ties(ties: str) -> None:
     """An error for a tie rule that does not exist."""
     if ties not in get_args(Ties):
-        raise UsageError(f"ties is one of {', '.join(get_args(Ties))}, not {ties!r}")
+        known = get_args(Ties)
+        raise UsageError(f"ties is one of {', '.join(known)}, not {ties!r}.{nearest(ties, known)}")
 
 
 def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
-from splime.errors import UsageError
+from splime.errors import UsageError, nearest
 from splime.evaluation.fallback import Fallback, fallback
 from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
 from splime.segmentation import Scopes, Segmentation
@@ -24,7 +24,9 @@ _KEPT = 1 << 23
 def check_split(split: str) -> None:
     """An error for a split that does not exist."""
     if split not in SPLITS:
-        raise UsageError(f"there is no split {split!r}; there are train, valid and test")
+        raise UsageError(
+            f"there is no split {split!r}; there are train, valid and test.{nearest(split, SPLITS)}"
+        )
 
 
 @dataclass(frozen=True)

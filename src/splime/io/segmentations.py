@@ -36,7 +36,10 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
         "entities": None if entities is None else _scopes_to_json(entities),
     }
     with written_beside(path) as beside:
-        beside.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+        beside.write_text(
+            json.dumps(described, ensure_ascii=False, default=lambda number: number.item()),
+            encoding="utf-8",
+        )
     return path
 
 

@@ -116,8 +116,11 @@ def look(folder: Path, config: Config) -> State:
             f"{folder}: holds a run with another configuration ({differences(there, config)});"
             " choose another folder, or remove this one"
         )
-    for part in folder.glob(".*.part"):  # of a process that was killed while it wrote
-        part.unlink(missing_ok=True)
+    # What a process that was killed while it wrote, or at the very end, left behind.
+    for path in folder.glob(".*.part"):
+        path.unlink(missing_ok=True)
+    if MODEL in found:
+        (folder / CHECKPOINT).unlink(missing_ok=True)
     return "finished" if MODEL in found else "begun" if CHECKPOINT in found else "new"
 
 

@@ -116,9 +116,9 @@ class Run:
 
         if self.engine != "splime":
             raise UsageError(
-                f"{self.path}: the model is one of {self.engine}'s; its scores can be had"
+                f"{self.path}: the model is one of PyKEEN's, of which splime only has scores"
             )
-        settings = self.settings
+        settings, tensors = self.settings, self.tensors
         try:
             kind = MODELS[settings.model]
             model = kind(1, 1, settings.dimension, norm=settings.norm, init="small_normal")
@@ -127,14 +127,14 @@ class Run:
                 "predicates": len(self.static.predicates) * (2 if settings.reciprocal else 1),
             }
             for name, count in rows.items():
-                table, shape = self.tensors[name], (count, getattr(model, name).shape[1])
+                table, shape = tensors[name], (count, getattr(model, name).shape[1])
                 if tuple(table.shape) != shape or table.dtype != torch.float32:
                     raise ValueError(
                         f"{name} should be {shape} of float32, and is {tuple(table.shape)} of"
                         f" {table.dtype}"
                     )
                 setattr(model, name, torch.nn.Parameter(table, requires_grad=False))
-        except (KeyError, ValueError, UsageError) as error:
+        except (KeyError, ValueError, RuntimeError, UsageError) as error:
             raise DataError(
                 f"{self.path / files.MODEL}: not the embeddings of this run: {error}"
             ) from None
