@@ -24,7 +24,8 @@ import numpy.typing as npt
 import torch
 
 import splime
-from splime.embedding.models import MODELS, Model
+from splime.embedding.making import make_model
+from splime.embedding.models import Model
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
 from splime.static import StaticGraph
@@ -77,14 +78,7 @@ def wait_for_quiet(patience: float = 20.0, most: float = 0.15) -> dict[str, floa
 
 def make_trainer(static: StaticGraph, settings: Settings, triples: Rows) -> Trainer:
     """Our training, as `splime train` sets it up."""
-    model = MODELS[settings.model](
-        len(static.entities),
-        len(static.predicates) * (1 + settings.reciprocal),
-        settings.dimension,
-        norm=settings.norm,
-        init=settings.init,
-        generator=torch.Generator().manual_seed(settings.seed),
-    )
+    model = make_model(settings, len(static.entities), len(static.predicates))
     return Trainer(model, triples, settings)
 
 

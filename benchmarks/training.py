@@ -12,9 +12,9 @@ temperature 0.5, Adam. Ours with a pool of negatives shared by the batch (`share
 `paper` does it, and with negatives of its own for each positive (`own`), as PyKEEN does it.
 
 ComplEx: dimension 100, reciprocal predicates, softmax cross-entropy against all entities, Adagrad.
-A batch of ours is 1,000 triples: 2,000 questions (s, p, ?) and (o, inverse p, ?), with one answer
-each. A batch of PyKEEN's LCWA loop is 1,000 different questions, with all their answers: it asks
-fewer questions in an epoch, as triples share them. Both are given: by epoch and by question.
+A batch of ours is 1,000 triples, both ways: 2,000 answers to (s, p, ?) or (o, inverse p, ?), where
+answers to the same question stand together. A batch of PyKEEN's LCWA loop is 1,000 different
+questions with all their answers. Both score every question once in an epoch.
 
 AmpliGraph 2 (TensorFlow) needs an environment of its own, and takes turns with ours as processes.
 """
@@ -137,27 +137,54 @@ class Work:
 
 def turns(
     make_peer: Callable[[], tuple[Any, Any, int]],
-    trainers: dict[str, Trainer],
+    ours: dict[str, Callable[[], float]],
     *,
     steps: int,
     rounds: int,
 ) -> tuple[dict[str, list[float]], list[dict[str, float]]]:
     """Seconds of a step of each side, round by round; and how busy the machine was."""
-    seconds: dict[str, list[float]] = {name: [] for name in trainers}
+    seconds: dict[str, list[float]] = {name: [] for name in ours}
     loads: list[dict[str, float]] = []
-    for trainer in trainers.values():
-        trainer.run_epoch()  # to warm up
+    for take in ours.values():
+        take()  # to warm up
 
-    def ours() -> None:
+    def between() -> None:
         loads.append(wait_for_quiet())
-        for name, trainer in trainers.items():
-            began = time.perf_counter()
-            trainer.run_epoch()
-            seconds[name].append((time.perf_counter() - began) / trainer.steps)
+        for name, take in ours.items():
+            seconds[name].append(take())
 
     loop, triples, batch = make_peer()
-    peer = pykeen_turns(loop, triples, batch_size=batch, steps=steps, rounds=rounds, between=ours)
+    peer = pykeen_turns(
+        loop, triples, batch_size=batch, steps=steps, rounds=rounds, between=between
+    )
     return {"pykeen": peer, **seconds}, loads
+
+
+def short_epoch(trainer: Trainer) -> Callable[[], float]:
+    """The seconds of a step, over an epoch."""
+
+    def take() -> float:
+        began = time.perf_counter()
+        trainer.run_epoch()
+        return (time.perf_counter() - began) / trainer.steps
+
+    return take
+
+
+def some_steps(trainer: Trainer, steps: int) -> Callable[[], float]:
+    """The seconds of a step, over some; one before them, which has the shuffling, is left out."""
+
+    def take() -> float:
+        ends: list[float] = []
+
+        def stop() -> bool:
+            ends.append(time.perf_counter())
+            return len(ends) > steps
+
+        trainer.run_epoch(stop=stop)
+        return (ends[-1] - ends[0]) / (len(ends) - 1)
+
+    return take
 
 
 def whole_epoch(trainer: Trainer) -> float:
@@ -167,60 +194,50 @@ def whole_epoch(trainer: Trainer) -> float:
 
 
 def transe(work: Work, rounds: int, steps: int) -> dict[str, Any]:
-    trainers = {
-        "shared": work.trainer(TRANSE["shared"], steps * 10),
-        "own": work.trainer(TRANSE["own"], steps * 2),
+    ours = {
+        "shared": short_epoch(work.trainer(TRANSE["shared"], steps * 10)),
+        "own": short_epoch(work.trainer(TRANSE["own"], steps * 2)),
     }
-    seconds, loads = turns(work.pykeen_transe, trainers, steps=steps, rounds=rounds)
+    seconds, loads = turns(work.pykeen_transe, ours, steps=steps, rounds=rounds)
     epoch = work.trainer(TRANSE["shared"])
     return {
         "steps_of_an_epoch": epoch.steps,
         "steps_of_a_round": {"pykeen": steps, "shared": steps * 10, "own": steps * 2},
-        **sides(seconds, epoch.steps),
+        **sides(seconds, dict.fromkeys(seconds, epoch.steps)),
         "whole_epoch_shared_s": whole_epoch(epoch),
-        "times_faster": {name: ratios(seconds["pykeen"], seconds[name]) for name in trainers},
+        "times_faster": {name: ratios(seconds["pykeen"], seconds[name]) for name in ours},
         "goal": 10,
         "machine": loads,
     }
 
 
 def complex_(work: Work, rounds: int, steps: int) -> dict[str, Any]:
-    trainers = {"splime": work.trainer(COMPLEX, steps)}
-    seconds, loads = turns(work.pykeen_complex, trainers, steps=steps, rounds=rounds)
-    questions, triples = work.questions(), len(work.triples)
-    batches = {"pykeen": -(-questions // 1000), "splime": -(-triples // 1000)}
+    trainer = work.trainer(COMPLEX)
+    ours = {"splime": some_steps(trainer, steps)}
+    seconds, loads = turns(work.pykeen_complex, ours, steps=steps, rounds=rounds)
+    questions = work.questions()
+    batches = {"pykeen": -(-questions // 1000), "splime": trainer.steps}
     epochs = {name: [one * batches[name] for one in seconds[name]] for name in batches}
-    asked = {"pykeen": 1000, "splime": 2000}
-    each = {name: [one / asked[name] for one in seconds[name]] for name in asked}
     return {
-        "questions_of_an_epoch": {"pykeen": questions, "splime": 2 * triples},
+        "questions_of_an_epoch": questions,
+        "answers_of_an_epoch": 2 * len(work.triples),
         "batches_of_an_epoch": batches,
         "steps_of_a_round": steps,
-        **{
-            name: {
-                "step": spread(seconds[name]),
-                "epoch_s": rounded(statistics.median(epochs[name])),
-                "us_per_question": rounded(statistics.median(each[name]) * 1e6),
-                "rounds": len(seconds[name]),
-            }
-            for name in batches
-        },
-        "times_faster": {
-            "by_epoch": ratios(epochs["pykeen"], epochs["splime"]),
-            "by_question": ratios(each["pykeen"], each["splime"]),
-        },
+        **sides(seconds, batches),
+        "whole_epoch_s": whole_epoch(work.trainer(COMPLEX)),
+        "times_faster": ratios(epochs["pykeen"], epochs["splime"]),
         "goal": 3,
         "machine": loads,
     }
 
 
-def sides(seconds: dict[str, list[float]], steps: int) -> dict[str, Any]:
+def sides(seconds: dict[str, list[float]], steps: dict[str, int]) -> dict[str, Any]:
     """Figures of a step and an epoch of each side."""
     return {
         name: {
             "step": spread(found),
             "steps_per_s": rounded(1 / statistics.median(found)),
-            "epoch_s": rounded(statistics.median(found) * steps),
+            "epoch_s": rounded(statistics.median(found) * steps[name]),
             "rounds": len(found),
         }
         for name, found in seconds.items()
@@ -246,15 +263,7 @@ def alone(who: str, steps: int) -> dict[str, Any]:
             loop, triples, batch_size=batch, steps=steps, rounds=1, between=lambda: None
         )
     else:
-        trainer = work.trainer(COMPLEX if who == "complex" else TRANSE[who])
-        began: list[float] = []
-
-        def stop() -> bool:
-            began.append(time.perf_counter())
-            return trainer.step > steps
-
-        trainer.run_epoch(stop=stop)
-        second = (began[-1] - began[0]) / steps
+        second = some_steps(work.trainer(COMPLEX if who == "complex" else TRANSE[who]), steps)()
     return {"peak_mb": round(peak_mb()), "before_mb": round(before), "step_s": rounded(second)}
 
 
@@ -275,29 +284,29 @@ def memory() -> dict[str, Any]:
 def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
     """AmpliGraph 2 in its environment, in turns with ours as processes."""
     script = Path(__file__).with_name("ampligraph_epoch.py")
-    trainer = work.trainer(TRANSE["shared"], 100)
-    own = work.trainer(TRANSE["own"], 10)
+    ours = {
+        "shared": short_epoch(work.trainer(TRANSE["shared"], 60)),
+        "own": short_epoch(work.trainer(TRANSE["own"], 12)),
+    }
     seconds: dict[str, list[float]] = {"ampligraph": [], "shared": [], "own": []}
     loads: list[dict[str, float]] = []
     last: dict[str, Any] = {}
-    for one in (trainer, own):
-        one.run_epoch()
+    for take in ours.values():
+        take()  # to warm up
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "train.npy"
-        np.save(path, work.triples[np.random.default_rng(0).permutation(len(work.triples))])
+        np.save(path, work.triples)
         for _ in range(rounds):
             loads.append(wait_for_quiet())
             command = [str(python), str(script), str(path), "30"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             last = json.loads(done.stdout.splitlines()[-1])
             seconds["ampligraph"].append(last["step_s"])
-            for name, one in (("shared", trainer), ("own", own)):
-                began = time.perf_counter()
-                one.run_epoch()
-                seconds[name].append((time.perf_counter() - began) / one.steps)
-    ours = ("shared", "own")
+            for name, take in ours.items():
+                seconds[name].append(take())
+    steps = -(-len(work.triples) // 500)
     return {
-        **sides(seconds, -(-len(work.triples) // 500)),
+        **sides(seconds, dict.fromkeys(seconds, steps)),
         "versions": last["versions"],
         "peak_mb": round(last["peak_mb"]),
         "before_mb": round(last["before_mb"]),
@@ -311,12 +320,15 @@ def profiles(work: Work) -> dict[str, dict[str, float]]:
     from torch.profiler import ProfilerActivity, profile
 
     found = {}
-    cases = {"shared": (TRANSE["shared"], 30), "own": (TRANSE["own"], 5), "complex": (COMPLEX, 4)}
-    for name, (settings, steps) in cases.items():
-        trainer = work.trainer(settings, steps)
-        trainer.run_epoch()
+    cases = {
+        "shared": (work.trainer(TRANSE["shared"]), 30),
+        "own": (work.trainer(TRANSE["own"]), 8),
+        "complex": (work.trainer(COMPLEX), 8),
+    }
+    for name, (trainer, steps) in cases.items():
+        some_steps(trainer, 2)()
         with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiled:
-            trainer.run_epoch()
+            some_steps(trainer, steps - 1)()
         each = {
             event.key: rounded(event.self_cpu_time_total / steps / 1e3, 3)
             for event in profiled.key_averages()

@@ -9,6 +9,10 @@ from hypothesis import HealthCheck, settings
 import splime
 from splime.graph import TemporalGraph
 
+# The tensors of the tests are tiny: threads on a busy machine would mostly wait for each other.
+# Before anything imports torch, and for the programs that tests start, too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
 # be run again; HYPOTHESIS_PROFILE=search looks further.
 settings.register_profile(
