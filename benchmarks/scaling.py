@@ -122,9 +122,12 @@ def plot(table: list[dict[str, Any]], path: Path) -> None:
             if axis == "dimension":
                 panel.set_xticks(AXES[axis], [str(one) for one in AXES[axis]])
             panel.minorticks_off()
-            panel.set(xlabel=axis if line is axes[1] else "")
             panel.grid(alpha=0.3)
         line[0].set_ylabel(label)
+    for axis, panel in zip(AXES, axes[1], strict=True):
+        panel.set_xlabel(axis)
+    megabytes = (300, 500, 1000, 2000)
+    axes[1][0].set_yticks(megabytes, [f"{one:,}" for one in megabytes])
     axes[0][2].legend(frameon=False, fontsize=8)
     figure.suptitle("otherwise 10^4 entities, 10^5 triples, dimension 100; 2 cores", fontsize=10)
     figure.savefig(path, dpi=130)

@@ -283,7 +283,7 @@ def memory() -> dict[str, Any]:
 
 def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
     """AmpliGraph 2 in its environment, in turns with ours as processes."""
-    script = Path(__file__).with_name("ampligraph_epoch.py")
+    script = Path(__file__).resolve().with_name("ampligraph_epoch.py")
     ours = {
         "shared": short_epoch(work.trainer(TRANSE["shared"], 60)),
         "own": short_epoch(work.trainer(TRANSE["own"], 12)),
@@ -299,7 +299,8 @@ def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
         for _ in range(rounds):
             loads.append(wait_for_quiet())
             command = [str(python), str(script), str(path), "30"]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            # It writes a log to where it runs.
+            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
             last = json.loads(done.stdout.splitlines()[-1])
             seconds["ampligraph"].append(last["step_s"])
             for name, take in ours.items():

@@ -78,8 +78,10 @@ def softmax_loss(
     return _Softmax.apply(query, candidates, target, which)
 
 
-# Rows of scores that are held at once: on a processor few enough to stay in its cache.
+# Scores that are held at once: on a processor few enough to stay in its cache, but not so few rows
+# that the matrix products suffer, as long as that takes no more than 256 MB.
 _ROWS = {"cpu": 1 << 21, "cuda": 1 << 27}
+_LEAST_ROWS, _MOST = 256, 1 << 26
 
 
 class _Softmax(torch.autograd.Function):  # type: ignore[misc]
@@ -89,7 +91,7 @@ class _Softmax(torch.autograd.Function):  # type: ignore[misc]
     ) -> Tensor:
         of_query, of_candidates = torch.empty_like(query), torch.zeros_like(candidates)
         loss = query.new_zeros(())
-        size = max(1, _ROWS[query.device.type] // len(candidates))
+        size = _rows_at_once(query.device.type, len(candidates))
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             row, answers = _answers(rows, target, which)
@@ -116,6 +118,10 @@ class _Softmax(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         of_query, of_candidates = ctx.saved_tensors
         return of_query * gradients[0], of_candidates * gradients[0], None, None
+
+
+def _rows_at_once(device: str, columns: int) -> int:
+    return max(1, _ROWS[device] // columns, min(_LEAST_ROWS, _MOST // columns))
 
 
 def _answers(rows: slice, target: Tensor, which: Tensor | None) -> tuple[Tensor, Tensor]:
