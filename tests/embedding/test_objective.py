@@ -353,3 +353,18 @@ def test_examples_of_the_same_question_stand_together() -> None:
     assert sorted(map(tuple, rows)) == sorted(both)
     questions = [(s, p) for s, p, _ in rows]
     assert len(list(groupby(questions))) == len(set(questions))
+
+
+def test_a_gpu_scores_every_row_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A recorded step cannot tell how many questions it has; its way is tried here.
+    triples = torch.tensor([(0, 1, 2), (3, 0, 1), (0, 1, 4), (3, 0, 0), (0, 0, 2)])
+    settings = Settings(model="complex", loss=SOFTMAX, reciprocal=True, dimension=2, n3=0.1)
+    found = []
+    for together in (True, False):
+        model = make_model("complex", 1, entities=5, predicates=4, dimension=2)
+        objective = Objective(model, settings, triples)
+        if not together:
+            monkeypatch.setattr(Objective, "_distinct", lambda *_: (None, None))
+        loss = objective.backward(objective.examples(triples), None)
+        found.append((loss, model.entities.grad, model.predicates.grad))
+    torch.testing.assert_close(found[0], found[1])
