@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 
 from splime.leakage import FILTERS
 from splime.runs import PROTOCOLS, Run, evaluating
 from splime.runs.folder import locked
 from tests.cli.test_cli import run as run_program
 from tests.runs.small import call, small_graph, small_run
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

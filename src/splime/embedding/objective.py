@@ -57,12 +57,12 @@ class Objective:
         """
         if self.settings.loss != SOFTMAX:
             return triples
-        rows = torch.stack(self._questions(triples), dim=1)
-        return rows[self.question(rows).argsort(stable=True)]
+        s, p, o = self._questions(triples)
+        return torch.stack([s, p, o], dim=1)[self.question(s, p).argsort(stable=True)]
 
-    def question(self, rows: Tensor) -> Tensor:
-        """A number for the question `(s, p, ?)` of each row."""
-        return rows[:, 0] * len(self.model.predicates) + rows[:, 1]
+    def question(self, s: Tensor, p: Tensor) -> Tensor:
+        """A number for each question `(s, p, ?)`."""
+        return s * len(self.model.predicates) + p
 
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
@@ -143,7 +143,7 @@ class Objective:
         if s.is_cuda or not self.model.products:
             return None, None
         _, which, count = torch.unique_consecutive(
-            s * len(self.model.predicates) + p, return_inverse=True, return_counts=True
+            self.question(s, p), return_inverse=True, return_counts=True
         )
         return count.cumsum(0) - count, which
 

@@ -53,7 +53,7 @@ class Trainer:
         self.examples = self.objective.examples(self.triples)
         self._groups: Tensor | None = None
         if settings.loss == SOFTMAX:
-            question = self.objective.question(self.examples)
+            question = self.objective.question(self.examples[:, 0], self.examples[:, 1])
             self._groups = torch.unique_consecutive(question, return_inverse=True)[1]
         self.optimizer = make_optimizer(model, settings)
         self.steps = math.ceil(len(triples) / settings.batch_size)
