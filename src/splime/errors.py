@@ -34,6 +34,20 @@ class DownloadError(SplimeError):
     exit_code = 4
 
 
+def check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    """An error that suggests the nearest, unless a name is among the known ones.
+
+    >>> check_name("dataset", "icews15", ["icews14", "yago11k"])
+    Traceback (most recent call last):
+    splime.errors.UsageError: there is no dataset 'icews15'; there are icews14, yago11k. Did you ...
+    """
+    known = list(known)
+    if name not in known:
+        raise UsageError(
+            f"there is no {kind} {name!r}; there are {', '.join(known)}.{nearest(name, known)}"
+        )
+
+
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
     """The known names closest to a misspelt one, as the end of an error message.
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError
+from splime.errors import UsageError, check_name
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
@@ -159,7 +159,7 @@ class TemporalGraph:
 
     def facts(self, *splits: Split) -> Facts:
         """The facts of some splits, of all if none is named."""
-        return Facts.concat(getattr(self, _check_split(split)) for split in splits or SPLITS)
+        return Facts.concat(getattr(self, check_split(split)) for split in splits or SPLITS)
 
     def rows(self, *splits: Split, limit: int | None = None) -> Iterator[Fact]:
         """Facts with their names and dates, for people."""
@@ -222,7 +222,7 @@ class TemporalGraph:
             first, last = self.timeline.interval(*during)
             tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
         if split is not None:
-            _check_split(split)
+            check_split(split)
         masks: dict[str, Bools] = {}
         for name, facts in self.splits():
             masks[name] = np.full(len(facts), split in (None, name))
@@ -261,9 +261,9 @@ class TemporalGraph:
         )
 
 
-def _check_split(split: str) -> Split:
-    if split not in SPLITS:
-        raise UsageError(f"there is no split {split!r}; there are train, valid and test")
+def check_split(split: Split) -> Split:
+    """The name of a split; an error if there is no such one."""
+    check_name("split", split, SPLITS)
     return split
 
 

@@ -18,7 +18,7 @@ from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import method_options, setting_options, with_options
 from splime.embedding.settings import SETTINGS
-from splime.errors import SplimeError, UsageError, nearest
+from splime.errors import SplimeError, UsageError, check_name
 from splime.methods import METHODS, Method, make_method
 from splime.progress import Bars, progress_bar
 
@@ -76,11 +76,7 @@ def train(
     parameters = {name: value for name, value in given.items() if value is not None}
     if segmentation is not None and (method != "vanilla" or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
-    if engine not in ENGINES:
-        raise UsageError(
-            f"there is no engine {engine!r}; there are {', '.join(ENGINES)}."
-            f"{nearest(engine, ENGINES)}"
-        )
+    check_name("engine", engine, ENGINES)
     shared = {name: value for name, value in settings.items() if name in _fields(method)}
     chosen = make_method(method, **parameters, **shared)
     trainer = _trainer(engine, model, preset, device, settings)

@@ -9,7 +9,7 @@ from typing import Any
 from splime.datasets.download import fetch, sha256_of
 from splime.datasets.registry import DATASETS, Dataset
 from splime.datasets.world import World
-from splime.errors import DataError, UsageError, nearest
+from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import is_there
@@ -57,11 +57,7 @@ def fetch_dataset(name: str) -> Path:
 
 def find(name: str) -> Dataset:
     """The dataset of a name."""
-    if name not in DATASETS:
-        raise UsageError(
-            f"there is no dataset {name!r}; there are {', '.join(DATASETS)}."
-            f"{nearest(name, DATASETS)}"
-        )
+    check_name("dataset", name, DATASETS)
     return DATASETS[name]
 
 

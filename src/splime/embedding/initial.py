@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Generator, Tensor
 
-from splime.errors import UsageError, nearest
+from splime.errors import check_name
 
 
 def xavier_normal(rows: int, width: int, spread: float, generator: Generator) -> Tensor:  # noqa: ARG001
@@ -53,8 +53,4 @@ def make_table(
 
 def check_initialiser(name: str) -> None:
     """An error that suggests the nearest, unless there is such an initialiser."""
-    if name not in INITIALISERS:
-        raise UsageError(
-            f"there is no initialiser {name!r}; there are {', '.join(INITIALISERS)}."
-            f"{nearest(name, INITIALISERS)}"
-        )
+    check_name("initialiser", name, INITIALISERS)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from splime.embedding.settings import Settings
-from splime.errors import UsageError, nearest
+from splime.errors import check_name
 
 SOFTMAX = "softmax"
 """The loss that takes all entities as negatives, `softmax_loss`."""
@@ -60,10 +60,7 @@ LOSSES: Mapping[str, Loss | None] = {
 
 def check_loss(name: str) -> None:
     """An error that suggests the nearest, unless there is such a loss."""
-    if name not in LOSSES:
-        raise UsageError(
-            f"there is no loss {name!r}; there are {', '.join(LOSSES)}.{nearest(name, LOSSES)}"
-        )
+    check_name("loss", name, LOSSES)
 
 
 def softmax_loss(

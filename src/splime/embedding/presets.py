@@ -14,7 +14,7 @@ from splime.embedding.initial import check_initialiser
 from splime.embedding.losses import check_loss
 from splime.embedding.models import MODELS
 from splime.embedding.settings import Settings
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, check_name, nearest
 
 _AMPLIGRAPH: Mapping[str, Any] = {
     "model": "transe",
@@ -117,15 +117,11 @@ def make_settings(model: str | None = None, preset: str | None = None, **given: 
     if preset == STRONG:
         name = check_model(model or Settings.model)
         found: Mapping[str, Any] = {"model": name, **_STRONG[name]}
-    elif preset in PRESETS:
+    else:
+        check_name("preset", preset, [*PRESETS, STRONG])
         found = PRESETS[preset]
         if model is not None:
             found = {**found, "model": check_model(model)}
-    else:
-        known = [*PRESETS, STRONG]
-        raise UsageError(
-            f"there is no preset {preset!r}; there are {', '.join(known)}.{nearest(preset, known)}"
-        )
     settings = Settings.of({**found, **given})
     check_loss(settings.loss)
     check_initialiser(settings.init)

@@ -39,11 +39,7 @@ class Trainer:
         *,
         follows: Tensor | None = None,
     ) -> None:
-        if len(triples) < settings.batch_size:
-            raise UsageError(
-                f"a batch of {settings.batch_size:,} is larger than train, which has"
-                f" {len(triples):,} triples; lower batch_size"
-            )
+        check_batch(settings.batch_size, len(triples))
         self.model, self.settings = model, settings
         self.device = model.entities.device
         self.triples = torch.from_numpy(np.ascontiguousarray(triples, np.int64)).to(self.device)
@@ -136,21 +132,19 @@ class Trainer:
     def check_loss(self) -> None:
         """An error where the loss is no longer a number."""
         if not math.isfinite(float(self._loss)):
-            raise SplimeError(
-                f"the loss is no longer a number in epoch {self.epoch + 1}: training diverged."
-                f" Lower learning_rate (it is {self.settings.learning_rate:g}); what was saved"
-                " before is still good"
-            )
+            raise self._diverged("the loss is no longer a number in")
 
     def _check_tables(self) -> None:
         """A last step too far shows in the embeddings before it shows in a loss."""
         for name, table in self.model.named_parameters():
             if not bool(torch.isfinite(table).all()):
-                raise SplimeError(
-                    f"the embeddings of {name} are no longer numbers after epoch {self.epoch + 1}:"
-                    f" training diverged. Lower learning_rate (it is"
-                    f" {self.settings.learning_rate:g}); what was saved before is still good"
-                )
+                raise self._diverged(f"the embeddings of {name} are no longer numbers after")
+
+    def _diverged(self, what: str) -> SplimeError:
+        return SplimeError(
+            f"{what} epoch {self.epoch + 1}: training diverged. Lower learning_rate (it is"
+            f" {self.settings.learning_rate:g}); what was saved before is still good"
+        )
 
     def _order(self) -> Tensor:
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
@@ -198,6 +192,15 @@ class Trainer:
                     fresh[key] = value.clone().to(place)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
+
+
+def check_batch(batch_size: int, triples: int) -> None:
+    """An error if there are not enough triples for a batch."""
+    if triples < batch_size:
+        raise UsageError(
+            f"a batch of {batch_size:,} is larger than train, which has {triples:,} triples; lower"
+            " batch_size"
+        )
 
 
 def _place(key: str, table: Tensor) -> torch.device:

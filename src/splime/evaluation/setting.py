@@ -10,23 +10,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError
 from splime.evaluation.fallback import Fallback, fallback
-from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
+from splime.graph import Facts, Ids, Split, TemporalGraph, check_split
 from splime.segmentation import Scopes, Segmentation
 from splime.static import StaticGraph, Triples, apply
 from splime.times import Ints
 
 # The pieces of all names at a timestamp are kept, up to so many numbers.
 _KEPT = 1 << 23
-
-
-def check_split(split: str) -> None:
-    """An error for a split that does not exist."""
-    if split not in SPLITS:
-        raise UsageError(
-            f"there is no split {split!r}; there are train, valid and test.{nearest(split, SPLITS)}"
-        )
 
 
 @dataclass(frozen=True)

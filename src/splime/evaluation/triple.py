@@ -16,9 +16,8 @@ from splime.evaluation.memory import Room, memory_errors
 from splime.evaluation.ranking import Ties, check_ties
 from splime.evaluation.results import Evaluation, figures
 from splime.evaluation.scorer import Scorer, asking
-from splime.evaluation.setting import check_split
 from splime.evaluation.strata import Stratum
-from splime.graph import Split
+from splime.graph import Split, check_split
 from splime.leakage import LeakFilter
 from splime.static import StaticGraph, Triples
 from splime.times import Bools, Ints

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import SplimeError, UsageError, nearest
+from splime.errors import SplimeError
 from splime.exports.names import check_distinct
-from splime.graph import SPLITS, Split
+from splime.graph import Split, check_split
 from splime.static import StaticGraph
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ def labelled_triples(static: StaticGraph, split: Split) -> npt.NDArray[np.object
     >>> labelled_triples(splime.Vanilla().fit_transform(graph), "train").tolist()
     [['Ada', 'livesIn', 'Norport']]
     """
-    if split not in SPLITS:
-        raise UsageError(
-            f"there is no split {split!r}; there are train, valid and test.{nearest(split, SPLITS)}"
-        )
+    check_split(split)
     check_distinct(static)
     entities, predicates = (
         scopes.labels.to_numpy(zero_copy_only=False)

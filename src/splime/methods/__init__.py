@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, check_name, nearest
 from splime.methods.base import Method
 from splime.methods.changepoint import ChangePointSplit
 from splime.methods.merge import Merge
@@ -29,9 +29,7 @@ def make_method(name: str, **parameters: Any) -> Method:
     >>> make_method("merge", shrink=4).shrink
     4
     """
-    if name not in METHODS:
-        known = ", ".join(METHODS)
-        raise UsageError(f"there is no method {name!r}; there are {known}.{nearest(name, METHODS)}")
+    check_name("method", name, METHODS)
     own = {field.name: field for field in fields(METHODS[name])}
     for parameter in parameters:
         if parameter not in own:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, nearest
+from splime.errors import DataError, SplimeError, check_name
 from splime.evaluation import (
     Evaluation,
     evaluate_facts,
@@ -38,11 +38,7 @@ def evaluate(
     The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
     the folder cannot be written, the figures are only returned, and `warn` is told why.
     """
-    if protocol not in PROTOCOLS:
-        raise UsageError(
-            f"there is no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}."
-            f"{nearest(protocol, PROTOCOLS)}"
-        )
+    check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
         options.setdefault("distinct", run.settings.distinct)
         found = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from splime.embedding.device import choose_device, enough_memory
 from splime.embedding.settings import Settings
+from splime.embedding.trainer import check_batch
 from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.exports import to_pykeen
 from splime.graph import TemporalGraph
@@ -28,7 +29,7 @@ from splime.runs.config import Config, describe, fingerprint
 from splime.runs.history import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import pack_names, save_tensors
-from splime.runs.training import MEMORY_ADVICE, Interrupted, Watch
+from splime.runs.training import MEMORY_ADVICE, Interrupted, Watch, check_splits
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 
@@ -62,8 +63,7 @@ def train_pykeen(
     seed. A training that is interrupted begins again.
     """
     chosen = check_pykeen(model, settings)
-    if not len(graph.train):
-        raise UsageError("train has no facts; there is nothing to learn from")
+    check_splits(graph, chosen)
     place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
     static = apply(segmentation, graph)
@@ -74,11 +74,7 @@ def train_pykeen(
         if files.look(out, config) != "finished":
             with enough_memory(MEMORY_ADVICE), _apart():
                 factory = _factory(static, chosen)
-                if settings.get("batch_size", 1) > factory.num_triples:
-                    raise UsageError(
-                        f"a batch of {chosen.batch_size:,} is larger than train, which has"
-                        f" {factory.num_triples:,} triples; lower batch_size"
-                    )
+                check_batch(settings.get("batch_size", 1), factory.num_triples)
                 built = _make(chosen, factory)
                 files.begin(out, config, graph, segmentation)
                 _train(built.to(place), factory, chosen, out, config, static, watch)
@@ -95,7 +91,7 @@ def check_pykeen(model: str, given: dict[str, Any]) -> Settings:
             )
     # One negative is enough for PyKEEN, which draws the side that it replaces.
     values = {**_DEFAULTS, **given, "model": _resolve(model).__name__, "corrupt": "object"}
-    return Settings.of(values)
+    return Settings.of({**values, "validate_every": 0})
 
 
 def _resolve(name: str) -> Any:

@@ -87,7 +87,7 @@ def train(
         device: cpu, cuda or auto.
         watch: is told of progress, and can ask to stop.
         save_seconds: how often the state is saved.
-        settings: changes to the preset, see `splime.embedding.Settings`.
+        settings: changes to the preset, see `splime.Settings`.
 
     >>> import splime, tempfile
     >>> graph = splime.load("demo")
@@ -97,7 +97,7 @@ def train(
     (2, (1029, 8))
     """
     chosen = make_settings(model, preset, **settings)
-    _check_splits(graph, chosen)
+    check_splits(graph, chosen)
     place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
     static = apply(segmentation, graph)
@@ -118,7 +118,8 @@ def train(
     return Run(out, device=device)
 
 
-def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
+def check_splits(graph: TemporalGraph, settings: Settings) -> None:
+    """An error if a split that the training needs is empty."""
     if not len(graph.train):
         raise UsageError("train has no facts; there is nothing to learn from")
     if settings.validate_every and not len(graph.valid):
