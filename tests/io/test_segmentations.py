@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import splime
-from splime.errors import DataError
+from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
-from splime.methods import Merge, Method, Split, Timestamp, Vanilla
+from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from tests.graphs import graphs
 
 
@@ -34,6 +34,19 @@ def test_saved_and_loaded(
     again = splime.load_segmentation(path)
     assert again == segmentation
     assert again.method == method.parameters()
+
+
+@given(graph=graphs(), wish=st.integers(1, 40), seed=st.integers(0, 9))
+def test_random_cuts_are_saved_and_loaded(
+    tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph, wish: int, seed: int
+) -> None:
+    """Wherever they lie: one at the first timestamp parts its instants from what goes on."""
+    try:
+        segmentation = RandomSplit(predicates=wish, seed=seed).fit(graph)
+    except UsageError:  # there are more predicates already, or no more cuts
+        assume(False)
+    path = splime.save_segmentation(segmentation, tmp_path_factory.mktemp("s") / "s.json")
+    assert splime.load_segmentation(path) == segmentation
 
 
 @pytest.fixture

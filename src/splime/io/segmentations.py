@@ -96,7 +96,8 @@ def _scopes_from_json(described: dict[str, Any], kind: str, timeline: Timeline) 
     own = [described[label] for label in names]
     cuts = [2 * np.array(entry["cuts"], np.float64) for entry in own]
     for one in cuts:
-        inside = (one > 0) & (one < 2 * len(timeline))
+        # At the first timestamp a cut parts its instants from what goes on.
+        inside = (one >= 0) & (one < 2 * len(timeline))
         if (one != np.rint(one)).any() or (np.diff(one) <= 0).any() or not inside.all():
             raise ValueError("cuts must ascend, inside of the timeline, at or between timestamps")
     columns = []
