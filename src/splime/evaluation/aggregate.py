@@ -10,7 +10,7 @@ import torch
 
 from splime.arrays import expand
 from splime.evaluation.groups import grouped, occurrence
-from splime.evaluation.parts import Aggregate, ScopeParts
+from splime.evaluation.parts import MEANS, Aggregate, ScopeParts
 from splime.evaluation.scorer import Ask, Ids, no_nan
 from splime.times import Ints
 
@@ -29,6 +29,21 @@ class Parts(NamedTuple):
         """Some of them, by positions."""
         time = None if self.time is None else self.time[rows]
         return Parts(self.query[rows], self.first[rows], self.second[rows], self.weight[rows], time)
+
+
+class Queries(NamedTuple):
+    """The distinct queries of some facts, and how they are scored."""
+
+    number: Ints
+    """The query of every fact."""
+    cost: Ints
+    """How many rows are scored for each query."""
+    weight: Ints
+    """What the scores of each query are to be divided by to be means; 1 if they are no means."""
+    score: Callable[[int, int], torch.Tensor]
+    """The scores of all candidates for the queries from one number up to another."""
+    block: int
+    """How many queries fit into a block."""
 
 
 def aggregated(
@@ -83,7 +98,7 @@ def by_cells(
     for members in _layers(at - parts.start[cell][whose]):
         values = flat[torch.as_tensor(place[members]).to(scores.device)]
         _add(total, whose[members], values, parts.weight[at[members]], how)
-    if how in ("mean", "ends"):
+    if how in MEANS:
         weight = np.add.reduceat(parts.weight, parts.start)[cell]
         total /= torch.as_tensor(weight, dtype=total.dtype).to(scores.device)
     no_nan(total)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import torch
 
 from splime.arrays import expand
-from splime.evaluation.aggregate import Parts, aggregated
+from splime.evaluation.aggregate import Parts, Queries, aggregated
 from splime.evaluation.blocks import Estimate, Progress, Side
 from splime.evaluation.facts import Options, evaluate
 from splime.evaluation.filters import Known, timed
 from splime.evaluation.groups import grouped
 from splime.evaluation.memory import Room
-from splime.evaluation.parts import Aggregate, scope_parts, time_costs, time_parts
+from splime.evaluation.parts import MEANS, Aggregate, scope_parts, time_costs, time_parts
 from splime.evaluation.ranking import Ties
 from splime.evaluation.results import Evaluation
 from splime.evaluation.scorer import Ask, Scorer, asking
 from splime.evaluation.setting import Columns, Setting, columns_at
 from splime.graph import Facts, Ids, Split, TemporalGraph
 from splime.segmentation import Segmentation
-from splime.times import Ints
 
 
 def evaluate_facts(
@@ -62,36 +58,38 @@ def evaluate_facts(
 
 def _side(scorer: Scorer, setting: Setting, side: str, how: Aggregate, memory: int | None) -> Side:
     """The queries for the objects or for the subjects of all facts."""
-    facts, everything = setting.facts, setting.everything
-    ask = asking(scorer, side, len(setting.static.entities))
-    probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
-    candidates = len(setting.graph.entities)
-    room = Room(memory, scorer.device, max(4, probe.element_size()), candidates, probe.shape[1])
-    if setting.entities is None:
-        number, cost, score = _by_scope(ask, setting, _given(facts, side), how, room)
-    else:
-        columns = columns_at(setting, "entity", scorer.device)
-        number, cost, score = _by_time(ask, setting, _given(facts, side), how, room, columns)
+    queries = entity_queries(scorer, setting, side, how, memory)
     asked, all_known = (
         timed(
             _given(some, side).astype(np.int64) * len(setting.graph.predicates) + some.predicate,
             _wanted(some, side).astype(np.int64),
             some,
         )
-        for some in (facts, everything)
+        for some in (setting.facts, setting.everything)
     )
     return Side(
-        query=number,
+        query=queries.number,
         target=asked.id,
-        score=score,
-        cost=cost,
+        score=queries.score,
+        cost=queries.cost,
         known=lambda order: Known(all_known, asked.take(order)),
-        block=room.queries,
+        block=queries.block,
     )
 
 
-Queries: TypeAlias = tuple[Ints, Ints, Callable[[int, int], torch.Tensor]]
-"""The query of every fact, how many rows each query needs, and how queries are scored."""
+def entity_queries(
+    scorer: Scorer, setting: Setting, side: str, how: Aggregate, memory: int | None
+) -> Queries:
+    """How the objects or the subjects of the facts of a setting are scored."""
+    ask = asking(scorer, side, len(setting.static.entities))
+    probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    candidates = len(setting.graph.entities)
+    room = Room(memory, scorer.device, max(4, probe.element_size()), candidates, probe.shape[1])
+    given = _given(setting.facts, side)
+    if setting.entities is None:
+        return _by_scope(ask, setting, given, how, room)
+    columns = columns_at(setting, "entity", scorer.device)
+    return _by_time(ask, setting, given, how, room, columns)
 
 
 def _by_scope(ask: Ask, setting: Setting, given: Ids, how: Aggregate, room: Room) -> Queries:
@@ -114,7 +112,9 @@ def _by_scope(ask: Ask, setting: Setting, given: Ids, how: Aggregate, room: Room
         pairs = Parts(query, given[some][query], parts.predicate[at], weight, None)
         return aggregated(ask, pairs, len(some), how, room=room.parts)
 
-    return number, parts.count[fact], score
+    whole = np.add.reduceat(parts.weight, parts.start)
+    weight = np.where(several & (how in MEANS), whole, 1)[fact]
+    return Queries(number, parts.count[fact], weight, score, room.queries)
 
 
 def _by_time(
@@ -133,7 +133,9 @@ def _by_time(
         pairs = Parts(query, entity, scope, np.ones(len(query), np.int64), time)
         return aggregated(ask, pairs, len(some), how, room=room.parts, columns=columns)
 
-    return number, time_costs(begin[fact], end[fact], how), score
+    cost = time_costs(begin[fact], end[fact], how)
+    weight = cost if how in MEANS else np.ones(len(fact), np.int64)
+    return Queries(number, cost, weight, score, room.queries)
 
 
 def _given(facts: Facts, side: str) -> Ids:

@@ -14,6 +14,8 @@ from splime.times import Ints
 Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
 """How scores of parts become one: their mean weighted by overlap, the mean of the first and the
 last, the highest, or their sum."""
+MEANS = ("mean", "ends")
+"""Those that are to be divided by the sum of the weights."""
 
 
 def check_aggregate(how: str) -> None:

@@ -9,13 +9,20 @@ import numpy as np
 import torch
 
 from splime.cutting import Cutter
-from splime.evaluation.aggregate import Parts, aggregated, by_cells
+from splime.evaluation.aggregate import Parts, Queries, aggregated, by_cells
 from splime.evaluation.blocks import Estimate, Progress, Side
 from splime.evaluation.facts import Options, evaluate
 from splime.evaluation.filters import Known, timed
 from splime.evaluation.groups import grouped
 from splime.evaluation.memory import Room
-from splime.evaluation.parts import Aggregate, ScopeParts, scope_parts, time_costs, time_parts
+from splime.evaluation.parts import (
+    MEANS,
+    Aggregate,
+    ScopeParts,
+    scope_parts,
+    time_costs,
+    time_parts,
+)
 from splime.evaluation.ranking import Ties
 from splime.evaluation.results import Evaluation
 from splime.evaluation.scorer import Ask, Scorer, asking
@@ -55,7 +62,7 @@ def evaluate_predicates(
     )
 
 
-class _Queries(NamedTuple):
+class _Pairs(NamedTuple):
     """Distinct queries, in the order of time."""
 
     subject: Ids
@@ -63,9 +70,9 @@ class _Queries(NamedTuple):
     begin: Ids
     end: Ids
 
-    def between(self, start: int, stop: int) -> _Queries:
+    def between(self, start: int, stop: int) -> _Pairs:
         """Some of them."""
-        return _Queries(*(column[start:stop] for column in self))
+        return _Pairs(*(column[start:stop] for column in self))
 
 
 Score: TypeAlias = Callable[[int, int], torch.Tensor]
@@ -73,22 +80,7 @@ Score: TypeAlias = Callable[[int, int], torch.Tensor]
 
 def _side(scorer: Scorer, setting: Setting, how: Aggregate, memory: int | None) -> Side:
     facts, graph = setting.facts, setting.graph
-    ask = asking(scorer, "predicate", len(setting.static.predicates))
-    probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
-    itemsize, columns = max(4, probe.element_size()), probe.shape[1]
-    number, fact = grouped([setting.begin, setting.end, facts.subject, facts.object])
-    begin, end = setting.begin[fact], setting.end[fact]
-    queries = _Queries(facts.subject[fact], facts.object[fact], begin, end)
-    candidates = len(graph.predicates)
-    if setting.entities is None:
-        # Every scope may be a part of a query, and takes several numbers beside its score.
-        room = Room(memory, scorer.device, itemsize, candidates + 8 * columns)
-        score, cost = _by_scope(ask, setting, queries, how), np.ones(len(fact), np.int64)
-    else:
-        room = Room(memory, scorer.device, itemsize, candidates, columns)
-        pieces = columns_at(setting, "predicate", scorer.device)
-        score = _by_time(ask, setting, queries, how, room, pieces)
-        cost = time_costs(begin.astype(np.int64), end.astype(np.int64), how)
+    queries = predicate_queries(scorer, setting, how, memory)
     asked, known = (
         timed(
             some.subject.astype(np.int64) * len(graph.entities) + some.object,
@@ -98,16 +90,39 @@ def _side(scorer: Scorer, setting: Setting, how: Aggregate, memory: int | None) 
         for some in (facts, setting.everything)
     )
     return Side(
-        query=number,
+        query=queries.number,
         target=asked.id,
-        score=score,
-        cost=cost,
+        score=queries.score,
+        cost=queries.cost,
         known=lambda order: Known(known, asked.take(order)),
-        block=room.queries,
+        block=queries.block,
     )
 
 
-def _by_scope(ask: Ask, setting: Setting, queries: _Queries, how: Aggregate) -> Score:
+def predicate_queries(
+    scorer: Scorer, setting: Setting, how: Aggregate, memory: int | None
+) -> Queries:
+    """How the predicates of the facts of a setting are scored."""
+    facts = setting.facts
+    ask = asking(scorer, "predicate", len(setting.static.predicates))
+    probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    itemsize, columns = max(4, probe.element_size()), probe.shape[1]
+    number, fact = grouped([setting.begin, setting.end, facts.subject, facts.object])
+    begin, end = setting.begin[fact], setting.end[fact]
+    pairs = _Pairs(facts.subject[fact], facts.object[fact], begin, end)
+    candidates, one = len(setting.graph.predicates), np.ones(len(fact), np.int64)
+    if setting.entities is None:
+        # Every scope may be a part of a query, and takes several numbers beside its score.
+        room = Room(memory, scorer.device, itemsize, candidates + 8 * columns)
+        return Queries(number, one, one, _by_scope(ask, setting, pairs, how), room.queries)
+    room = Room(memory, scorer.device, itemsize, candidates, columns)
+    pieces = columns_at(setting, "predicate", scorer.device)
+    score = _by_time(ask, setting, pairs, how, room, pieces)
+    cost = time_costs(begin.astype(np.int64), end.astype(np.int64), how)
+    return Queries(number, cost, cost if how in MEANS else one, score, room.queries)
+
+
+def _by_scope(ask: Ask, setting: Setting, pairs: _Pairs, how: Aggregate) -> Score:
     """Parts of a predicate are its scopes that serve the interval."""
     scopes = setting.static.predicates
     cutter = Cutter(scopes)
@@ -124,7 +139,7 @@ def _by_scope(ask: Ask, setting: Setting, queries: _Queries, how: Aggregate) -> 
         return scope_parts(triples, len(source), setting.instead.predicates, how)
 
     def score(start: int, stop: int) -> torch.Tensor:
-        some = queries.between(start, stop)
+        some = pairs.between(start, stop)
         row, asked = grouped([some.subject, some.object])
         scores = ask(some.subject[asked], some.object[asked])
         interval, first = grouped([some.begin, some.end])
@@ -140,7 +155,7 @@ def _by_scope(ask: Ask, setting: Setting, queries: _Queries, how: Aggregate) -> 
 def _by_time(
     ask: Ask,
     setting: Setting,
-    queries: _Queries,
+    pairs: _Pairs,
     how: Aggregate,
     room: Room,
     columns: Columns,
@@ -148,7 +163,7 @@ def _by_time(
     """Parts are the timestamps of the interval: all names are what they are at that time."""
 
     def score(start: int, stop: int) -> torch.Tensor:
-        some = queries.between(start, stop)
+        some = pairs.between(start, stop)
         query, time = time_parts(some.begin.astype(np.int64), some.end.astype(np.int64), how)
         subject = setting.piece_of_entity(some.subject[query], time)
         object_ = setting.piece_of_entity(some.object[query], time)

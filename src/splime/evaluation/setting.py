@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
@@ -14,7 +14,7 @@ from splime.errors import UsageError
 from splime.evaluation.fallback import Fallback, fallback
 from splime.graph import Facts, Ids, Split, TemporalGraph, check_split
 from splime.segmentation import Scopes, Segmentation
-from splime.static import StaticGraph, Triples, apply
+from splime.static import StaticGraph, Triples, apply, cut_facts
 from splime.times import Ints
 
 # The pieces of all names at a timestamp are kept, up to so many numbers.
@@ -52,6 +52,12 @@ class Setting:
         begin, end = graph.timestamps(facts)
         triples = getattr(static, split)
         return cls(graph, facts, triples, begin, end, static, fallback(static), left_out)
+
+    def about(self, facts: Facts) -> Setting:
+        """The same graph and cuts, for any other facts."""
+        begin, end = self.graph.timestamps(facts)
+        triples = cut_facts(self.static.segmentation, facts, self.graph)
+        return replace(self, facts=facts, triples=triples, begin=begin, end=end, left_out={})
 
     @property
     def entities(self) -> Scopes | None:

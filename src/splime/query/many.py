@@ -1,0 +1,167 @@
+"""Many questions, answered a block at a time: tables, and the files that they are written to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from splime.errors import UsageError, nearest
+from splime.evaluation.memory import memory_errors
+from splime.io.files import written_beside
+from splime.query.answering import Answering, Options
+from splime.query.question import ASKED, KINDS, Kind
+from splime.query.questions import NAMES, Asked
+from splime.times import Ints, format_ticks
+
+Progress = Callable[[int, int], None]
+# Questions at a time: enough to share scores among them, few enough to hold all their answers.
+_BLOCK = 4096
+
+_TEXT = pa.large_string()
+SCHEMA = pa.schema(
+    [
+        ("question", pa.int64()),
+        *((name, _TEXT) for name in (*NAMES, "begin", "end")),
+        ("rank", pa.int64()),
+        ("answer", _TEXT),
+        ("score", pa.float32()),
+        ("probability", pa.float32()),
+        *((name, _TEXT) for name in ("scope", "scope_begin", "scope_end", "known")),
+    ]
+)
+"""A row for each answer: the number of its question from 1, the question, the answer."""
+
+
+def answer_tables(
+    answering: Answering,
+    asked: Asked,
+    options: Options,
+    temperatures: Mapping[Kind, float | None],
+    progress: Progress | None,
+) -> Iterator[pa.Table]:
+    """The answers to questions in their order, a table for each block of them."""
+    for start in range(0, len(asked), _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, len(asked)))
+        parts = [SCHEMA.empty_table()]
+        with torch.inference_mode(), memory_errors():
+            for number, kind in enumerate(KINDS):
+                own = rows[asked.kind[rows] == number]
+                if len(own):
+                    temperature = temperatures[kind]
+                    parts.append(_table(answering, kind, own, asked, options, temperature))
+        table = pa.concat_tables(parts)
+        order = np.argsort(table["question"].to_numpy(), kind="stable")
+        yield table.take(pa.array(order))
+        if progress is not None:
+            progress(int(rows[-1]) + 1, len(asked))
+
+
+def _table(
+    answering: Answering,
+    kind: Kind,
+    rows: Ints,
+    asked: Asked,
+    options: Options,
+    temperature: float | None,
+) -> pa.Table:
+    """The answers to questions of one kind."""
+    facts = asked.facts.take(rows)
+    found = answering.answer(kind, facts, options, temperature)
+    best, graph = found.best, answering.scoring.run.graph
+    columns: dict[str, pa.Array] = {"question": pa.array(rows[best.question] + 1)}
+    for name in NAMES:
+        names = graph.predicates if name == "predicate" else graph.entities
+        ids = pa.array(getattr(facts, name)[best.question])
+        columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else names.labels.take(ids)
+    for name in ("begin", "end"):
+        dates = format_ticks(getattr(facts, name), graph.timeline.granularity)
+        given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
+        columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
+    known = answering.known.describe(best.fact)
+    columns |= {
+        "rank": pa.array(best.rank),
+        "answer": found.names,
+        "score": pa.array(best.score),
+        "probability": pa.array(best.probability, mask=np.isnan(best.probability)),
+        "scope": pc.binary_join(found.scopes, pa.scalar(", ", _TEXT)),
+        "scope_begin": pa.array(found.begin, _TEXT),
+        "scope_end": pa.array(found.end, _TEXT),
+        "known": pa.array([None if fact is None else str(fact) for fact in known], _TEXT),
+    }
+    return pa.table([columns[name] for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
+
+
+def check_out(path: Path) -> None:
+    """An error for a file whose name tells no format to write answers in."""
+    if path.suffix.lower() not in _WRITERS:
+        raise UsageError(
+            f"{path}: answers are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"
+        )
+
+
+def write_answers(tables: Iterable[pa.Table], path: str | Path) -> int:
+    """Write answers to a file (.tsv, .json, .parquet), and tell how many there are."""
+    path = Path(path)
+    check_out(path)
+    count = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal count
+        for table in tables:
+            count += len(table)
+            yield table
+
+    with written_beside(path) as beside:
+        _WRITERS[path.suffix.lower()](counted(), beside)
+    return count
+
+
+def _parquet(tables: Iterator[pa.Table], path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table)
+
+
+def _tsv(tables: Iterator[pa.Table], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write("\t".join(SCHEMA.names) + "\n")
+        for table in tables:
+            columns = [column.cast(_TEXT) for column in table.columns]
+            for column in columns:
+                bad = column.filter(pc.match_substring_regex(column, "[\t\r\n]"))
+                if len(bad):
+                    raise UsageError(
+                        f"{bad[0].as_py()!r} holds a tab or a line break, which TSV cannot; write"
+                        " .parquet or .json"
+                    )
+            tab = pa.scalar("\t", _TEXT)
+            joined = pc.binary_join_element_wise(
+                *columns, tab, null_handling="replace", null_replacement=""
+            )
+            file.writelines(f"{line}\n" for line in joined.to_pylist())
+
+
+def _json(tables: Iterator[pa.Table], path: Path) -> None:
+    """A list, an answer in each line."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        between = "[\n"
+        for table in tables:
+            for row in table.to_pylist():
+                file.write(between + json.dumps(row, ensure_ascii=False))
+                between = ",\n"
+        file.write("[]\n" if between == "[\n" else "\n]\n")
+
+
+_WRITERS: Mapping[str, Callable[[Iterator[pa.Table], Path], None]] = {
+    ".tsv": _tsv,
+    ".json": _json,
+    ".parquet": _parquet,
+}
