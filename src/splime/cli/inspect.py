@@ -30,7 +30,8 @@ def inspect(
     from splime import leakage
     from splime.progress import working
     from splime.report import tables
-    from splime.report.plots import check_picture, plot_facts_over_time, save_picture
+    from splime.report.plots import plot_facts_over_time
+    from splime.report.style import check_picture, save_picture
     from splime.statistics import describe
 
     if plot is not None:

@@ -64,7 +64,7 @@ def transform(
     --filter inter --format tsv --out icews14-split
     """
     from splime.exports import check_folder
-    from splime.report.plots import check_picture
+    from splime.report.style import check_picture
     from splime.streaming import is_large
 
     reading = source.reading_options(given)
@@ -98,7 +98,8 @@ def _transform(
     from splime.exports import export
     from splime.io import save_segmentation
     from splime.progress import progress_bar
-    from splime.report.plots import plot_segmentation, save_picture
+    from splime.report.plots import plot_segmentation
+    from splime.report.style import save_picture
     from splime.report.tables import segmentation_table, transform_table
 
     graph = source.load_graph(data, reading)

@@ -11,6 +11,7 @@ the order of the signal's columns does in ruptures.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,7 @@ def bottom_up(
     penalty: float | None = None,
     changes: int | None = None,
     min_size: int = 1,
+    told: Callable[[int, float], None] | None = None,
 ) -> list[int]:
     """The rows at which a new segment begins, the first segment apart.
 
@@ -66,7 +68,8 @@ def bottom_up(
     whose union raises the total cost least are joined, the earlier ones on ties, while the total
     is below `epsilon`, or while it rises by less than `penalty`, or while there are more than
     `changes` change points: give one of the three. The total is looked at *before* joining, so that
-    it may end above `epsilon`. Fewer than 2 · `min_size` rows have no change points.
+    it may end above `epsilon`. Fewer than 2 · `min_size` rows have no change points. `told` is
+    given the number of change points and the total cost, at the beginning and after each union.
 
     >>> gram = np.exp(-np.abs(np.subtract.outer([0, 0, 5, 5, 9], [0, 0, 5, 5, 9])))
     >>> bottom_up(gram, changes=2), bottom_up(gram, epsilon=0.5), bottom_up(gram, penalty=2)
@@ -77,12 +80,14 @@ def bottom_up(
     if min_size < 1:
         raise UsageError(f"a segment needs at least 1 row, not {min_size}")
     starts = _halve(0, len(gram), min_size)
-    if len(starts) < 2:
+    if not starts:
         return []
     cost = _SegmentCost(gram)
     end_of = dict(zip(starts, [*starts[1:], len(gram)], strict=True))
     start_of = {end: start for start, end in end_of.items()}
     total = sum(cost.near(*segment) for segment in end_of.items())
+    if told is not None:
+        told(len(end_of) - 1, total)
 
     # A candidate is (at least this gain, whether the gain is exact, start, middle, end). Gains from
     # prefix sums are right to within cost.slack, so that only candidates that close to the best
@@ -127,6 +132,8 @@ def bottom_up(
             heappush(heap, candidate(start_of[start], start, end))
         if end in end_of:
             heappush(heap, candidate(start, end, end_of[end]))
+        if told is not None:
+            told(len(end_of) - 1, total)
     return sorted(end_of)[1:]
 
 

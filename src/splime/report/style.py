@@ -1,0 +1,167 @@
+"""One style for all pictures: figures, colours, names, dates along an axis, files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from splime.errors import SplimeError, UsageError
+from splime.graph import TemporalGraph
+from splime.io.files import written_beside
+from splime.timeline import Timeline
+from splime.times import Ints, format_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+    from splime.runs import Run
+
+FORMATS = (".png", ".svg", ".pdf")
+INK = "#1b2a41"
+SMALL = 8
+"""Size of the letters of labels, in points."""
+HEAVY = 4_000
+"""Shapes from which on a picture holds them as pixels, so that an .svg stays small."""
+# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow that white
+# swallows; and three of Paul Tol's. The marks differ too.
+_COLORS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+    "#56b4e9", "#000000", "#882255", "#999933", "#332288",
+)  # fmt: skip
+_MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+# Distances between round dates, in months where the dates have months.
+_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200)
+
+
+def make_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches; nothing global is touched."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SplimeError(
+            "pictures need matplotlib; install it with: pip install 'splime[plot]'"
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+def look(number: int) -> dict[str, Any]:
+    """Colour and mark of the series with a number; ten differ."""
+    place = number % len(_COLORS)
+    return {"color": _COLORS[place], "marker": _MARKS[place]}
+
+
+def short(name: str, length: int = 48) -> str:
+    r"""A name for a picture: on one line, not too long, and no dollar begins a formula.
+
+    >>> short("costs $5 or\nmore", 12)
+    'costs \\$5 or…'
+    """
+    name = " ".join(name.split())
+    name = name if len(name) <= length else name[: length - 1].rstrip() + "…"
+    return name.replace("$", r"\$")
+
+
+def run_names(runs: Sequence[Run]) -> list[str]:
+    """What to call runs: their folder, with as many folders above it as it takes to differ."""
+    paths = [run.path.absolute().parts for run in runs]
+    if len(set(paths)) < len(paths):
+        raise UsageError("the same run is given twice")
+    depth = 1
+    while len({path[-depth:] for path in paths}) < len(paths):
+        depth += 1
+    return ["/".join(path[-depth:]) for path in paths]
+
+
+def frequent(graph: TemporalGraph, most: int) -> tuple[list[int], Ints]:
+    """The most frequent predicates, the first name on ties; and how many facts all have."""
+    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
+    return np.argsort(-counts, kind="stable")[:most].tolist(), counts
+
+
+def heading(axes: Axes, text: str) -> None:
+    """The title of a panel."""
+    axes.set_title(text, loc="left", fontsize=10)
+
+
+def remark(figure: Figure, text: str) -> None:
+    """What one must know to read the picture, below it and not wider."""
+    letters = int(figure.get_figwidth() * 15)
+    lines = [fill(line, letters) for line in text.splitlines()]
+    figure.supxlabel("\n".join(lines), fontsize=SMALL, color="#444444")
+
+
+def add_legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:
+    """A legend with the names as they are: matplotlib would leave out those with a leading _."""
+    legend = axes.legend(
+        handles, ["-"] * len(handles), fontsize=SMALL, frameon=False, borderaxespad=0.3, **where
+    )
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(name)
+
+
+def open_axes(axes: Axes) -> None:
+    """Only the lines that are read from, with small numbers."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=SMALL)
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Only whole numbers along an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+
+
+def date_axis(axes: Axes, timeline: Timeline, *, most: int = 9) -> None:
+    """Dates along the horizontal axis, whose unit is the timestamp."""
+    ticks, labels = date_ticks(timeline, most=most)
+    axes.set_xlim(-0.5, len(timeline) - 0.5)
+    axes.set_xticks(ticks, labels, fontsize=SMALL)
+
+
+def date_ticks(timeline: Timeline, *, most: int = 9) -> tuple[list[int], list[str]]:
+    """Timestamps to label, and their first dates: round ones where they are evenly spread.
+
+    >>> date_ticks(Timeline.of(np.arange(1953, 1990), "year"))
+    ([2, 7, 12, 17, 22, 27, 32], ['1955', '1960', '1965', '1970', '1975', '1980', '1985'])
+    """
+    kind = timeline.granularity
+    by_year = kind in ("year", "step")
+    numbers, labels = timeline.starts, format_ticks(timeline.starts, kind)
+    if not by_year and kind != "month":
+        months = np.array(labels, "M8[M]")
+        numbers, labels = months.astype(np.int64), months.astype(str).tolist()
+    for step in _STEPS if by_year else _MONTHS:
+        rounded = numbers // step
+        ticks = np.flatnonzero(np.diff(rounded, prepend=rounded[0] - (numbers[0] % step == 0)))
+        if len(ticks) <= most:
+            break
+    # Where timestamps are far from regular, round dates would lie on each other; so would few.
+    if len(ticks) < 3 or np.diff(ticks).min() * 2 * most < len(timeline):
+        ticks = np.arange(0, len(timeline), -(-len(timeline) // most))
+        labels = format_ticks(timeline.starts, kind)
+    return ticks.tolist(), [labels[tick] for tick in ticks.tolist()]
+
+
+def check_picture(path: Path) -> None:
+    """Raise unless a picture can be made there: the kind of file is known, matplotlib is here."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{path}: pictures are {', '.join(FORMATS)} files")
+    make_figure(1, 1)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a picture to a file, by its suffix."""
+    check_picture(path)
+    with written_beside(path) as beside, warnings.catch_warnings():
+        # Matplotlib's letters do not cover every script; a box in a picture is no reason to warn.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(beside, format=path.suffix[1:].lower(), dpi=150)
