@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 from splime.errors import DataError, SplimeError, check_name
 from splime.evaluation import (
     Evaluation,
+    Metrics,
     evaluate_facts,
     evaluate_predicates,
     evaluate_triples,
@@ -61,6 +64,55 @@ def evaluations(run: Run) -> list[Evaluation]:
         raise DataError(f"{path}: not the metrics of a run: {error}") from None
 
 
+def kept(
+    run: Run, protocol: str = "fact", *, split: str = "test", filter: str = "inter"
+) -> Evaluation | None:
+    """What `evaluate` with these arguments kept in the folder, with the ranks; None if it did not.
+
+    Ranks that are damaged, or that do not give the figures beside them, are a DataError.
+    """
+    triple = protocol == "triple"
+    wanted = {
+        "protocol": protocol,
+        "split": split,
+        "leak_filter": filter if triple else None,
+        "aggregate": None if triple else "mean",
+        "ties": "worst" if triple else "mean",
+    }
+    for found in evaluations(run):
+        if any(getattr(found, name) != value for name, value in wanted.items()):
+            continue
+        if triple and ("repeated" in found.left_out) != run.settings.distinct:
+            continue
+        path = run.path / f"ranks-{key(found)}.parquet"
+        return _with_ranks(path, found) if path.exists() else None
+    return None
+
+
+def _with_ranks(path: Path, found: Evaluation) -> Evaluation:
+    import pyarrow.parquet as pq
+
+    asked = _asked(found.protocol)
+    try:
+        table = pq.read_table(path)
+        facts = table["fact"].to_numpy()
+        ranks = {
+            name: np.stack([table[f"{name}_{what}"].to_numpy() for what in asked], axis=1)
+            for name in found.filters
+        }
+        for name, each in ranks.items():
+            if not (each.size == found.queries and each.min(initial=1) >= 1):
+                raise ValueError(f"not the ranks of {found.queries:,} queries")
+            there, figures = Metrics.of(each), found.metrics[name]["both"]
+            if not math.isclose(there.mrr, figures.mrr) or there.queries != figures.queries:
+                raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
+    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+        raise DataError(
+            f"{path}: not the ranks of this run: {error}; remove it, and they are made again"
+        ) from None
+    return replace(found, ranks=ranks, facts=facts)
+
+
 def _stored(folder: Path) -> dict[str, Any]:
     path = folder / files.METRICS
     return files.read_json(path) if path.exists() else {}
@@ -97,8 +149,11 @@ def _write_ranks(path: Path, found: Evaluation) -> None:
 
     columns: dict[str, Any] = {"fact": np.asarray(found.facts)}
     for name, ranks in found.ranks.items():
-        asked = ("predicate",) if ranks.shape[1] == 1 else ("object", "subject")
-        for column, what in enumerate(asked):
+        for column, what in enumerate(_asked(found.protocol)):
             columns[f"{name}_{what}"] = np.ascontiguousarray(ranks[:, column])
     with written_beside(path) as beside:
         pq.write_table(pa.table(columns), beside, compression="zstd")
+
+
+def _asked(protocol: str) -> tuple[str, ...]:
+    return ("predicate",) if protocol == "predicate" else ("object", "subject")

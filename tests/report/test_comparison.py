@@ -1,0 +1,210 @@
+"""Comparisons in every format."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from splime.errors import UsageError
+from splime.evaluation import Metrics
+from splime.evaluation.paired import Difference
+from splime.report.comparison import (
+    FORMATS,
+    comparison_latex,
+    comparison_markdown,
+    comparison_table,
+    comparison_text,
+    format_of,
+    write_comparison,
+)
+from splime.report.comparison_plot import plot_comparison
+from splime.report.style import save_picture
+from splime.runs.comparison import Comparison, Pair, Row
+from tests.report.test_report import printed
+
+
+def row(name: str, mrr: float, **more: object) -> Row:
+    made = Row(
+        name=name,
+        path=f"runs/{name}",
+        data="demo",
+        method="split",
+        method_parameters={"grow": 5.0},
+        model="complex",
+        settings={"dimension": 32, "seed": 0},
+        predicates=45,
+        parameters=71_616,
+        seconds=2.2,
+        test_set=0,
+        metrics=Metrics(mrr, 9.0, mrr - 0.1, mrr, mrr + 0.1, 2_000),
+        intervals={"mrr": (mrr - 0.01, mrr + 0.02)},
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def pair(first: str, second: str, p: float) -> Pair:
+    figures = ("mrr", "hits1", "hits3", "hits10")
+    difference = Difference(0.1, 0.0, 0.2, p)
+    return Pair(first, second, dict.fromkeys(figures, difference), dict.fromkeys(figures, p))
+
+
+def comparison(*rows: Row, pairs: list[Pair], **more: object) -> Comparison:
+    made = Comparison(
+        protocol="fact",
+        split="test",
+        filter="exact",
+        ties="mean",
+        candidates=[1_029],
+        test_sets=[1_000],
+        samples=10_000,
+        level=0.95,
+        rows=[*rows],
+        pairs=pairs,
+        remarks=[],
+    )
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+FOUND = comparison(
+    row("best", 0.42),
+    row("near", 0.41, settings={"dimension": 32, "seed": 1}),
+    row("a_b|c*", 0.3),
+    row("last", 0.29, model="transe"),
+    pairs=[
+        pair("best", "near", 0.2),
+        pair("best", "a_b|c*", 0.001),
+        pair("best", "last", 0.001),
+        pair("near", "a_b|c*", 0.001),
+        pair("near", "last", 0.04),
+        pair("a_b|c*", "last", 0.7),
+    ],
+)
+
+
+def test_the_table() -> None:
+    text = printed(*comparison_table(FOUND))
+    for shown in (
+        "demo, test: protocol fact, filter exact",
+        "0.420 ",
+        "0.410–0.440",
+        "0.410†",
+        "0.300 ",
+        "31.0†",  # hits
+        "a_b|c*",
+        "(seed 1)",
+        "1,000 facts, 10,000 samples",
+        "Holm's correction for 6 pairs",
+        "95 %",
+        "So could be the difference in MRR between a_b|c* and last.",
+    ):
+        assert shown in " ".join(text.split()), shown
+    assert "0.300†" not in text
+    assert "seed 0" in text
+    assert comparison_text(FOUND).splitlines()[0] == "demo, test: protocol fact, filter exact"
+
+
+def test_bold_is_the_best_of_each_column() -> None:
+    other = row("near", 0.41, metrics=Metrics(0.41, 9.0, 0.9, 0.41, 0.51, 2_000))
+    found = comparison(row("best", 0.42), other, pairs=[pair("best", "near", 0.2)])
+    lines = comparison_markdown(found).splitlines()
+    assert "| **0.420** (0.410–0.440) | 32.0† | **42.0** | **52.0** |" in lines[4]
+    assert "| 0.410† (0.400–0.430) | **90.0** | 41.0† | 51.0† |" in lines[5]
+
+
+def test_markdown() -> None:
+    lines = comparison_markdown(FOUND).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 6
+    # A name with a bar is still one cell.
+    assert {line.replace("\\|", "").count("|") for line in table} == {11}
+    assert any(r"| a\_b\|c\* |" in line for line in table)
+
+
+def test_latex() -> None:
+    hostile = row("50% of_{x}\\y & $z# ~^", 0.1)
+    text = comparison_latex(comparison(FOUND.rows[0], hostile, pairs=[pair("best", "x", 0.1)]))
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert [line.count(" & ") for line in rows] == [9, 9, 9]
+    assert rows[2].startswith(
+        r"50\% of\_\{x\}\textbackslash{}y \& \$z\# \textasciitilde{}\textasciicircum{} & split"
+    )
+    assert rows[1].count(r"\textbf{") == 4
+    for rule in ("top", "mid", "bottom"):
+        assert text.count(f"\\{rule}rule") == 1
+    plain = text.replace("\\{", "").replace("\\}", "")
+    assert plain.count("{") == plain.count("}")
+    assert text.isascii()
+
+
+def test_several_test_sets() -> None:
+    """A run that nothing was compared with is not called the best."""
+    found = comparison(
+        row("one", 0.9),
+        row("two", 0.5, test_set=1),
+        row("three", 0.4, test_set=1),
+        pairs=[pair("two", "three", 0.3)],
+        protocol="triple",
+        filter="inter",
+        test_sets=[200, 300],
+        remarks=["only some are compared"],
+    )
+    text = comparison_markdown(found)
+    assert text.count("**0.") == 1
+    assert "**0.500**" in text
+    assert "0.400†" in text
+    assert "| A |" in text
+    assert text.count("| B |") == 2
+    assert "200 triples (A), 300 triples (B)" in text
+    assert "leak filter inter" in text
+    assert text.endswith("Only some are compared.\n")
+
+
+def test_one_run() -> None:
+    text = comparison_markdown(comparison(row("only", 0.5), pairs=[]))
+    assert "**" not in text
+    assert "†" not in text
+
+
+def test_many_alike_and_many_settings() -> None:
+    names = [f"r{number}" for number in range(6)]
+    pairs = [pair(a, b, 0.5) for at, a in enumerate(names) for b in names[at + 1 :]]
+    settings = [{f"s{key}": key * number for key in range(12)} for number in range(6)]
+    rows = [row(n, 0.5 - i / 100, settings=settings[i]) for i, n in enumerate(names)]
+    text = comparison_markdown(comparison(*rows, pairs=pairs))
+    assert "; and 4 more pairs." in text
+    assert "complex (s1 0, s2 0, s3 0, s4 0, s5 0, s6 0, …)" in text
+
+
+def test_formats(tmp_path: Path) -> None:
+    assert format_of(None, None) == "table"
+    assert format_of(None, Path("a.TEX")) == "latex"
+    assert format_of(None, Path("a.txt")) == "table"
+    assert format_of("json", Path("a.md")) == "json"
+    with pytest.raises(UsageError, match="Did you mean latex"):
+        format_of("latx", None)
+    for name, make in FORMATS.items():
+        write_comparison(FOUND, tmp_path / name, name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == make(FOUND)
+    assert json.loads(FORMATS["json"](FOUND)) == FOUND.to_json()
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    figure = plot_comparison(FOUND)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [r.name for r in FOUND.rows]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [np.ravel(line.get_xdata()).item() for line in dots] == [
+        r.metrics.mrr for r in FOUND.rows
+    ]
+    colors = [line.get_color() for line in dots]
+    assert len({*colors}) == 3
+    assert colors[2] == colors[3]
+    many = [row(f"$run {n}", 0.5 - n / 100) for n in range(30)]
+    one, more = comparison(*many[:1], pairs=[]), comparison(*many, pairs=[])
+    for number, found in enumerate((FOUND, one, more)):
+        save_picture(plot_comparison(found), tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").stat().st_size > 1_000
