@@ -254,10 +254,10 @@ def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
 
 def test_ctrl_c_twice(graph: TemporalGraph, tmp_path: Path) -> None:
     """In this process: the second one is a KeyboardInterrupt, and the handler is put back."""
-    from splime.cli.train import _Watching
+    from splime.cli.watching import Watching
 
     before = signal.getsignal(signal.SIGINT)
-    with _Watching(lambda *_, **__: None) as watch:
+    with Watching(lambda *_, **__: None) as watch:
         assert not watch.stop()
         signal.raise_signal(signal.SIGINT)
         assert watch.stop()

@@ -11,8 +11,12 @@ import typer
 
 import splime
 from splime.cli import datasets
+from splime.cli.ask import ask
+from splime.cli.compare import compare
 from splime.cli.evaluate import embeddings, evaluate
 from splime.cli.inspect import inspect
+from splime.cli.plot import plot
+from splime.cli.run import report, run
 from splime.cli.train import models, train
 from splime.cli.transform import methods, transform
 from splime.errors import SplimeError
@@ -21,18 +25,24 @@ app = typer.Typer(
     name="splime",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # lines of a docstring become paragraphs
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Temporal knowledge graphs: look at the data, find what leaks into the test, predict"
     " links at a time.",
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
     " 130 interrupted.",
 )
+app.command()(run)
 app.command()(inspect)
 app.command()(transform)
 app.command()(methods)
 app.command()(train)
 app.command()(models)
 app.command()(evaluate)
+app.command()(compare)
+app.command()(ask)
+app.command()(plot)
+app.command()(report)
 app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets.app, name="datasets")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import time
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -17,13 +15,14 @@ from rich.table import Table
 from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import method_options, setting_options, with_options
+from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
 from splime.errors import SplimeError, UsageError, check_name
 from splime.methods import METHODS, Method, make_method
-from splime.progress import Bars, progress_bar
+from splime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from splime.runs import Epoch, Run
+    from splime.runs import Run
     from splime.segmentation import Segmentation
 
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")]
@@ -89,7 +88,7 @@ def train(
         with progress_bar() as update:
             if isinstance(cuts, Method):
                 cuts = cuts.fit(graph, advance=lambda done, of: update("choosing cuts", done, of))
-            with _Watching(update) as watch:
+            with Watching(update) as watch:
                 run = trainer(graph, cuts, out, watch=watch)
     except Interrupted as stopped:
         typer.secho(str(stopped), err=True)
@@ -130,46 +129,6 @@ def _tell(run: Run, was_finished: bool) -> None:
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     out.print(f"{path}: {done}; next: splime evaluate {path}", soft_wrap=True)
-
-
-class _Watching:
-    """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
-
-    def __init__(self, update: Bars) -> None:
-        self._update, self._stopped = update, False
-        self._began: float | None = None
-        self._first = 0
-        self._valid = ""
-
-    def __enter__(self) -> _Watching:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _interrupt(self, *_: object) -> None:
-        if self._stopped:
-            raise KeyboardInterrupt
-        self._stopped = True
-
-    def stop(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._stopped
-
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """Move the bar."""
-        done, now = epoch * steps + step, time.monotonic()
-        if self._began is None:
-            self._began, self._first = now, done
-        speed = (done - self._first) / max(1e-9, now - self._began)
-        note = f"loss {loss:.4g}, {speed:,.0f} steps/s{self._valid}"
-        self._update("training", done, epochs * steps, note)
-
-    def epoch(self, found: Epoch, best: bool) -> None:
-        """Remember the last look at valid."""
-        if found.valid is not None:
-            self._valid = f", valid MRR {found.valid:.3f}{' (best)' if best else ''}"
 
 
 def torch_needed() -> None:

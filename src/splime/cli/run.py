@@ -1,0 +1,150 @@
+"""`splime run` and `splime report`: the whole way into one folder, and the page about runs."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from splime.cli import source
+from splime.cli.console import console
+from splime.cli.parameters import method_options, setting_options, with_options
+from splime.cli.train import Device, torch_needed
+from splime.cli.watching import Watching
+from splime.embedding.settings import SETTINGS
+from splime.errors import UsageError
+from splime.methods import METHODS, Method, make_method
+from splime.progress import progress_bar
+
+if TYPE_CHECKING:
+    from splime.graph import TemporalGraph
+    from splime.plans import Plan
+
+_METHODS = {name: option for name, option in method_options().items() if name not in SETTINGS}
+
+
+@with_options({**source.READING, **setting_options(), **_METHODS})
+def run(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA|PLAN.toml",
+            help="A dataset, file or folder as for `splime train`; or a plan, a TOML file that"
+            " says all that the options say, for each run.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for everything.")],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"How to choose the cuts: {', '.join(METHODS)}. May be given several times, each"
+            " becomes a run. Default: all of them, with moderate parameters."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The static model, see `splime models`. Default: complex.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Settings by name, see `splime models`. Default: strong.")
+    ] = None,
+    device: Device = "auto",
+    **given: Any,
+) -> None:
+    """Inspect, cut, train, evaluate, compare and report, into one folder.
+
+    The folder then has plan.toml (what was done; `splime run DIR/plan.toml` does it again),
+    data.json, a run for each method in runs/, comparison.md and .json, and report.html. The same
+    command goes on with what was interrupted.
+
+    Example: splime run demo --method vanilla --method split --grow 5 --epochs 20 --out demo-run
+    """
+    torch_needed()
+    from splime.plans import carry_out
+    from splime.report.comparison import comparison_table
+    from splime.runs import Interrupted
+
+    given |= {"model": model, "preset": preset}
+    plan, graph = _planned(data, method, {k: v for k, v in given.items() if v is not None})
+    try:
+        with progress_bar() as update:
+            watching = partial(_watching, update)
+            done = carry_out(
+                plan, out, graph=graph, device=device, progress=update, watching=watching
+            )
+    except Interrupted as stopped:
+        typer.secho(str(stopped), err=True)
+        raise typer.Exit(stopped.exit_code) from None
+    show = console()
+    for part in comparison_table(done.comparison):
+        show.print(part)
+    first = shlex.quote(str(next(iter(done.runs.values())).path))
+    show.print(f"everything, with pictures: {done.report}", soft_wrap=True)
+    show.print(f"ask it: splime ask {first} SUBJECT PREDICATE '?' --at TIME", soft_wrap=True)
+
+
+def _watching(update: Any, name: str) -> Watching:
+    return Watching(update, f"training, {name}")
+
+
+def _planned(
+    data: str, methods: list[str] | None, given: dict[str, Any]
+) -> tuple[Plan, TemporalGraph | None]:
+    """The plan of a file, or of the options; and the graph, if it had to be loaded for that."""
+    from splime.plans import Plan, PlannedRun, read_plan, standard_methods
+
+    if data.lower().endswith(".toml"):
+        if methods or given:
+            wrong = "--method" if methods else f"--{next(iter(given)).removeprefix('set_')}"
+            raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
+        return read_plan(data), None
+    named = ("model", "preset")
+    training: dict[str, Any] = {name: given.pop(name) for name in named if name in given}
+    training |= {n: given.pop(f"set_{n}") for n in SETTINGS if f"set_{n}" in given}
+    reading = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in source.reading_options(given).items()
+    }
+    if methods is None and given:
+        raise UsageError(f"--{next(iter(given))} belongs to a method; choose one with --method")
+    chosen: dict[str, Method] = {}
+    own = {name: {one.name for one in fields(kind)} for name, kind in METHODS.items()}
+    for name in methods or ():
+        offered = {
+            **training,
+            **given,
+        }  # `--seed` is the training's, and the method's if it has one
+        mine = {key: value for key, value in offered.items() if key in own.get(name, ())}
+        chosen[name] = make_method(name, **mine)
+    for key in given:
+        if not any(key in own[name] for name in chosen):
+            raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
+    graph = source.load_graph(data, reading)
+    chosen = chosen or standard_methods(len(graph.predicates))
+    runs = [PlannedRun(name, one) for name, one in chosen.items()]
+    return Plan(data, runs, reading, training), graph
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="The folders of runs.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    device: Device = "auto",
+) -> None:
+    """Write one page about runs: data, leaks, cuts, training, figures, comparison, questions.
+
+    The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
+    evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
+    """
+    torch_needed()
+    from splime.report.page import write_page
+    from splime.runs import Run
+
+    opened = [Run(path, device=device) for path in runs]
+    with progress_bar() as update:
+        write_page(opened, out, progress=lambda done, of: update("drawing", done, of))
+    console().print(f"written to {out}", soft_wrap=True)
