@@ -37,7 +37,12 @@ if TYPE_CHECKING:
         Vanilla,
         make_method,
     )
+    from splime.plans import Plan, PlannedRun, carry_out, read_plan, standard_methods
+    from splime.query import Answer, Answers, Query
+    from splime.report.page import write_page
     from splime.runs import Run, evaluate, train
+    from splime.runs.comparing import compare
+    from splime.runs.smoothness import smoothness
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
     from splime.static import StaticGraph, apply
@@ -50,6 +55,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "METHODS",
+    "Answer",
+    "Answers",
     "ChangePointSplit",
     "DataError",
     "DownloadError",
@@ -57,6 +64,9 @@ __all__ = [
     "Fact",
     "Facts",
     "Merge",
+    "Plan",
+    "PlannedRun",
+    "Query",
     "RandomSplit",
     "Run",
     "Segmentation",
@@ -72,6 +82,8 @@ __all__ = [
     "Vocabulary",
     "World",
     "apply",
+    "carry_out",
+    "compare",
     "describe",
     "evaluate",
     "evaluate_facts",
@@ -86,12 +98,16 @@ __all__ = [
     "make_settings",
     "parse_times",
     "read",
+    "read_plan",
     "save",
     "save_segmentation",
+    "smoothness",
     "split_graph",
+    "standard_methods",
     "to_pykeen",
     "to_table",
     "train",
+    "write_page",
     "write_text",
 ]
 
@@ -126,7 +142,12 @@ _MODULES = {
         "Vanilla",
         "make_method",
     ),
+    "plans": ("Plan", "PlannedRun", "carry_out", "read_plan", "standard_methods"),
+    "query": ("Answer", "Answers", "Query"),
+    "report.page": ("write_page",),
     "runs": ("Run", "evaluate", "train"),
+    "runs.comparing": ("compare",),
+    "runs.smoothness": ("smoothness",),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
     "static": ("StaticGraph", "apply"),

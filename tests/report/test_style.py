@@ -9,7 +9,6 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,19 +38,6 @@ def test_a_formula_is_not_read() -> None:
     figure = style.make_figure(2, 2)
     figure.subplots().set_title(style.short(r"$\frac{$ and 60 characters of $x_$" + "$" * 40))
     figure.savefig(io.BytesIO(), format="png")
-
-
-def test_names_of_runs() -> None:
-    def named(*paths: str) -> list[str]:
-        runs: Any = [SimpleNamespace(path=Path(path)) for path in paths]
-        return style.run_names(runs)
-
-    assert named("a/merge") == ["merge"]
-    assert named("a/merge", "a/random") == ["merge", "random"]
-    assert named("a/merge", "b/merge", "b/other") == ["a/merge", "b/merge", "b/other"]
-    assert named("x/a/run", "y/a/run") == ["x/a/run", "y/a/run"]
-    with pytest.raises(UsageError, match="the same run is given twice"):
-        named("a/run", "a/run")
 
 
 def dates(first: str, last: str, granularity: Granularity) -> Timeline:

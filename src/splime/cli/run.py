@@ -22,7 +22,7 @@ from splime.progress import progress_bar
 
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
-    from splime.plans import Plan
+    from splime.plans import Carried, Plan
 
 _METHODS = {name: option for name, option in method_options().items() if name not in SETTINGS}
 
@@ -64,7 +64,7 @@ def run(
     """
     torch_needed()
     from splime.plans import carry_out
-    from splime.report.comparison import comparison_table
+    from splime.report.comparison import comparison_table, in_short
     from splime.runs import Interrupted
 
     given |= {"model": model, "preset": preset}
@@ -81,9 +81,18 @@ def run(
     show = console()
     for part in comparison_table(done.comparison):
         show.print(part)
-    first = shlex.quote(str(next(iter(done.runs.values())).path))
+    show.print(in_short(done.comparison))
     show.print(f"everything, with pictures: {done.report}", soft_wrap=True)
-    show.print(f"ask it: splime ask {first} SUBJECT PREDICATE '?' --at TIME", soft_wrap=True)
+    show.print(f"ask it: {_question(done)}", soft_wrap=True)
+
+
+def _question(done: Carried) -> str:
+    """A question that can be asked, about a fact that the best run has not seen."""
+    best = done.runs[done.comparison.rows[0].name]
+    fact = next(best.graph.rows("test"))
+    asked = [str(best.path), fact.subject, fact.predicate, "?"]
+    when = fact.begin or fact.end
+    return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
 
 
 def _watching(update: Any, name: str) -> Watching:

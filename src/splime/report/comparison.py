@@ -193,6 +193,22 @@ def _alike(found: Comparison) -> list[str]:
     return [f"So could be the difference in MRR between {listed}{more}."]
 
 
+def in_short(found: Comparison) -> str:
+    """The best run, and how far from it the one is that knows no time."""
+    best = found.rows[0]
+    text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
+    plain = {row.name for row in found.rows if row.method == "vanilla"}
+    for pair in found.pairs:
+        if pair.first == best.name and pair.second in plain:
+            difference = pair.differences["mrr"]
+            chance = "larger" if found.larger_than_chance(pair) else "no larger"
+            text += (
+                f" Time is worth {difference.value:.3f} of it (between {difference.low:.3f} and"
+                f" {difference.high:.3f}), {chance} than chance: {pair.second} has none."
+            )
+    return text
+
+
 def title(found: Comparison) -> str:
     """What was asked of what."""
     data = found.rows[0].data

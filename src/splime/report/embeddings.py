@@ -16,9 +16,9 @@ from splime.report.style import (
     look,
     make_figure,
     remark,
-    run_names,
     short,
 )
+from splime.runs.names import run_names
 from splime.segmentation import Scopes
 from splime.times import Bools, Ints
 

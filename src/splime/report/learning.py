@@ -14,10 +14,10 @@ from splime.report.style import (
     make_figure,
     open_axes,
     remark,
-    run_names,
     short,
     whole_numbers,
 )
+from splime.runs.names import run_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

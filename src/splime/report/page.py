@@ -15,7 +15,7 @@ from splime import leakage
 from splime.errors import SplimeError, UsageError
 from splime.io.files import written_beside
 from splime.methods import ChangePointSplit
-from splime.report.comparison import comparison_table
+from splime.report.comparison import comparison_table, in_short
 from splime.report.comparison_plot import plot_comparison
 from splime.report.costs import plot_change_costs
 from splime.report.embeddings import plot_predicate, plot_predicates
@@ -25,7 +25,6 @@ from splime.report.html import Html, join, page_html, picture_html, rendered, ta
 from splime.report.learning import plot_learning
 from splime.report.plots import plot_facts_over_time, plot_segmentation
 from splime.report.strata import plot_strata
-from splime.report.style import run_names
 from splime.report.tables import (
     leak_table,
     make_table,
@@ -38,6 +37,7 @@ from splime.runs import Run, evaluate
 from splime.runs.comparing import Comparison, compare
 from splime.runs.config import CONFIG
 from splime.runs.evaluating import kept
+from splime.runs.names import run_names
 from splime.runs.smoothness import smoothness
 from splime.statistics import describe
 
@@ -103,31 +103,9 @@ class _Page:
 
     def figures(self) -> Iterator[str]:
         """The comparison, and what time is worth."""
-        yield tag("p", self._in_short())
+        yield tag("p", in_short(self.found))
         yield rendered(comparison_table(self.found))
         yield _picture(lambda: plot_comparison(self.found), "MRR of every run, with intervals")
-
-    def _in_short(self) -> str:
-        """The best run, and how far it is from the one without time."""
-        best = self.found.rows[0]
-        text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
-        for pair in self.found.pairs:
-            plain = self.runs[pair.second].config["cuts"]["predicates"] == len(
-                self.graph.predicates
-            )
-            if pair.first == best.name and plain:
-                difference = pair.differences["mrr"]
-                low, high = difference.low, difference.high
-                chance = (
-                    "larger than chance"
-                    if self.found.larger_than_chance(pair)
-                    else "no larger than chance"
-                )
-                text += (
-                    f" Without time ({pair.second}) it is {difference.value:.3f} less"
-                    f" (between {low:.3f} and {high:.3f}), which is {chance}."
-                )
-        return text
 
     def data(self) -> Iterator[str]:
         """What was read."""

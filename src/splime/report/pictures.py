@@ -16,8 +16,9 @@ from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.learning import plot_learning
 from splime.report.plots import plot_facts_over_time, plot_segmentation
 from splime.report.strata import kept_evaluations, plot_strata
-from splime.report.style import FORMATS, check_picture, make_figure, run_names, save_picture
+from splime.report.style import FORMATS, check_picture, make_figure, save_picture
 from splime.report.tables import make_table
+from splime.runs.names import run_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,9 +16,9 @@ from splime.report.style import (
     make_figure,
     open_axes,
     remark,
-    run_names,
     short,
 )
+from splime.runs.names import run_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from splime.runs import Run
 
 FORMATS = (".png", ".svg", ".pdf")
 INK = "#1b2a41"
@@ -67,17 +66,6 @@ def short(name: str, length: int = 48) -> str:
     name = " ".join(name.split())
     name = name if len(name) <= length else name[: length - 1].rstrip() + "…"
     return name.replace("$", r"\$")
-
-
-def run_names(runs: Sequence[Run]) -> list[str]:
-    """What to call runs: their folder, with as many folders above it as it takes to differ."""
-    paths = [run.path.absolute().parts for run in runs]
-    if len(set(paths)) < len(paths):
-        raise UsageError("the same run is given twice")
-    depth = 1
-    while len({path[-depth:] for path in paths}) < len(paths):
-        depth += 1
-    return ["/".join(path[-depth:]) for path in paths]
 
 
 def frequent(graph: TemporalGraph, most: int) -> tuple[list[int], Ints]:

@@ -20,11 +20,12 @@ from splime.leakage import FILTERS
 from splime.methods import METHODS
 from splime.runs.comparison import Comparison, Pair, Row
 from splime.runs.evaluating import PROTOCOLS, evaluate, kept
+from splime.runs.names import run_names
 from splime.runs.run import Run
 from splime.runs.same_facts import common_order
 from splime.times import Ints
 
-__all__ = ["Comparison", "Pair", "Row", "compare", "unique_names"]
+__all__ = ["Comparison", "Pair", "Row", "compare"]
 
 
 def compare(
@@ -64,7 +65,7 @@ def compare(
     filter = filter or ("inter" if triple else TIMED[0])
     check_name("filter", filter, FILTERS if triple else TIMED)
     opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
-    names = unique_names([run.path for run in opened])
+    names = run_names(opened)
     _check_samples(len(opened), samples, level)
     options = {"filter": filter} if triple else {}
     found = []
@@ -219,21 +220,3 @@ def _part(
     if progress is None:
         return None
     return lambda done, total: progress(number * total + done, parts * total)
-
-
-def unique_names(paths: Sequence[Path]) -> list[str]:
-    """The last parts of paths, as many as tell them all apart.
-
-    >>> unique_names([Path("a/run"), Path("b/run"), Path("b/other")])
-    ['a/run', 'b/run', 'b/other']
-    >>> unique_names([Path("runs/split"), Path("runs/merge")])
-    ['split', 'merge']
-    """
-    whole = [path.resolve() for path in paths]
-    for path in whole:
-        if whole.count(path) > 1:
-            raise UsageError(f"{path}: this run is given more than once")
-    length = 1
-    while len({path.parts[-length:] for path in whole}) < len(whole):
-        length += 1
-    return ["/".join(path.parts[-length:]) for path in whole]
