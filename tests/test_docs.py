@@ -14,8 +14,27 @@ def python_blocks(document: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.S)
 
 
+def check_promises(block: str, printed: str) -> None:
+    """What comments behind `print(…)` promise was printed, in that order."""
+    lines = iter(printed.splitlines())
+    for promise in re.findall(r"^print\(.*?\) +# (.*)$", block, re.M):
+        # A comment promises the beginning of the line, up to an ellipsis or a remark.
+        beginning = re.split(r"…|: | of the", promise)[0]
+        assert any(line.startswith(beginning) for line in lines), promise
+
+
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/methods.md", "docs/training.md", "docs/evaluation.md"]
+    "document",
+    [
+        "README.md",
+        "docs/asking.md",
+        "docs/comparing.md",
+        "docs/evaluation.md",
+        "docs/howto.md",
+        "docs/methods.md",
+        "docs/training.md",
+        "docs/tuning.md",
+    ],
 )
 def test_code_in_documents(
     document: str,
@@ -28,11 +47,7 @@ def test_code_in_documents(
     assert blocks
     for block in blocks:
         exec(compile(block, document, "exec"), {})
-        printed = iter(capsys.readouterr().out.splitlines())
-        for promise in re.findall(r"^print\(.*?\) +# (.*)$", block, re.M):
-            # A comment promises the beginning of the line, up to an ellipsis or a remark.
-            beginning = re.split(r"…|: | of the", promise)[0]
-            assert any(line.startswith(beginning) for line in printed), promise
+        check_promises(block, capsys.readouterr().out)
 
 
 def test_links_lead_somewhere() -> None:

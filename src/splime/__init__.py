@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from splime.query import Answer, Answers, Query
     from splime.report.page import write_page
     from splime.runs import Run, evaluate, train
-    from splime.runs.comparing import compare
+    from splime.runs.comparing import Comparison, compare
     from splime.runs.smoothness import smoothness
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from splime.statistics import describe
     from splime.timeline import Timeline
     from splime.times import parse_times
+    from splime.tuning import Tuned, tune
     from splime.vocabulary import Vocabulary
 
 __version__ = "0.1.0.dev0"
@@ -58,6 +59,7 @@ __all__ = [
     "Answer",
     "Answers",
     "ChangePointSplit",
+    "Comparison",
     "DataError",
     "DownloadError",
     "Evaluation",
@@ -77,6 +79,7 @@ __all__ = [
     "TemporalGraph",
     "Timeline",
     "Timestamp",
+    "Tuned",
     "UsageError",
     "Vanilla",
     "Vocabulary",
@@ -107,6 +110,7 @@ __all__ = [
     "to_pykeen",
     "to_table",
     "train",
+    "tune",
     "write_page",
     "write_text",
 ]
@@ -146,13 +150,14 @@ _MODULES = {
     "query": ("Answer", "Answers", "Query"),
     "report.page": ("write_page",),
     "runs": ("Run", "evaluate", "train"),
-    "runs.comparing": ("compare",),
+    "runs.comparing": ("Comparison", "compare"),
     "runs.smoothness": ("smoothness",),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
     "static": ("StaticGraph", "apply"),
     "statistics": ("describe",),
     "timeline": ("Timeline",),
+    "tuning": ("Tuned", "tune"),
     "times": ("parse_times",),
     "vocabulary": ("Vocabulary",),
 }

@@ -19,6 +19,7 @@ from splime.cli.plot import plot
 from splime.cli.run import report, run
 from splime.cli.train import models, train
 from splime.cli.transform import methods, transform
+from splime.cli.tune import tune
 from splime.errors import SplimeError
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app.command()(train)
 app.command()(models)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(tune)
 app.command()(ask)
 app.command()(plot)
 app.command()(report)

@@ -1,0 +1,124 @@
+"""`splime tune`: search for the best method, parameters and settings on valid."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from splime.cli import source
+from splime.cli.console import console
+from splime.cli.parameters import setting_options, with_options
+from splime.cli.train import Device, torch_needed
+from splime.cli.watching import Watching
+from splime.embedding.settings import SETTINGS
+from splime.methods import METHODS
+from splime.progress import progress_bar
+
+if TYPE_CHECKING:
+    from splime.tuning import Tuned
+
+_SHOWN = 5
+
+
+@with_options({**source.READING, **setting_options()})
+def tune(
+    data: source.Data,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the search.")],
+    trials: Annotated[int, typer.Option(help="How many configurations to try.")] = 50,
+    processes: Annotated[
+        int, typer.Option(help="How many to train at the same time; they share the cores.")
+    ] = 2,
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help=f"Among which methods. Default: {', '.join(METHODS)}."),
+    ] = None,
+    models: Annotated[
+        str, typer.Option(metavar="A,B,…", help="Among which models, see `splime models`.")
+    ] = "complex",
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A TOML file that says what else to try, see docs/tuning.md."
+        ),
+    ] = None,
+    device: Device = "auto",
+    **given: Any,
+) -> None:
+    """Search for the method, its parameters and the settings that are best on valid.
+
+    Settings that are given are the same for all trials, and not searched for. Test is never looked
+    at. The same command goes on with a search that was interrupted, or that should have more
+    trials. At the end DIR has best.toml, which `splime run` carries out, trials.csv and
+    importance.png.
+
+    Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
+    """
+    torch_needed()
+    from splime.runs import Interrupted
+    from splime.tuning import tune as search
+
+    settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
+    reading = source.reading_options(given)
+    graph = source.load_graph(data, reading)
+    try:
+        with progress_bar() as update, Watching(update) as watch:
+            found = search(
+                graph,
+                out,
+                trials=trials,
+                processes=processes,
+                methods=None if methods is None else _names(methods),
+                models=_names(models),
+                space=space,
+                device=device,
+                data=data,
+                reading=reading,
+                progress=lambda done, total, best: update("trials", done, total, _note(best)),
+                stop=watch.stop,
+                **settings,
+            )
+    except Interrupted as stopped:
+        typer.secho(str(stopped), err=True)
+        raise typer.Exit(stopped.exit_code) from None
+    _tell(found)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _note(best: float | None) -> str:
+    return "" if best is None else f"best valid MRR {best:.3f}"
+
+
+def _tell(found: Tuned) -> None:
+    from splime.report.tables import make_table
+
+    states = [one.state for one in found.trials]
+    counts = {state: states.count(state) for state in dict.fromkeys(states)}
+    listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    title = f"the best of {len(states):,} trials ({listed})"
+    table = make_table(title, "trial", "valid MRR", "method", "model", "seconds")
+    for column in table.columns[2:4]:
+        column.justify = "left"
+    for one in found.ranking()[:_SHOWN]:
+        method, model = one.described()
+        figures = f"{one.number:,}", f"{one.valid:.3f}"
+        table.add_row(*figures, Text(method), Text(model), f"{one.seconds:,.1f}")
+    out = console()
+    out.print(table)
+    if found.importances:
+        shares = ", ".join(
+            f"{name} {100 * s:.0f} %" for name, s in found.importances.items() if s >= 0.005
+        )
+        out.print(f"what mattered: {shares}", soft_wrap=True)
+    place = shlex.quote(str(found.out / "best.toml"))
+    out.print(
+        f"{found.out}: written trials.csv, importance.png and best.toml;"
+        f" next: splime run {place} --out DIR",
+        soft_wrap=True,
+    )

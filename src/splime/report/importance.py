@@ -1,0 +1,165 @@
+"""What mattered in a search, as a picture: shares of the choices, and the MRR against them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from splime.methods import METHODS
+from splime.report.style import (
+    INK,
+    SMALL,
+    heading,
+    look,
+    make_figure,
+    open_axes,
+    remark,
+    short,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BARS, _PANELS = 8, 4
+_LEAST = 0.005  # share that is shown
+_FEW = 6  # distinct numbers that stand side by side, like words
+_LETTERS = 30  # of all labels, that have room side by side
+
+
+def plot_importance(
+    chosen: Sequence[Mapping[str, Any]],
+    values: Sequence[float],
+    importances: Mapping[str, float],
+    *,
+    finished: Sequence[bool] | None = None,
+    name: str = "",
+) -> Figure:
+    """The shares of the choices, and the MRR on valid against those with the largest.
+
+    `chosen` is what each trial chose (its method, and more), `values` its MRR, which is not the
+    last word for trials that are not `finished` (they were stopped early, and are drawn hollow).
+    """
+    done = [True] * len(values) if finished is None else list(finished)
+    shown = list(importances) or [n for n in _names(chosen) if _varies(chosen, n)]
+    shown = shown[:_PANELS] or _names(chosen)[:1]
+    figure = make_figure(10, 5.2)
+    left, right = figure.subfigures(1, 2, width_ratios=[1, 2], squeeze=False)[0]
+    _bars(left.subplots(), importances)
+    rows = -(-len(shown) // 2)
+    panels = right.subplots(rows, min(2, len(shown)), sharey=True, squeeze=False)
+    methods = sorted({str(one["method"]) for one in chosen}, key=list(METHODS).index)
+    for axes, what in zip(panels.flat, shown, strict=False):
+        _panel(axes, what, chosen, values, done, methods)
+    for axes in panels.flat[len(shown) :]:
+        axes.set_axis_off()
+    for row in panels:
+        row[0].set_ylabel("MRR on valid", fontsize=SMALL)
+    _legend(right, methods, all(done))
+    title = f"{short(name)}: " if name else ""
+    figure.suptitle(
+        f"{title}what mattered in {len(values):,} trials", x=0.01, ha="left", fontsize=11
+    )
+    remark(
+        figure,
+        "share: by how much a forest's guesses of the MRR get worse without the choice"
+        if importances
+        else "too few trials, or too much alike, to tell shares",
+    )
+    return figure
+
+
+def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
+    names = [name for name, share in importances.items() if share >= _LEAST][:_BARS]
+    shares = [100 * importances[name] for name in names]
+    axes.barh(range(len(names)), shares, 0.6, color="#0072b2")
+    for place, share in enumerate(shares):
+        axes.annotate(
+            f"{share:.0f} %", (share, place), (4, 0), textcoords="offset points", va="center",
+            fontsize=SMALL, color=INK,
+        )  # fmt: skip
+    axes.set_yticks(range(len(names)), [short(name, 24) for name in names])
+    axes.set_ylim(max(len(names), 6) - 0.5, -0.5)  # few bars are no thicker than many
+    axes.set_xlim(0, 1.25 * max(shares, default=1.0))
+    axes.set_xticks([])
+    open_axes(axes)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    heading(axes, "share in the differences")
+
+
+def _panel(
+    axes: Axes,
+    what: str,
+    chosen: Sequence[Mapping[str, Any]],
+    values: Sequence[float],
+    done: Sequence[bool],
+    methods: Sequence[str],
+) -> None:
+    having = [at for at, one in enumerate(chosen) if what in one]
+    places = _places(axes, what, [chosen[at][what] for at in having])
+    best = max((at for at in having if done[at]), key=lambda at: values[at], default=None)
+    for at, place in zip(having, places, strict=True):
+        style = look(methods.index(chosen[at]["method"]))
+        face = style["color"] if done[at] else "none"
+        axes.plot(
+            place, values[at], marker=style["marker"], color=style["color"],
+            markerfacecolor=face, markersize=5, alpha=0.8, linewidth=0,
+        )  # fmt: skip
+        if at == best:
+            axes.plot(place, values[at], "o", color=INK, markerfacecolor="none", markersize=11)
+    axes.set_xlabel(short(what, 40), fontsize=SMALL)
+    axes.grid(axis="y", color="#e4e7ec", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.margins(y=0.1)
+    open_axes(axes)
+
+
+def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
+    """Where values stand: numbers as they are, words and a few numbers side by side."""
+    distinct = sorted({*given}, key=lambda value: (isinstance(value, str), value))
+    numbers = not any(isinstance(value, str | bool) for value in given)
+    if numbers and len(distinct) > _FEW:
+        if min(distinct) > 0 and max(distinct) / min(distinct) > 8:
+            axes.set_xscale("log")
+        return [float(value) for value in given]
+    labels = [short(str(value), 24) for value in distinct]
+    crowded = sum(map(len, labels)) > _LETTERS
+    axes.set_xticks(range(len(distinct)), labels)
+    if crowded:
+        for label in axes.get_xticklabels():
+            label.set(rotation=20, ha="right", rotation_mode="anchor")
+    axes.set_xlim(-0.5, len(distinct) - 0.5)
+    aside = np.random.default_rng(len(what)).uniform(-0.15, 0.15, len(given))
+    return [distinct.index(value) + each for value, each in zip(given, aside.tolist(), strict=True)]
+
+
+def _legend(figure: Any, methods: Sequence[str], all_done: bool) -> None:
+    """The methods, and what is hollow; drawn above the panels."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], linewidth=0, markersize=5, **look(n)) for n in range(len(methods))]
+    names = [short(method) for method in methods]
+    if not all_done:
+        handles.append(
+            Line2D([], [], linewidth=0, marker="o", color="grey", markerfacecolor="none")
+        )
+        names.append("stopped early")
+    handles.append(
+        Line2D([], [], linewidth=0, marker="o", color=INK, markerfacecolor="none", markersize=9)
+    )
+    names.append("best")
+    figure.legend(
+        handles, names, loc="outside upper left", ncols=min(len(names), 8), fontsize=SMALL,
+        frameon=False, handletextpad=0.2, columnspacing=1.0,
+    )  # fmt: skip
+
+
+def _names(chosen: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for one in chosen for name in one))
+
+
+def _varies(chosen: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return len({one[name] for one in chosen if name in one}) > 1
