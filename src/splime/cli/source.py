@@ -19,7 +19,7 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="The name of a dataset (see `splime datasets list`), a file (.tsv .csv .txt, also .gz"
-        " or .zst; .parquet) or a folder with train.*, valid.* and test.*.",
+        " or .zst; .parquet) or a folder with such files called train, valid and test.",
     ),
 ]
 

@@ -118,10 +118,10 @@ def _panel(
 
 
 def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
-    """Where values stand: numbers as they are, words and a few numbers side by side."""
+    """Where values stand: numbers as they are, words and numbers that recur side by side."""
     distinct = sorted({*given}, key=lambda value: (isinstance(value, str), value))
     numbers = not any(isinstance(value, str | bool) for value in given)
-    if numbers and len(distinct) > _FEW:
+    if numbers and (len(distinct) > _FEW or len(distinct) == len(given)):
         if min(distinct) > 0 and max(distinct) / min(distinct) > 8:
             axes.set_xscale("log")
         return [float(value) for value in given]
