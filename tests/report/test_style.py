@@ -37,7 +37,9 @@ def test_a_formula_is_not_read() -> None:
     """Which would be an error, since it is none."""
     figure = style.make_figure(2, 2)
     figure.subplots().set_title(style.short(r"$\frac{$ and 60 characters of $x_$" + "$" * 40))
-    figure.savefig(io.BytesIO(), format="png")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png")
+    assert drawn.getvalue().startswith(b"\x89PNG")
 
 
 def dates(first: str, last: str, granularity: Granularity) -> Timeline:
@@ -84,7 +86,10 @@ def test_dates_of_any_timeline(ticks: list[int], granularity: Granularity, most:
 
 def test_letters_that_the_font_does_not_have(tmp_path: Path) -> None:
     graph = splime.read([("a", "出生地", "b", 1990), ("a", "_p", "b", 1991)], split="none")
-    style.save_picture(plots.plot_facts_over_time(graph), tmp_path / "facts.png")
+    figure = plots.plot_facts_over_time(graph)
+    style.save_picture(figure, tmp_path / "facts.png")  # a warning would be an error here
+    labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
+    assert [label.split()[0] for label in labels] == ["_p", "出生地"]
 
 
 def test_files(tmp_path: Path) -> None:
@@ -144,6 +149,10 @@ def test_a_single_predicate(rows: list[tuple[Any, ...]], tmp_path: Path) -> None
         )
     ):
         style.save_picture(figure, tmp_path / f"{number}.png")
+        labels = [
+            text.get_text() for text in figure.axes[-2 if number == 0 else 0].get_yticklabels()
+        ]
+        assert [label.split()[0] for label in labels] == ["p"]
 
 
 def test_many_segments_stay_small_as_svg(tmp_path: Path) -> None:
