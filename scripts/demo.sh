@@ -8,3 +8,4 @@ echo "installing into .venv …"
 sh scripts/setup.sh plot,train
 .venv/bin/splime inspect demo
 .venv/bin/splime run demo --model complex --dimension 50 --epochs 20 --validate-every 5 --out runs/demo
+echo "(here splime is .venv/bin/splime)"
