@@ -167,7 +167,7 @@ def test_errors(fine: Run, tmp_path: Path) -> None:
         plot_predicate([fine], "p9")
     with pytest.raises(UsageError, match="there are no runs"):
         plot_predicate([])
-    with pytest.raises(UsageError, match="given twice"):
+    with pytest.raises(UsageError, match="given more than once"):
         plot_predicate([fine, Run(fine.path)])
     vanilla = small_run(small_graph(), tmp_path / "vanilla", splime.Vanilla(), epochs=1)
     with pytest.raises(UsageError, match="a method that cuts gives more"):
