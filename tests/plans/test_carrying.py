@@ -151,7 +151,7 @@ def test_a_plan_takes_no_options(data: Path, tmp_path: Path) -> None:
 def test_killed_and_gone_on_with(data: Path, tmp_path: Path) -> None:
     """kill -9 in the middle of the second training; the same command finishes it."""
     out, method = tmp_path / "out", ("--method", "vanilla", "--method", "split", "--grow", "2")
-    options = [*map(str, OPTIONS), "--epochs", "4000"]  # the last --epochs counts
+    options = [*map(str, OPTIONS), "--epochs", "600"]  # the last --epochs counts
     arguments = ["run", str(data), *method, *options, "--out", str(out)]
     process = subprocess.Popen([sys.executable, "-m", "splime", *arguments], stderr=-3, stdout=-3)
     until = time.monotonic() + 120
