@@ -27,11 +27,13 @@ from splime.runs.folder import is_finished
 from splime.runs.tensors import load_tensors, save_tensors
 from tests.runs.small import CUTS, StopAfter, call, small_graph, small_run
 
-# Three steps an epoch. One stops early, one comes to its end, one does not look at valid.
+# Three steps an epoch. One stops early, one comes to its end, one does not look at valid, and one
+# draws a triple of each fact.
 KINDS: dict[str, dict[str, Any]] = {
     "early": {"epochs": 40, "validate_every": 1, "patience": 2, "init": "xavier_normal"},
     "adam": {"model": "transe", "negatives": 6, "optimizer": "adam", "epochs": 5},
     "last": {"epochs": 3, "validate_every": 0, "steps": 8},
+    "facts": {"epochs": 4, "each": "fact"},
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -58,8 +60,9 @@ def test_the_kinds_are_what_they_should_be(wholes: dict[str, Run]) -> None:
     assert early.about["best_epoch"] == len(early.history) - 2
     assert len(adam.history) == 5
     assert [one.valid for one in last.history] == [None] * 3
-    for run in wholes.values():
-        assert 64 < run.about["triples"] <= 96
+    for kind, run in wholes.items():
+        counted = len(run.graph.train) if kind == "facts" else run.about["triples"]
+        assert 64 < counted <= 96
 
 
 @each_kind

@@ -16,6 +16,7 @@ from splime.cli.compare import compare
 from splime.cli.evaluate import embeddings, evaluate
 from splime.cli.inspect import inspect
 from splime.cli.plot import plot
+from splime.cli.reproduce import reproduce
 from splime.cli.run import report, run
 from splime.cli.train import models, train
 from splime.cli.transform import methods, transform
@@ -45,6 +46,7 @@ app.command()(tune)
 app.command()(ask)
 app.command()(plot)
 app.command()(report)
+app.command()(reproduce)
 app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets.app, name="datasets")
 

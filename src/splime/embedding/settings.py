@@ -53,7 +53,12 @@ class Settings:
     batch_size: int = _setting(500, "positives in a batch")
     epochs: int = _setting(200, "how often train is gone through, at most")
     steps: int | None = _setting(None, "how many batches in all, instead of epochs")
-    distinct: bool = _setting(True, "whether repeated triples of train count once")
+    each: Literal["triple", "fact"] = _setting(
+        "triple",
+        "what counts once in an epoch: each triple, or each fact, by one of its triples, drawn anew"
+        " each time",
+    )
+    distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
     validate_every: int = _setting(10, "epochs between looks at valid; 0 for never")
     patience: int = _setting(5, "looks at valid without a better one before training stops")
     precision: Literal["float32", "tf32"] = _setting(

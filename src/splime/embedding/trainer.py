@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splime.embedding.drawing import Draws
 from splime.embedding.losses import SOFTMAX
 from splime.embedding.models import Model
 from splime.embedding.negatives import seed_of
@@ -38,27 +39,31 @@ class Trainer:
         settings: Settings,
         *,
         follows: Tensor | None = None,
+        fact: np.ndarray[Any, np.dtype[np.integer[Any]]] | None = None,
+        weight: np.ndarray[Any, np.dtype[np.integer[Any]]] | None = None,
     ) -> None:
-        check_batch(settings.batch_size, len(triples))
         self.model, self.settings = model, settings
         self.device = model.entities.device
         self.triples = torch.from_numpy(np.ascontiguousarray(triples, np.int64)).to(self.device)
         if follows is not None:
             follows = follows.to(self.device)
         self.objective = Objective(model, settings, self.triples, follows)
-        self.examples = self.objective.examples(self.triples)
-        self._groups: Tensor | None = None
-        if settings.loss == SOFTMAX:
-            question = self.objective.question(self.examples[:, 0], self.examples[:, 1])
-            self._groups = torch.unique_consecutive(question, return_inverse=True)[1]
+        self._draws: Draws | None = None
+        if settings.each == "fact":
+            if fact is None or weight is None:
+                raise ValueError("each fact can only be drawn where facts and weights are given")
+            self._draws = Draws(self.triples, fact, weight)
+        count = len(self.triples if self._draws is None else self._draws)
+        check_batch(settings.batch_size, count, settings.each)
         self.optimizer = make_optimizer(model, settings)
-        self.steps = math.ceil(len(triples) / settings.batch_size)
+        self.steps = math.ceil(count / settings.batch_size)
         """Steps of an epoch."""
+        self._generator = torch.Generator(self.device)
+        self.epoch, self.step = 0, 0
+        self._prepare()
         self.batch = math.ceil(len(self.examples) / self.steps)
         """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
-        self.epoch, self.step = 0, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        self._generator = torch.Generator(self.device)
         self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch
         self.warm = 0
 
@@ -84,6 +89,8 @@ class Trainer:
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
         """Go on to the end of the epoch; its mean loss, or None if `stop` said so before."""
+        if self._draws is not None:
+            self._prepare()
         shuffled = self.examples[self._order()]
         at_once = self.steps_at_once()
         while self.step < self.last_step():
@@ -146,6 +153,19 @@ class Trainer:
             f" {self.settings.learning_rate:g}); what was saved before is still good"
         )
 
+    def _prepare(self) -> None:
+        """The examples of this epoch, and which of them ask the same."""
+        triples = self.triples
+        if self._draws is not None:
+            # Neither the seed of the order (no third number) nor of a step (from 1 on).
+            self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, 0, 1))
+            triples = self._draws.draw(self._generator)
+        self.examples = self.objective.examples(triples)
+        self._groups: Tensor | None = None
+        if self.settings.loss == SOFTMAX:
+            question = self.objective.question(self.examples[:, 0], self.examples[:, 1])
+            self._groups = torch.unique_consecutive(question, return_inverse=True)[1]
+
     def _order(self) -> Tensor:
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
         if self._groups is None:
@@ -194,11 +214,11 @@ class Trainer:
         self._loss.fill_(float(numbers["loss"]))
 
 
-def check_batch(batch_size: int, triples: int) -> None:
-    """An error if there are not enough triples for a batch."""
-    if triples < batch_size:
+def check_batch(batch_size: int, count: int, each: str = "triple") -> None:
+    """An error if there are not enough triples (or facts) for a batch."""
+    if count < batch_size:
         raise UsageError(
-            f"a batch of {batch_size:,} is larger than train, which has {triples:,} triples; lower"
+            f"a batch of {batch_size:,} is larger than train, which has {count:,} {each}s; lower"
             " batch_size"
         )
 

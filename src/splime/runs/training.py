@@ -146,10 +146,18 @@ class _Training:
     ) -> None:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
         self.config = fingerprint(config)
-        triples = static.distinct()[0] if settings.distinct else static
+        by_fact = settings.each == "fact"
+        train = (static.distinct()[0] if settings.distinct and not by_fact else static).train
         model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
-        self.trainer = Trainer(model, triples.train.array(), settings, follows=follows)
+        self.trainer = Trainer(
+            model,
+            train.array(),
+            settings,
+            follows=follows,
+            fact=train.fact,
+            weight=train.overlap,
+        )
         self.about = describe_machine(device)
         self.about["parameters"] = sum(table.numel() for table in model.parameters())
         self.about["triples"] = len(self.trainer.triples)

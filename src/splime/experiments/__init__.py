@@ -1,0 +1,1 @@
+"""The paper's tables as lists of cases, and what running them gave."""

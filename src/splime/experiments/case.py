@@ -1,0 +1,69 @@
+"""A case: one training and the ways it is evaluated, declared so that a file can remember it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Reading: TypeAlias = Literal["paper", "fact"]
+
+READINGS: Mapping[Reading, Mapping[str, Any]] = {
+    # As behind the paper's figures: the datasets' own rules, buckets from all splits.
+    "paper": {},
+    # Protocol `fact`: every fact of valid and test is asked for, and time is learned from train.
+    "fact": {"end_before_begin": "repair", "bucket_on": "train"},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training on one dataset, and what it is asked afterwards."""
+
+    dataset: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Model, preset and settings of `splime.train`; the seed among them."""
+    evaluations: tuple[Mapping[str, Any], ...] = ()
+    """Protocol, split and options of `splime.evaluate`, once for each evaluation."""
+    reading: Reading = "paper"
+
+    def to_json(self) -> dict[str, Any]:
+        """The case as plain values."""
+        return {
+            "dataset": self.dataset,
+            "reading": self.reading,
+            "method": self.method,
+            "parameters": dict(self.parameters),
+            "training": dict(self.training),
+            "evaluations": [dict(one) for one in self.evaluations],
+        }
+
+    def key(self) -> str:
+        """A name that is the same for equal cases only.
+
+        >>> one = Case("demo", "merge", {"shrink": 4})
+        >>> one.key() == Case("demo", "merge", {"shrink": 4.0}).key()
+        True
+        >>> one.key() == Case("demo", "vanilla").key()
+        False
+        """
+        plain = json.dumps(_plain(self.to_json()), sort_keys=True)
+        return hashlib.sha256(plain.encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        parameters = "".join(f" {key} {value}" for key, value in self.parameters.items())
+        training = "".join(f" {key} {value}" for key, value in self.training.items())
+        return f"{self.dataset}: {self.method}{parameters},{training}"
+
+
+def _plain(value: Any) -> Any:
+    """The same with 4 for 4.0, which are the same parameter."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

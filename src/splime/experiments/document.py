@@ -1,0 +1,158 @@
+"""`docs/paper.md`: every table beside the paper's, made from the results so as not to drift."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from splime.experiments.exact import datasets_table, duplicates_table, read_counts
+from splime.experiments.results import Results
+from splime.experiments.studies import STUDIES
+
+COUNTS = "counts.json"
+"""The results of the tables that need no training."""
+
+
+def document(results: Path, figures: str = "../experiments/figures") -> str:
+    """The text, from a folder of results; `figures` is where its links to pictures lead."""
+    counts = read_counts(results / COUNTS)
+    tables = {
+        name: [table.to_markdown() for table in study.tables(Results(results / f"{name}.json"))]
+        for name, study in STUDIES.items()
+    }
+    *main, why = tables["main"]
+    parts = [
+        _BEGIN,
+        datasets_table(counts).to_markdown(),
+        duplicates_table(counts).to_markdown(),
+        _FILTERS,
+        *tables["filters"],
+        _AFTER_FILTERS,
+        _MAIN,
+        *main,
+        _WHY,
+        why,
+        _GRID,
+        *tables["grid"],
+        _PREDICATES,
+        *tables["predicates"],
+        _TSNE,
+        *tables["tsne"],
+        _PICTURES.format(figures=figures),
+        _FAIR,
+        *tables["fair"],
+    ]
+    return "\n".join(part.strip() + "\n" for part in parts)
+
+
+_BEGIN = """
+# The paper's tables
+
+Made by `splime reproduce document` from the files in
+[experiments/results](../experiments/results): do not edit it. Each file holds, for each training,
+its configuration, figures, versions, seed, device and date. Where two figures stand together, the
+paper's is in brackets.
+
+```sh
+splime reproduce main                      # a table from the results, beside the paper's
+splime reproduce main --row "yago11k van" --run --results mine    # run a row again
+splime reproduce main --quick              # a small part, some minutes on two cores
+splime reproduce fair --run --device cuda --processes 8           # whatever is missing
+splime reproduce document > docs/paper.md
+```
+
+Eight trainings at once on one H200 under NVIDIA's MPS take 12,100 steps of the paper's TransE a
+second, one by itself 4,200 (without MPS several are no faster than one). The main table took five
+minutes so.
+
+## Datasets and duplicates
+
+`splime reproduce datasets`, `splime reproduce duplicates`: seconds, and exact.
+"""
+_FILTERS = """
+## Leak filters
+
+`splime reproduce filters`. TransE without time, in the three set-ups of the paper's appendix.
+Without intra-set filtering HyTE's and RotatE's set-ups learn from repeated rows and are tested on
+them; AmpliGraph drops them in any case, so its `none` is `intra`, and its `inter` is `both`.
+HyTE's batches of 50,000 are larger than most of these train sets: then a batch is all of train.
+"""
+_AFTER_FILTERS = """
+The drop is there in every set-up, and of about the paper's size. Where levels differ: the margin
+that was really used is 3, not the printed 1 (with 3, AmpliGraph's lines come out, Wikidata12k a
+little higher, as in the main table). RotatE's code also divides the learning rate by ten half-way
+and weighs triples by how rare they are, which the paper's table of settings does not have and
+which is not done here; that may be why Wikidata12k is lower (not tested). HyTE's set-up takes 500
+to 1,000 steps with a rate of 0.0001, so that its figures are those of a training that has hardly
+begun.
+"""
+_MAIN = """
+## Main table
+
+`splime reproduce main`. TransE with the settings that were really used (preset `paper`), cuts
+fitted on all splits, protocol `triple`, filter `inter`. Three seeds; random 7, 7 and 5, each with
+cuts of its own. ± is the standard deviation over the runs.
+"""
+_WHY = """
+### Where it differs, and why
+
+- **ICEWS14** and **YAGO11k** come out within .015, but for YAGO11k split by time (-.016: Hits@3
+  and Hits@10 agree, Hits@1 does not; not explained). What changes places in the order lies within
+  .01 of each other, in the paper and here.
+- **Change points** come out only with segments of at least two timestamps, which the paper's
+  version of ruptures forced on it (reference: accident a); with the printed minimum of one,
+  Wikidata12k loses a quarter of its MRR (below). The numbers of predicates differ since the
+  paper's code also remembered neighbourhoods by timestamp and entity and forgot the predicate
+  (accident b). That is a defect, and not in this library; the MRR does not need it.
+- **Wikidata12k vanilla, random and split** are *higher* here, by .016 to .041, while timestamp,
+  change points and merge agree. The numbers of transformed triples in train and test are those of
+  the paper's code (split by count: of the rule of the text). An independent plain PyTorch version
+  of the paper's training also gives .231 for vanilla. Negatives of its own for each positive,
+  repeated rows, twice the epochs, smaller batches and the printed margin do not explain it
+  (below, as far as they were run): each changes vanilla by less than .003, but the margin, which
+  takes it too far, and leaves the MRR of split as it is.
+- **Merge** of ICEWS14 ends with one predicate more: the paper's code overshoots by one. **Split
+  by count**: the paper's code takes, where nothing begins, the number of the timestamp before;
+  here it is the rule of the text.
+"""
+_GRID = """
+## Data hyperparameters
+
+`splime reproduce grid`. The paper's values of grow, shrink and epsilon by proximity, chosen on
+valid, which the paper does not say it did. Four of its settings cannot be reached by its own rule
+of splitting (Wikidata12k time 25 and 30, count 30; YAGO11k time 30): no predicate can be split
+any more.
+"""
+_PREDICATES = """
+## Predicates
+
+`splime reproduce predicates`. Preset `paper`, cuts fitted on all splits, seed 0.
+"""
+_TSNE = """
+## t-SNE
+
+`splime reproduce tsne --run --figures DIR` trains the two runs and draws the paper's three
+figures. The paper sets P54 after merging beside P551 after random cuts, and concludes that
+merging is what makes the path smooth. With numbers: P54 is nearly as smooth after random cuts,
+and all predicates together are as smooth; the difference is one between predicates.
+"""
+_PICTURES = """
+![All predicates after merging]({figures}/tsne-predicates.png)
+
+![P54 after merging]({figures}/tsne-P54-merge.png)
+
+![P551 after random cuts]({figures}/tsne-P551-random.png)
+"""
+_FAIR = """
+## Fair: protocol `fact`, and stronger models
+
+`splime reproduce fair`. The paper's future work. Every fact of test asks two questions, cuts and
+buckets come from train, all entities are candidates, ties get the mean rank (see
+[evaluation](evaluation.md)). Methods have the paper's parameters, models their strong preset; the
+best epoch is chosen on valid. – stands where it was not run yet.
+
+Under this protocol time is worth less to TransE than in the main table, where long facts count
+once for every piece that they are cut into; on YAGO11k it is worth little to any model.
+
+With the strongest set-up ICEWS14 is above the first tries; Wikidata12k and YAGO11k are still
+below them.
+"""

@@ -1,0 +1,87 @@
+"""A table as text: for the terminal, and for documents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, columns, rows of text, and what one must know to read it."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: list[str] = field(default_factory=list)
+    words: int = 1
+    """How many columns hold words; those behind them hold numbers, and stand to the right."""
+    dataset: str = ""
+    """The one that all rows are of, where no column says it."""
+
+    def to_markdown(self) -> str:
+        """As Markdown.
+
+        >>> print(Table("", ("method", "MRR"), [("merge", ".358")]).to_markdown())
+        | method | MRR |
+        |---|--:|
+        | merge | .358 |
+        <BLANKLINE>
+        """
+        if not self.rows:
+            return "\n".join(f"{_escaped(note)}\n" for note in self.notes)
+        rule = "|".join("---" if at < self.words else "--:" for at in range(len(self.columns)))
+        lines = [f"**{self.title}**\n"] if self.title else []
+        lines += [_line(self.columns), f"|{rule}|", *map(_line, self.rows), ""]
+        for note in self.notes:
+            lines += [_escaped(note), ""]
+        return "\n".join(lines)
+
+    def only(self, texts: Sequence[str]) -> Table:
+        """The rows that one of some texts belongs to; their dataset and title contain it.
+
+        >>> rows = [("Vanilla", ".1"), ("Merge, 4", ".2")]
+        >>> table = Table("", ("method", "MRR"), rows, dataset="a")
+        >>> table.only(["A merge"]).rows
+        [('Merge, 4', '.2')]
+        """
+        wanted = [text.casefold() for text in texts]
+        rows = []
+        for row in self.rows:
+            label = " ".join([self.dataset, *row[: self.words]]).strip().casefold()
+            if any(text in label or label in text for text in wanted):
+                rows.append(row)
+        return replace(self, rows=rows, notes=self.notes if rows else [])
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\|*_<])", r"\\\1", text)
+
+
+def mrr(value: float | None) -> str:
+    """An MRR as the paper writes it, without the leading zero.
+
+    >>> mrr(0.3581), mrr(None)
+    ('.358', '–')
+    """
+    return "–" if value is None else f"{value:.3f}".removeprefix("0")
+
+
+def signed(value: float) -> str:
+    """A difference of MRRs.
+
+    >>> signed(0.0163), signed(-0.0001)
+    ('+.016', '.000')
+    """
+    text = mrr(abs(value))
+    return text if text == ".000" else f"{'-' if value < 0 else '+'}{text}"
+
+
+def percent(share: float | None) -> str:
+    """A fraction in percent."""
+    return "–" if share is None else f"{100 * share:.1f}"

@@ -1,0 +1,146 @@
+"""The declared lists: how many rows, which cases, and that their keys mean what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from splime.embedding.presets import make_settings
+from splime.errors import UsageError
+from splime.experiments import fair, filters, grid, main_table
+from splime.experiments.case import Case
+from splime.experiments.questions import ASKED
+from splime.experiments.results import Results
+from splime.experiments.studies import STUDIES
+from splime.graph import TemporalGraph
+from splime.methods import make_method
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Results:
+    return Results(tmp_path / "none.json")
+
+
+def test_main_has_the_rows_of_the_paper() -> None:
+    rows = list(main_table.rows())
+    assert Counter(row.dataset for row in rows) == {"wikidata12k": 7, "yago11k": 7, "icews14": 7}
+    counts = {(row.dataset, row.method): len(row.cases()) for row in rows}
+    randoms = {data: count for (data, method), count in counts.items() if method == "random"}
+    assert randoms == {"wikidata12k": 7, "yago11k": 7, "icews14": 5}
+    assert {n for (_, method), n in counts.items() if method != "random"} == {3}
+    for row in rows:
+        for case in row.cases():
+            assert case.parameters["fit_on"] == "all"
+            assert case.training["preset"] == "paper"
+            assert case.evaluations == ({"protocol": "triple", "split": "test", "filter": "inter"},)
+    # Random cuts are drawn anew for every run.
+    drawn = [case.parameters["seed"] for case in rows[1].cases()]
+    assert drawn == list(range(7))
+
+
+def test_printed_figures_are_the_papers() -> None:
+    best = {
+        data: max(
+            (row for row in main_table.rows() if row.dataset == data), key=lambda r: r.printed
+        )
+        for data in ("wikidata12k", "yago11k", "icews14")
+    }
+    assert {data: (row.title, row.printed) for data, row in best.items()} == {
+        "wikidata12k": ("Merge, shrink 4", (0.358, 22.2, 43.3, 61.0)),
+        "yago11k": ("Split (CPD), Pref 5", (0.214, 6.5, 29.9, 45.8)),
+        "icews14": ("Timestamp", (0.213, 4.7, 29.4, 54.4)),
+    }
+
+
+def test_filters_learn_from_what_they_say() -> None:
+    for row in filters.rows():
+        for name in filters.FILTERS:
+            case = row.case(name)
+            assert name in [one["filter"] for one in case.evaluations]
+            wanted = name in ("intra", "both") or row.preset in ("paper", "ampligraph")
+            assert case.training["distinct"] is wanted
+    assert [len(row.cases()) for row in filters.rows()] == [2, 2, 1, 1] * 2
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_cases_are_distinct_and_can_be_made(name: str, empty: Results) -> None:
+    cases = STUDIES[name].cases(empty)
+    keys = [case.key() for case in cases]
+    assert len(set(keys)) == len(keys)
+    for case in cases:
+        make_method(case.method, **case.parameters)
+        make_settings(**case.training)
+    assert {case.key() for case in STUDIES[name].quick_cases(empty)} <= set(keys)
+
+
+def test_numbers_of_cases(empty: Results) -> None:
+    counts = {name: len(study.cases(empty)) for name, study in STUDIES.items()}
+    assert counts == {
+        "filters": 12,
+        "main": 90,
+        "grid": 107,
+        "predicates": 6,
+        "tsne": 2,
+        "fair": 96,
+    }
+
+
+def test_keys_are_stable() -> None:
+    """Another key would make every stored result a missing one."""
+    row = next(main_table.rows())
+    assert row.case(0).key() == "96db3eac7c252721"
+    assert Case("a", "merge", {"shrink": 2.0}).key() == Case("a", "merge", {"shrink": 2}).key()
+    assert Case("a", "merge", {"shrink": 1.5}).key() != Case("a", "merge", {"shrink": 2}).key()
+
+
+def test_rows_are_found_by_text(empty: Results) -> None:
+    study = STUDIES["main"]
+    assert len(study.cases(empty, ["YAGO11K vanilla"])) == 3
+    assert len(study.cases(empty, ["yago11k"])) == 25
+    with pytest.raises(UsageError, match="no row of main contains 'yoga'; rows are 'wikidata12k V"):
+        study.cases(empty, ["yoga"])
+
+
+def test_stored_results_belong_to_declared_cases() -> None:
+    for name, study in STUDIES.items():
+        stored = Results(ROOT / "experiments" / "results" / f"{name}.json")
+        declared = {case.key() for case in study.cases(stored)}
+        assert set(stored.keys()) <= declared, name
+
+
+def test_the_search_is_fair() -> None:
+    for dataset in fair.DATASETS:
+        for case in fair.search(dataset):
+            assert case.reading == "fact"
+            assert case.parameters["fit_on"] == "train"
+            assert {one["split"] for one in case.evaluations} == {"valid", "test"}
+
+
+def test_what_the_grid_leaves_out_cannot_be_reached(
+    published_graphs: dict[str, TemporalGraph],
+) -> None:
+    for dataset in ("wikidata12k", "yago11k"):
+        for by in ("time", "count"):
+            for grow in grid.GROW:
+                split = make_method("split", by=by, grow=grow, fit_on="all")
+                if (dataset, by, grow) in grid.OUT_OF_REACH:
+                    with pytest.raises(UsageError, match="cannot reach"):
+                        split.fit(published_graphs[dataset])
+                elif grow == 20:
+                    split.fit(published_graphs[dataset])
+
+
+def test_where_the_questions_are_from(published_graphs: dict[str, TemporalGraph]) -> None:
+    graph = published_graphs["yago11k"]
+    splits = {
+        split: {(f.subject, f.predicate, f.object) for f in graph.rows(split)}
+        for split in ("train", "test")
+    }
+    assert len(ASKED) == 16
+    for asked in ASKED:
+        names = (f"<{asked.subject}>", f"<{asked.predicate}>", f"<{asked.object}>")
+        assert names in splits["train" if asked.in_train else "test"], asked
