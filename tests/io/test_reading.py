@@ -91,6 +91,47 @@ def test_unknown_times() -> None:
     assert (filled.timeline.first, filled.timeline.last) == (1900, 2020)
 
 
+OPEN = [
+    ("a", "p", "b", 1990, 1995),
+    ("a", "p", "c", 1992, None),
+    ("a", "p", "d", None, 1993),
+    ("a", "p", "e", None, None),
+    ("a", "p", "f", 2005, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [(1990, 1995), (1992, 2005), (1990, 1993), (1990, 2005), (2005, 2005)]),
+        (
+            {"last": "begin"},
+            [(1990, 1995), (1992, 1992), (1990, 1993), (1990, 2005), (2005, 2005)],
+        ),
+        ({"first": "end"}, [(1990, 1995), (1992, 2005), (1993, 1993), (1990, 2005), (2005, 2005)]),
+        (
+            {"first": "end", "last": "begin"},
+            [(1990, 1995), (1992, 1992), (1993, 1993), (1990, 2005), (2005, 2005)],
+        ),
+        # Whose begin lies behind the time that is given goes, unless it is its own end.
+        ({"last": 2000}, [(1990, 1995), (1992, 2000), (1990, 1993), (1990, 2000)]),
+    ],
+)
+def test_unknown_times_may_be_the_facts_own(
+    options: dict[str, Any], expected: list[tuple[int, int]], tmp_path: Path
+) -> None:
+    graph = splime.read(OPEN, split="none", **options)
+    facts = graph.train
+    assert list(zip(facts.begin.tolist(), facts.end.tolist(), strict=True)) == expected
+    assert facts.unknown.tolist() == [0, 2, 1, 3, 2][: len(expected)]
+    assert [(fact.begin, fact.end) for fact in graph.rows()][1:3] == [
+        ("1992", None),
+        (None, "1993"),
+    ]
+    splime.save(graph, tmp_path / "graph.parquet")
+    assert splime.load(tmp_path / "graph.parquet") == graph
+
+
 def test_an_event_without_time_is_dropped() -> None:
     graph = splime.read([("a", "p", "b", 1990), ("a", "p", "c", None)], split="none")
     assert dict(graph.reading.dropped) == {"event without a time": 1}

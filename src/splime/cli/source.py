@@ -102,7 +102,8 @@ READING: Mapping[str, Any] = {
         str | None,
         typer.Option(
             metavar="TIME",
-            help="What an unknown begin becomes. Default: the first time of the facts.",
+            help="What an unknown begin becomes: a time, or end for the fact's own end. Default:"
+            " the first time of the facts.",
             rich_help_panel=_PANEL,
         ),
     ],
@@ -110,7 +111,8 @@ READING: Mapping[str, Any] = {
         str | None,
         typer.Option(
             metavar="TIME",
-            help="What an unknown end becomes. Default: the last time of the facts.",
+            help="What an unknown end becomes: a time, or begin for the fact's own begin. Default:"
+            " the last time of the facts.",
             rich_help_panel=_PANEL,
         ),
     ],

@@ -13,13 +13,15 @@ from splime.graph import SPLITS, Facts, Split, TemporalGraph
 from splime.io.account import EXAMPLES, Account
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.duplicates import repeats
-from splime.io.spans import ORDERS, EndBeforeBegin, RowsBySplit, Spans, parse_spans
+from splime.io.spans import ORDERS, EndBeforeBegin, Filling, RowsBySplit, Spans, parse_spans
 from splime.reading import DUPLICATE, Reading
 from splime.timeline import Timeline
 from splime.times import Granularity, Ints, When, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _BLOCK = 1 << 20
+OWN_END, OWN_BEGIN = "end", "begin"
+"""What `first` and `last` may be instead of a time: the other end of the fact itself."""
 
 
 def assemble(
@@ -35,7 +37,7 @@ def assemble(
     """Build a graph from facts as they were read, which are used up by it.
 
     An unknown begin or end becomes `first` or `last`, by default the first or last time of all
-    facts. Facts without a split are put into train.
+    facts; "end" and "begin" are the fact's own. Facts without a split are put into train.
     """
     if end_before_begin not in ORDERS:
         raise UsageError(
@@ -46,14 +48,14 @@ def assemble(
     )
     predicates = _vocabulary("predicate", [(raw, raw.predicate) for raw in raws])
     all_spans, granularity = parse_spans(raws, granularity)
-    low, high = _limits(raws, all_spans, granularity, first, last, end_before_begin)
+    filling = _filling(raws, all_spans, granularity, first, last, end_before_begin)
 
     parts: dict[Split, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
-        spans.settle(low, high, account, end_before_begin, by_split)
+        spans.settle(filling, account, end_before_begin, by_split)
         facts = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
@@ -111,14 +113,14 @@ def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabu
     return Facts(ids[0], ids[1], ids[2], spans.begin, spans.end, spans.unknown)
 
 
-def _limits(
+def _filling(
     raws: Sequence[RawFacts],
     all_spans: Sequence[Spans],
     granularity: Granularity,
     first: When | None,
     last: When | None,
     order: EndBeforeBegin,
-) -> tuple[int, int]:
+) -> Filling:
     """What unknown begins and ends become."""
     extremes = [found for spans in all_spans if (found := spans.extremes(order)) is not None]
     if not extremes:
@@ -130,9 +132,11 @@ def _limits(
         )
     low = min(extreme[0] for extreme in extremes)
     high = max(extreme[1] for extreme in extremes)
-    return (
-        low if first is None else tick_range(first, granularity)[0],
-        high if last is None else tick_range(last, granularity)[1],
+    return Filling(
+        low if first in (None, OWN_END) else tick_range(first, granularity)[0],
+        high if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
+        own_end=first == OWN_END,
+        own_begin=last == OWN_BEGIN,
     )
 
 

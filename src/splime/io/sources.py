@@ -61,8 +61,10 @@ def read(
         entities: dictionary file of entity ids, where facts are written with ids.
         predicates: dictionary file of predicate ids.
         granularity: year, month, day, hour, minute, second or step; found out by default.
-        first: what an unknown begin becomes; the first time of the facts by default.
-        last: what an unknown end becomes; the last time of the facts by default.
+        first: what an unknown begin becomes; the first time of the facts by default. "end": the
+            fact's own end, so that the fact is an instant.
+        last: what an unknown end becomes; the last time of the facts by default. "begin": the
+            fact's own begin.
         end_before_begin: what to do with facts that end before they begin: drop (the default),
             swap, error, or repair: drop those of train, swap those of valid and test, so that train
             stays clean and no test fact is lost to it. Repair needs a source with splits.

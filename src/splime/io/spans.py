@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,17 @@ EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
 ORDERS: tuple[EndBeforeBegin, ...] = get_args(EndBeforeBegin)
 RowsBySplit: TypeAlias = Sequence[tuple[Split, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
+
+
+class Filling(NamedTuple):
+    """What unknown begins and ends become."""
+
+    first: int
+    last: int
+    own_end: bool
+    """A fact's unknown begin becomes its end, where that is known."""
+    own_begin: bool
+    """A fact's unknown end becomes its begin, where that is known."""
 
 
 class Spans:
@@ -59,8 +70,7 @@ class Spans:
 
     def settle(
         self,
-        first: int,
-        last: int,
+        filling: Filling,
         account: Account,
         order: EndBeforeBegin,
         by_split: RowsBySplit,
@@ -75,8 +85,14 @@ class Spans:
             account.drop(EVENT_WITHOUT_TIME, np.flatnonzero((self.unknown != 0) & account.kept))
             return
         if self.unknown.any():
-            self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = first
-            self.end[(self.unknown & END_UNKNOWN) != 0] = last
+            self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = filling.first
+            self.end[(self.unknown & END_UNKNOWN) != 0] = filling.last
+            if filling.own_end:
+                rows = np.flatnonzero(self.unknown == BEGIN_UNKNOWN)
+                self.begin[rows] = self.end[rows]
+            if filling.own_begin:
+                rows = np.flatnonzero(self.unknown == END_UNKNOWN)
+                self.end[rows] = self.begin[rows]
         rows = np.flatnonzero((self.begin > self.end) & account.kept)
         if not len(rows):
             return
