@@ -113,7 +113,8 @@ def _settings(case: Case) -> str:
     left_out = ("fit_on", "seed", "validate_every", "patience", "model", "preset")
     rest = ", ".join(f"{name} {value}" for name, value in given.items() if name not in left_out)
     model = case.training.get("model", case.training.get("preset"))
-    return f"{model}, {case.method}{', ' if rest else ''}{rest}"
+    points = ", unknown ends as points" if case.reading == "point" else ""
+    return f"{model}, {case.method}{', ' if rest else ''}{rest}{points}"
 
 
 GOALS: Mapping[str, Sequence[float]] = {
