@@ -59,8 +59,8 @@ def reproduce(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact),"
-            " instead of the datasets.",
+            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
+            " point), instead of the datasets.",
         ),
     ] = None,
     runs: Annotated[

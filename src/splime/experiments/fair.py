@@ -128,6 +128,11 @@ def _each_fact(n3: float, smooth: float) -> dict[str, Any]:
     return {**_settings(1000, n3, smooth, 320), **longer}
 
 
+def _small(n3: float, smooth: float) -> dict[str, Any]:
+    """What two cores can train in minutes."""
+    return {**_settings(200, n3, smooth, 60), "each": "fact"}
+
+
 _SEARCH: Mapping[str, tuple[Tried, ...]] = {
     "icews14": (
         Tried("timestamp", _settings(1000, 0.01, 3, 60)),
@@ -148,6 +153,7 @@ _SEARCH: Mapping[str, tuple[Tried, ...]] = {
         Tried("timestamp", _each_fact(0.1, 0.1), reading="point"),
         Tried("timestamp", _each_fact(0.05, 0.1), reading="point"),
         Tried("timestamp", _each_fact(0.1, 1), reading="point"),
+        Tried("timestamp", _small(0.05, 0.1), reading="point"),
     ),
     "wikidata12k": (
         Tried("timestamp", _settings(1000, 0.1, 0.001, 60)),
