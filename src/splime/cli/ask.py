@@ -226,10 +226,9 @@ def _table(columns: dict[str, list[str]], styles: list[str]) -> Table:
     from splime.report.tables import make_table
 
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table("", *shown)
+    table = make_table("", *shown, words=("answer", "scope", "known"))
     table.title = None
     for name, column in zip(shown, table.columns, strict=True):
-        column.justify = "right" if name in ("rank", "score", "probability") else "left"
         column.no_wrap = name not in ("answer", "known")
         if name == "answer":
             column.min_width = min(_NAME, max(map(len, shown[name])))

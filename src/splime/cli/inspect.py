@@ -43,11 +43,7 @@ def inspect(
         save_picture(plot_facts_over_time(graph), plot)
     out = console()
     if as_json:
-        found = {
-            "statistics": statistics.to_json(),
-            "reading": graph.reading.to_json(),
-            "leakage": leaks.to_json(),
-        }
+        found = tables.inspection_json(graph, statistics, leaks)
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
     out.print(tables.statistics_table(statistics))

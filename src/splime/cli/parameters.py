@@ -82,6 +82,16 @@ def setting_options() -> dict[str, Any]:
     return found
 
 
+def taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that a method has a parameter for.
+
+    >>> taken_by("merge", {"shrink": 4, "grow": 5})
+    {'shrink': 4}
+    """
+    own = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
+    return {name: value for name, value in values.items() if name in own}
+
+
 def _parameters() -> dict[str, list[tuple[str, type[Method], Field[Any]]]]:
     """Every parameter, with the methods that have it."""
     found: dict[str, list[tuple[str, type[Method], Field[Any]]]] = {}

@@ -154,9 +154,7 @@ def _show(tables: Sequence[Table], format: str) -> None:
         return
     out = console()
     for table in tables:
-        shown = make_table(table.title, *table.columns)
-        for column in shown.columns[: table.words]:
-            column.justify = "left"
+        shown = make_table(table.title, *table.columns, words=table.columns[: table.words])
         for row in table.rows:
             shown.add_row(*row)
         out.print(shown if table.rows else table.title)

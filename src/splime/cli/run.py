@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +11,7 @@ import typer
 
 from splime.cli import source
 from splime.cli.console import console
-from splime.cli.parameters import method_options, setting_options, with_options
+from splime.cli.parameters import method_options, setting_options, taken_by, with_options
 from splime.cli.train import Device, torch_needed
 from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
@@ -120,16 +119,11 @@ def _planned(
     if methods is None and given:
         raise UsageError(f"--{next(iter(given))} belongs to a method; choose one with --method")
     chosen: dict[str, Method] = {}
-    own = {name: {one.name for one in fields(kind)} for name, kind in METHODS.items()}
     for name in methods or ():
-        offered = {
-            **training,
-            **given,
-        }  # `--seed` is the training's, and the method's if it has one
-        mine = {key: value for key, value in offered.items() if key in own.get(name, ())}
-        chosen[name] = make_method(name, **mine)
+        # `--seed` is the training's, and the method's if it has one.
+        chosen[name] = make_method(name, **taken_by(name, {**training, **given}))
     for key in given:
-        if not any(key in own[name] for name in chosen):
+        if not any(taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
     graph = source.load_graph(data, reading)
     chosen = chosen or standard_methods(len(graph.predicates))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from splime.cli import source
 from splime.cli.console import console
-from splime.cli.parameters import method_options, setting_options, with_options
+from splime.cli.parameters import method_options, setting_options, taken_by, with_options
 from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
 from splime.errors import SplimeError, UsageError, check_name
@@ -76,8 +75,7 @@ def train(
     if segmentation is not None and (method != "vanilla" or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     check_name("engine", engine, ENGINES)
-    shared = {name: value for name, value in settings.items() if name in _fields(method)}
-    chosen = make_method(method, **parameters, **shared)
+    chosen = make_method(method, **parameters, **taken_by(method, settings))
     trainer = _trainer(engine, model, preset, device, settings)
     was_finished = is_finished(out)
     cuts: Method | Segmentation = chosen
@@ -115,10 +113,6 @@ def _trainer(
 
     make_settings(model, preset, **settings)
     return partial(train_run, model=model, preset=preset, device=device, **settings)
-
-
-def _fields(method: str) -> set[str]:
-    return {one.name for one in fields(METHODS[method])} if method in METHODS else set()
 
 
 def _tell(run: Run, was_finished: bool) -> None:

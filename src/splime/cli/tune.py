@@ -102,9 +102,8 @@ def _tell(found: Tuned) -> None:
     counts = {state: states.count(state) for state in dict.fromkeys(states)}
     listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     title = f"the best of {len(states):,} trials ({listed})"
-    table = make_table(title, "trial", "valid MRR", "method", "model", "seconds")
-    for column in table.columns[2:4]:
-        column.justify = "left"
+    columns = ("trial", "valid MRR", "method", "model", "seconds")
+    table = make_table(title, *columns, words=("method", "model"))
     for one in found.ranking()[:_SHOWN]:
         method, model = one.described()
         figures = f"{one.number:,}", f"{one.valid:.3f}"

@@ -12,8 +12,8 @@ COUNTS = "counts.json"
 """The results of the tables that need no training."""
 
 
-def document(results: Path, figures: str = "../experiments/figures") -> str:
-    """The text, from a folder of results; `figures` is where its links to pictures lead."""
+def document(results: Path) -> str:
+    """The text, from a folder of results."""
     counts = read_counts(results / COUNTS)
     tables = {
         name: [table.to_markdown() for table in study.tables(Results(results / f"{name}.json"))]
@@ -37,7 +37,7 @@ def document(results: Path, figures: str = "../experiments/figures") -> str:
         *tables["predicates"],
         _TSNE,
         *tables["tsne"],
-        _PICTURES.format(figures=figures),
+        _PICTURES,
         _FAIR,
         *tables["fair"],
     ]
@@ -136,11 +136,11 @@ merging is what makes the path smooth. With numbers: P54 is nearly as smooth aft
 and all predicates together are as smooth; the difference is one between predicates.
 """
 _PICTURES = """
-![All predicates after merging]({figures}/tsne-predicates.png)
+![All predicates after merging](../experiments/figures/tsne-predicates.png)
 
-![P54 after merging]({figures}/tsne-P54-merge.png)
+![P54 after merging](../experiments/figures/tsne-P54-merge.png)
 
-![P551 after random cuts]({figures}/tsne-P551-random.png)
+![P551 after random cuts](../experiments/figures/tsne-P551-random.png)
 """
 _FAIR = """
 ## Fair: protocol `fact`, and stronger models

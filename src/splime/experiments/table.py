@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+from splime.report.markdown import escaped, markdown_lines
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,12 @@ class Table:
         <BLANKLINE>
         """
         if not self.rows:
-            return "\n".join(f"{_escaped(note)}\n" for note in self.notes)
-        rule = "|".join("---" if at < self.words else "--:" for at in range(len(self.columns)))
+            return "\n".join(f"{escaped(note)}\n" for note in self.notes)
+        header, *rows = [[*map(escaped, cells)] for cells in (self.columns, *self.rows)]
         lines = [f"**{self.title}**\n"] if self.title else []
-        lines += [_line(self.columns), f"|{rule}|", *map(_line, self.rows), ""]
+        lines += [*markdown_lines(header, rows, words=self.words), ""]
         for note in self.notes:
-            lines += [_escaped(note), ""]
+            lines += [escaped(note), ""]
         return "\n".join(lines)
 
     def only(self, texts: Sequence[str]) -> Table:
@@ -53,14 +54,6 @@ class Table:
             if any(text in label or label in text for text in wanted):
                 rows.append(row)
         return replace(self, rows=rows, notes=self.notes if rows else [])
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\|*_<])", r"\\\1", text)
 
 
 def mrr(value: float | None) -> str:

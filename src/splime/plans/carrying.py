@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from splime import leakage
 from splime.datasets import load
@@ -18,6 +17,7 @@ from splime.progress import Update
 from splime.report.comparison import comparison_markdown
 from splime.report.page import write_page
 from splime.report.style import make_figure
+from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
 from splime.runs.comparing import Comparison, compare
 from splime.runs.folder import write_json
@@ -68,7 +68,7 @@ def carry_out(
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
     _claim(out, plan)
-    write_json(out / DATA, inspected(facts))
+    write_json(out / DATA, inspection_json(facts, describe(facts), leakage.report(facts)))
     runs: dict[str, Run] = {}
     for planned in plan.runs:
         cuts = planned.method.fit(facts, advance=_part(progress, f"cutting, {planned.name}"))
@@ -81,15 +81,6 @@ def carry_out(
         beside.write_text(comparison_markdown(found), encoding="utf-8")
     write_page(list(runs.values()), out / REPORT, progress=_part(progress, "drawing"))
     return Carried(out, runs, found)
-
-
-def inspected(graph: TemporalGraph) -> dict[str, Any]:
-    """What is in a graph, what was dropped, what leaks."""
-    return {
-        "statistics": describe(graph).to_json(),
-        "reading": graph.reading.to_json(),
-        "leakage": leakage.report(graph).to_json(),
-    }
 
 
 def _claim(out: Path, plan: Plan) -> None:

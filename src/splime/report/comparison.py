@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,8 @@ from rich.text import Text
 
 from splime.errors import check_name
 from splime.io.files import written_beside
+from splime.report.figures import described
+from splime.report.markdown import escaped, markdown_lines
 from splime.report.tables import make_table
 from splime.runs.comparison import Comparison, Row
 
@@ -35,9 +36,7 @@ class Cell(NamedTuple):
 def comparison_table(found: Comparison) -> Iterator[RenderableType]:
     """The runs, best first, with what was tested below them."""
     header, *rows = _cells(found)
-    table = make_table(title(found), *(cell.text for cell in header))
-    for column in table.columns[: len(_WORDS)]:
-        column.justify = "left"
+    table = make_table(title(found), *(cell.text for cell in header), words=_WORDS)
     for row in rows:
         table.add_row(*(_styled(cell) for cell in row))
     yield table
@@ -54,20 +53,15 @@ def _styled(cell: Cell) -> Text:
 def comparison_markdown(found: Comparison) -> str:
     """The same as a table of Markdown."""
     header, *rows = [[_markdown(cell) for cell in row] for row in _cells(found)]
-    rule = ["---" if at < len(_WORDS) else "--:" for at in range(len(header))]
-    lines = [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
-    below = [f"\n{_escaped(note)}" for note in notes(found)]
+    lines = markdown_lines(header, rows, words=len(_WORDS))
+    below = [f"\n{escaped(note)}" for note in notes(found)]
     return "\n".join([f"{title(found)}:\n", *lines, *below]) + "\n"
 
 
 def _markdown(cell: Cell) -> str:
-    text = _escaped(cell.text)
+    text = escaped(cell.text)
     text = f"**{text}**" if cell.best else text + _MARK * cell.marked
     return f"{text} ({cell.interval})" if cell.interval else text
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"([\\|*_`<])", r"\\\1", text)
 
 
 def comparison_latex(found: Comparison) -> str:
@@ -231,7 +225,11 @@ def _cells(found: Comparison) -> list[list[Cell]]:
     header = [*_WORDS, *(["test set"] if letters else []), "scopes", "parameters", "seconds"]
     rows = [[Cell(name) for name in (*header, *_FIGURES.values())]]
     for row in found.rows:
-        texts = [row.name, _with(row.method, row.method_parameters), _model(row, found.rows)]
+        texts = [
+            row.name,
+            described(row.method, row.method_parameters, most=_MOST),
+            _model(row, found.rows),
+        ]
         texts += [letters[row.test_set]] if letters else []
         texts += [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
         rows.append([*map(Cell, texts), *(_figure(found, row, name) for name in _FIGURES)])
@@ -257,15 +255,4 @@ def _model(row: Row, rows: Sequence[Row]) -> str:
         for name, value in row.settings.items()
         if any(settings.get(name) != value for settings in alike)
     }
-    return _with(row.model, differ)
-
-
-def _with(name: str, values: Mapping[str, object]) -> str:
-    listed = [f"{key} {_shown(value)}" for key, value in values.items()]
-    if len(listed) > _MOST:
-        listed = [*listed[:_MOST], "…"]
-    return f"{name} ({', '.join(listed)})" if listed else name
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return described(row.model, differ, most=_MOST)

@@ -18,17 +18,18 @@ from splime.times import Bools, Ints, format_ticks
 
 _KINDS = ("object", "subject", "object", "predicate", "subject", "predicate", "time", "time")
 _ANSWERS = 5
+_SEED = 0
 _ABOUT = (
     "Facts drawn from test at random, each asked for one of its parts. What test states is bold;"
     " answers that train states have no probability, since the model has seen them."
 )
 
 
-def examples_html(runs: Mapping[str, Run], *, seed: int = 0) -> Html:
+def examples_html(runs: Mapping[str, Run]) -> Html:
     """What the first of some runs answers, and beside it the first one without cuts."""
     graph = next(iter(runs.values())).graph
     queries = {name: Query(run) for name, run in _beside(runs).items()}
-    rows = np.random.default_rng(seed).permutation(len(graph.test))[: len(_KINDS)]
+    rows = np.random.default_rng(_SEED).permutation(len(graph.test))[: len(_KINDS)]
     facts = list(graph.keep(_only(graph, rows)).rows("test"))
     parts = [tag("p", _ABOUT, class_="note")]
     for fact, kind in zip(facts, _KINDS, strict=False):
@@ -43,9 +44,7 @@ def examples_html(runs: Mapping[str, Run], *, seed: int = 0) -> Html:
 def _beside(runs: Mapping[str, Run]) -> dict[str, Run]:
     """The first run, and the first other one without cuts, or else the last one."""
     first, *others = runs
-    plain = [
-        n for n in others if runs[n].config["cuts"]["predicates"] == len(runs[n].graph.predicates)
-    ]
+    plain = [name for name in others if not runs[name].is_cut]
     return {name: runs[name] for name in (first, *(plain[:1] or others[-1:]))}
 
 
@@ -71,8 +70,8 @@ def _ask(query: Query, graph: TemporalGraph, fact: Fact, kind: str) -> Answers:
 
 def _table(name: str, found: Answers) -> Table:
     """The answers of a run; what test states is bold."""
-    table = make_table(name, "", "answer", "probability", "known from")
-    table.columns[1].justify = table.columns[3].justify = "left"
+    columns = ("", "answer", "probability", "known from")
+    table = make_table(name, *columns, words=("answer", "known from"))
     for answer in found:
         known = "" if answer.known is None else str(answer.known)
         sure = "" if answer.probability is None else percent(answer.probability)

@@ -12,7 +12,7 @@ from splime.evaluation import Evaluation, Metrics
 from splime.report.tables import make_table
 from splime.runs import Run
 
-_STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
+STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
 _SHOWN = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
 
 
@@ -22,13 +22,13 @@ def run_table(run: Run) -> Table:
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     table.add_row("data", Text(f"{data['name'] or 'facts'}, {data['train']:,} facts in train"))
     parameters = {name: value for name, value in method.items() if name != "name"}
-    table.add_row("cuts", Text(_described(method["name"], parameters)))
+    table.add_row("cuts", Text(described(method["name"], parameters)))
     table.add_row("scoped predicates", f"{cuts['predicates']:,}")
     settings, about, history = run.config["settings"], run.about, run.history
     shown = {name: settings[name] for name in _SHOWN if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
-    table.add_row("model", Text(_described(settings["model"], shown)))
+    table.add_row("model", Text(described(settings["model"], shown)))
     table.add_row("parameters", f"{about['parameters']:,}")
     last = history[-1]
     table.add_row("epochs", f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}")
@@ -40,9 +40,19 @@ def run_table(run: Run) -> Table:
     return table
 
 
-def _described(name: str, values: Mapping[str, object]) -> str:
-    listed = ", ".join(f"{key} {value}" for key, value in values.items())
-    return f"{name} ({listed})" if listed else name
+def described(name: str, values: Mapping[str, object], *, most: int | None = None) -> str:
+    """A name with some values, at most so many.
+
+    >>> described("split", {"grow": 5.0, "by": "time"}, most=1), described("vanilla", {})
+    ('split (grow 5, …)', 'vanilla')
+    """
+    listed = [
+        f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in values.items()
+    ]
+    if most is not None and len(listed) > most:
+        listed = [*listed[:most], "…"]
+    return f"{name} ({', '.join(listed)})" if listed else name
 
 
 def evaluation_tables(found: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:
@@ -82,7 +92,7 @@ def _strata_tables(found: Evaluation) -> Iterator[RenderableType]:
     """By kind of fact, predicate and period, for the first filter."""
     name = found.filters[0]
     for kind, groups in found.strata[name].items():
-        heading = _STRATA.get(kind, kind)
+        heading = STRATA.get(kind, kind)
         table = make_table(
             f"by {heading} (filter {name})", "", "queries", "MRR", "Hits@1", "Hits@3", "Hits@10"
         )

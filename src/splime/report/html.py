@@ -63,7 +63,7 @@ def table_html(table: Table) -> Html:
     """
     rows = zip(*(list(column.cells) for column in table.columns), strict=True)
     body = [
-        tag("tr", *(_cell("td", column, cell) for column, cell in _with(table.columns, row)))
+        tag("tr", *(_cell("td", *each) for each in zip(table.columns, row, strict=True)))
         for row in rows
     ]
     parts = [tag("tbody", *body)]
@@ -73,10 +73,6 @@ def table_html(table: Table) -> Html:
     if table.title:
         parts.insert(0, tag("caption", _plain(table.title)))
     return tag("div", tag("table", *parts), class_="wide")
-
-
-def _with(columns: Iterable[Column], row: Iterable[Any]) -> Iterable[tuple[Column, Any]]:
-    return zip(columns, row, strict=True)
 
 
 def _cell(name: str, column: Column, content: Any) -> Html:

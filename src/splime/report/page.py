@@ -15,6 +15,7 @@ from splime import leakage
 from splime.errors import SplimeError, UsageError
 from splime.io.files import written_beside
 from splime.methods import ChangePointSplit
+from splime.methods.costs import change_method
 from splime.report.comparison import comparison_table, in_short
 from splime.report.comparison_plot import plot_comparison
 from splime.report.costs import plot_change_costs
@@ -136,7 +137,9 @@ class _Page:
             yield _folded("the segments", segmentation_table(run.segmentation))
             if run.config["method"]["name"] == ChangePointSplit.__name__:
                 yield _picture(
-                    lambda run=run: plot_change_costs(self.graph, _method(run)),  # type: ignore[misc]
+                    lambda run=run: plot_change_costs(  # type: ignore[misc]
+                        self.graph, change_method(run.segmentation)
+                    ),
                     f"{name}: what the segments cost, for each number of change points",
                 )
 
@@ -170,11 +173,11 @@ class _Page:
             " the same predicate: 1 where time does not matter, less where neighbours are closer.",
             class_="note",
         )
-        cut = [run for run in self.runs.values() if _is_cut(run)]
+        cut = [run for run in self.runs.values() if run.is_cut and run.engine == "splime"]
         if not cut:
             yield tag("p", "No run cut a predicate.")
             return
-        name = cut[0].path.name
+        name = next(name for name, run in self.runs.items() if run is cut[0])
         yield _picture(
             lambda: plot_predicates(cut[0]), f"{name}: t-SNE of the most frequent predicates"
         )
@@ -216,13 +219,3 @@ def _picture(draw: Callable[[], Figure], alt: str) -> Html:
         return picture_html(draw(), alt)
     except SplimeError as error:
         return tag("p", f"No picture of this ({alt}): {error}", class_="note")
-
-
-def _is_cut(run: Run) -> bool:
-    cut: bool = run.config["cuts"]["predicates"] > len(run.segmentation.predicates.names)
-    return cut and run.engine == "splime"
-
-
-def _method(run: Run) -> ChangePointSplit:
-    parameters = {key: value for key, value in run.config["method"].items() if key != "name"}
-    return ChangePointSplit(**parameters)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from splime.errors import UsageError, check_name
 from splime.evaluation import Evaluation, Metrics
+from splime.report.figures import STRATA
 from splime.report.style import (
     SMALL,
     add_legend,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from splime.runs import Run
 
 _ROW = 0.25
-_TITLES = {"train": "whether train knows the triple at another time", "time": "kind of time"}
 _ORDER = [(protocol, split) for split in ("test", "valid") for protocol in ("fact", "triple")]
 
 
@@ -68,7 +68,7 @@ def plot_strata(evaluations: Mapping[str, Evaluation], *kinds: str, most: int = 
         handles = _draw(axes, [each.strata[name][kind] for each in evaluations.values()], shown)
         total = len({group for e in evaluations.values() for group in e.strata[name][kind]})
         few = f" (the {len(shown)} most asked for of {total:,})" if len(shown) < total else ""
-        heading(axes, f"MRR by {_TITLES.get(kind, kind)}{few}")
+        heading(axes, f"MRR by {STRATA.get(kind, kind)}{few}")
     panels[-1].set_xlim(0, None)
     if len(evaluations) > 1:
         names = [short(each) for each in evaluations]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -44,7 +45,7 @@ def statistics_table(statistics: Statistics) -> Table:
 
 def reading_table(reading: Reading) -> Iterator[RenderableType]:
     """What was read, kept and dropped, with the first examples."""
-    table = make_table("reading", "file or table", "rows", "kept", "dropped", "why")
+    table = make_table("reading", "file or table", "rows", "kept", "dropped", "why", words=("why",))
     for source in reading.sources:
         why = ", ".join(f"{count:,} × {reason}" for reason, count in source.dropped.items())
         dropped = source.rows - source.kept
@@ -67,6 +68,17 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
         if kind not in shown:
             shown.add(kind)
             yield Text(f"  {example}", style="dim")
+
+
+def inspection_json(
+    graph: TemporalGraph, statistics: Statistics, leaks: LeakReport
+) -> dict[str, Any]:
+    """What is in a graph, what was dropped, what leaks, as JSON."""
+    return {
+        "statistics": statistics.to_json(),
+        "reading": graph.reading.to_json(),
+        "leakage": leaks.to_json(),
+    }
 
 
 def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
@@ -118,7 +130,9 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
     title = f"{len(scopes):,} scoped predicates of {len(scopes.names):,}"
     if len(counts) > most:
         title += f" (the {most} that were cut most)"
-    table = make_table(title, "predicate", "pieces", "facts in each", "the pieces")
+    table = make_table(
+        title, "predicate", "pieces", "facts in each", "the pieces", words=("the pieces",)
+    )
     for name in order.tolist():
         start = int(scopes.starts[name])
         pieces = slice(start, start + int(counts[name]))
@@ -188,14 +202,17 @@ def _ends(graph: TemporalGraph) -> str:
     return f"{first} → {last}"
 
 
-def make_table(title: str, *columns: str) -> Table:
-    """An empty table in the style of the house; columns of numbers stand to the right."""
+def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
+    """An empty table in the style of the house; columns of numbers stand to the right.
+
+    The first column holds words, and so do those without a name and those that `words` names.
+    """
     table = Table(
         title=Text(title), title_justify="left", title_style="bold", show_header=any(columns)
     )
     for position, column in enumerate(columns):
-        numeric = position and column not in ("", "why", "the pieces") and "→" not in column
         line = "→" in column  # a broken line of bars says nothing
+        numeric = position and column and column not in words and not line
         table.add_column(
             Text(column),
             justify="right" if numeric else "left",

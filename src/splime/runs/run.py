@@ -79,6 +79,11 @@ class Run:
             )
         return segmentation
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether some predicate is cut in time."""
+        return len(self.segmentation.predicates) > len(self.segmentation.predicates.names)
+
     @cached_property
     def static(self) -> StaticGraph:
         """The triples that the cuts make of the facts."""

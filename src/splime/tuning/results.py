@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from splime.errors import SplimeError
 from splime.io.files import written_beside
 from splime.plans import Plan, PlannedRun
+from splime.report.figures import described
 from splime.tuning.space import Configuration, Space
 
 if TYPE_CHECKING:
@@ -44,12 +45,7 @@ class Tried:
         found = self.configuration
         own = {name.rpartition(".")[2] for name in self.chosen}
         settings = {name: value for name, value in found.settings.items() if name in own}
-        return _with(found.method, found.parameters), _with(found.model, settings)
-
-
-def _with(name: str, values: Mapping[str, Any]) -> str:
-    listed = ", ".join(f"{key} {value}" for key, value in values.items())
-    return f"{name} ({listed})" if listed else name
+        return described(found.method, found.parameters), described(found.model, settings)
 
 
 def tried(trial: FrozenTrial, space: Space) -> Tried:
