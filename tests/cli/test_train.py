@@ -40,7 +40,7 @@ def test_from_end_to_end(tmp_path: Path) -> None:
     assert done.stderr == ""
     for shown in (
         "demo, 8,000 facts in train",
-        "Split (target predicates, fit_on train, by time, grow 5.0)",
+        "Split (target predicates, fit_on train, by time, grow 5)",
         "scoped predicates       │ 45",
         "distmult (dimension 8, loss softmax",
         "2 in ",

@@ -208,6 +208,17 @@ def wait_for(what: Callable[[], bool]) -> None:
     raise TimeoutError
 
 
+def test_what_a_killed_process_left_is_removed(graph: TemporalGraph, tmp_path: Path) -> None:
+    """Our own files, and those that safetensors writes to first."""
+    out = tmp_path / "run"
+    with pytest.raises(Interrupted):
+        small_run(graph, out, watch=StopAfter(4))
+    for name in (".model.safetensors.77.part", ".tmpDpNhD5"):
+        (out / name).write_bytes(b"half of it")
+    small_run(graph, out)
+    assert not list(out.glob(".*"))
+
+
 def test_kill_9(graph: TemporalGraph, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with subprocess.Popen([sys.executable, "-c", SCRIPT, out], cwd=Path(__file__).parents[2]) as it:

@@ -116,8 +116,9 @@ def look(folder: Path, config: Config) -> State:
             f"{folder}: holds a run with another configuration ({differences(there, config)});"
             " choose another folder, or remove this one"
         )
-    # What a process that was killed while it wrote, or at the very end, left behind.
-    for path in folder.glob(".*.part"):
+    # What a process that was killed while it wrote, or at the very end, left behind; safetensors
+    # writes to files of its own first.
+    for path in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
         path.unlink(missing_ok=True)
     if MODEL in found:
         (folder / CHECKPOINT).unlink(missing_ok=True)
