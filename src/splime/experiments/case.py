@@ -6,18 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-Reading: TypeAlias = Literal["paper", "fact", "point"]
-
-READINGS: Mapping[Reading, Mapping[str, Any]] = {
-    # As behind the paper's figures: the datasets' own rules, buckets from all splits.
-    "paper": {},
-    # Protocol `fact`: every fact of valid and test is asked for, and time is learned from train.
-    "fact": {"end_before_begin": "repair", "bucket_on": "train"},
-    # The same, but a fact with an unknown end holds only at the time that is known of it.
-    "point": {"end_before_begin": "repair", "bucket_on": "train", "first": "end", "last": "begin"},
-}
+from splime.experiments.readings import Reading
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 from splime import leakage
 from splime.errors import DataError
-from splime.experiments.case import Case
-from splime.experiments.running import load_graph
+from splime.experiments.readings import load_graph
 from splime.experiments.table import Table
 from splime.runs.folder import read_json, write_json
 from splime.statistics import describe
@@ -51,7 +50,7 @@ def count(data: Path | None = None) -> dict[str, dict[str, Any]]:
     """Both tables, counted from the datasets."""
     found = {}
     for name in _TITLES:
-        graph = load_graph(Case(name, "vanilla"), data)
+        graph = load_graph(name, "paper", data)
         sizes, leaks = describe(graph), leakage.report(graph)
         rows = [sizes.rows[split] for split in ("train", "valid", "test")]
         in_split, in_train = leaks.duplicates, leaks.in_train

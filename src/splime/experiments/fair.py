@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from splime.experiments.case import Case, Reading
+from splime.experiments.case import Case
+from splime.experiments.readings import Reading
 
 DATASETS = ("wikidata12k", "yago11k", "icews14")
 SEEDS = (0, 1, 2)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from splime.experiments import main_table
 from splime.experiments.case import Case
 from splime.experiments.figures import figures_of
 from splime.experiments.results import Results
 from splime.experiments.table import Table, mrr
+from splime.methods import make_method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,7 +101,7 @@ def tables(results: Results) -> list[Table]:
         all_values = ", ".join(f"{value:g}: {mrr(test[value])}" for value in test)
         chosen = next(point for point in ran if point.value == best)
         predicates = f"{results[chosen.case()]['predicates']:,}"
-        figures = (f"{best:g}", predicates, mrr(valid[best]), mrr(test[best]))
+        figures = (f"{best:g}", predicates, mrr(valid[best]), mrr(test[best]), _paper(points))
         lines.append((dataset, family, *figures, all_values))
     columns = (
         "dataset",
@@ -108,10 +110,22 @@ def tables(results: Results) -> list[Table]:
         "predicates",
         "valid",
         "test",
+        "paper's choice",
         "test MRR of each value",
     )
     notes = ["One seed, the paper's settings; chosen on valid." if lines else "Not run yet."]
     return [Table("Data hyperparameters: MRR", columns, lines, notes, words=2)]
+
+
+def _paper(points: list[Point]) -> str:
+    """The value that the main table of the paper has, if it has one of these points."""
+    printed = [
+        (row.dataset, make_method(row.method, **row.parameters)) for row in main_table.rows()
+    ]
+    for point in points:
+        if (point.dataset, make_method(point.method, **point.parameters)) in printed:
+            return f"{point.value:g}"
+    return ""
 
 
 def plot_grid(results: Results, dataset: str) -> Figure:

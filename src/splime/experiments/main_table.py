@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from splime.experiments.case import Case
-from splime.experiments.figures import FIGURES, average, figures_of
+from splime.experiments.figures import FIGURES, average
 from splime.experiments.results import Results
 from splime.experiments.table import Table, mrr, percent, signed
 
@@ -45,35 +44,6 @@ class Row(NamedTuple):
         )
 
 
-class Variation(NamedTuple):
-    """A row run otherwise, to see whether that explains a difference from the paper."""
-
-    row: Row
-    title: str
-    case: Case
-
-    def cases(self) -> list[Case]:
-        """Its training: one seed."""
-        return [self.case]
-
-
-def variations() -> Iterator[Variation]:
-    """What could explain the differences: each is switched on by itself."""
-    by_name = {(row.dataset, row.title): row for row in rows()}
-    for dataset, title in _DIFFERENT:
-        row = by_name[dataset, title]
-        for about, change in _CHANGES.items():
-            if dataset == "yago11k" and "distinct" in change:
-                continue  # it has no repeated rows
-            case = row.case(0)
-            yield Variation(row, about, replace(case, training={**case.training, **change}))
-    for row in by_name.values():
-        if row.method == "changepoint":
-            case = row.case(0)
-            text = {**case.parameters, "min_size": 1}
-            yield Variation(row, "min_size 1, as printed", replace(case, parameters=text))
-
-
 def rows() -> Iterator[Row]:
     """The rows in the order of the paper."""
     for dataset, table in _TABLES.items():
@@ -86,25 +56,9 @@ def _changes(proximity: str, epsilon: float) -> dict[str, Any]:
     return {"proximity": proximity, "epsilon": epsilon, "min_size": 2}
 
 
-# Rows of which the MRR is more than .015 from the printed one.
-_DIFFERENT = (
-    ("wikidata12k", "Vanilla"),
-    ("wikidata12k", "Split (time), grow 10"),
-    ("yago11k", "Split (time), grow 20"),
-)
-_CHANGES: Mapping[str, Mapping[str, Any]] = {
-    "negatives of its own for each positive": {"share": "none"},
-    "repeated rows kept": {"distinct": False},
-    "margin 1, as printed": {"margin": 1.0},
-    "twice the epochs": {"epochs": 400},
-    "batches of 250": {"batch_size": 250},
-}
-
-
 def tables(results: Results) -> list[Table]:
-    """The table of each dataset beside the paper's, and what could explain the differences."""
-    found = [_table(results, dataset) for dataset in _TABLES]
-    return [*found, _explanations(results)]
+    """The table of each dataset beside the paper's."""
+    return [_table(results, dataset) for dataset in _TABLES]
 
 
 def _table(results: Results, dataset: str) -> Table:
@@ -145,24 +99,6 @@ def _order(dataset: str, ours: Mapping[str, float]) -> str:
     if here == there:
         return f"The order by MRR is the paper's: {here}."
     return f"By MRR: {here}. The paper: {there}."
-
-
-def _explanations(results: Results) -> Table:
-    lines: list[tuple[str, ...]] = []
-    for row, title, case in variations():
-        found, usual = figures_of(results, case), figures_of(results, row.case(0))
-        lines.append(
-            (
-                f"{row.dataset} {row.title}",
-                title,
-                mrr(found["mrr"] if found else None),
-                mrr(usual["mrr"] if usual else None),
-                mrr(row.printed[0]),
-            )
-        )
-    columns = ("row", "switched on", "MRR with it", "without it", "paper")
-    notes = ["One seed. – stands where it was not run yet."]
-    return Table("What could explain differences", columns, lines, notes, words=2)
 
 
 _PREF, _ADAR = "preferential_attachment", "adamic_adar"

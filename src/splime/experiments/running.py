@@ -11,15 +11,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from splime.datasets import load
-from splime.datasets.registry import DATASETS
 from splime.errors import SplimeError
-from splime.experiments.case import READINGS, Case
+from splime.experiments import algorithm_2
+from splime.experiments.case import Case
 from splime.experiments.figures import FIGURES
 from splime.experiments.questions import QUESTIONS, answer_questions
+from splime.experiments.readings import load_graph
 from splime.experiments.results import Results
 from splime.experiments.smoothness import SMOOTHNESS, measure
-from splime.graph import TemporalGraph
 from splime.methods import make_method
 from splime.runs import Run, evaluate, train
 
@@ -108,8 +107,14 @@ def run_case(
     case: Case, *, data: Path | None = None, device: str = "auto", keep: Path | None = None
 ) -> Record:
     """Train and evaluate one case; the folder of the run is left where `keep` says, if it does."""
-    graph = load_graph(case, data)
-    cuts = make_method(case.method, **case.parameters).fit(graph)
+    graph = load_graph(case.dataset, case.reading, data)
+    if case.method == algorithm_2.NAME:
+        # What it makes is no segmentation, so the pieces are trained on as they are.
+        graph = algorithm_2.algorithm_2(graph, **case.parameters)
+        method = make_method("vanilla")
+    else:
+        method = make_method(case.method, **case.parameters)
+    cuts = method.fit(graph)
     with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
         run = train(graph, cuts, folder, device=device, **case.training)
         return record_of(run, case)
@@ -140,13 +145,3 @@ def _evaluated(run: Run, options: Mapping[str, Any]) -> Record:
         apart = {side: each.mrr for side, each in sides.items() if side != "both"}
         metrics[name] = {key: round(value, _DIGITS) for key, value in (both | apart).items()}
     return {"queries": found.queries, "metrics": metrics}
-
-
-def load_graph(case: Case, data: Path | None = None) -> TemporalGraph:
-    """The graph of a case, read as it says."""
-    if data is not None:
-        return load(str(data / f"{case.dataset}-{case.reading}.parquet"))
-    options = dict(READINGS[case.reading])
-    if "bucket" not in DATASETS[case.dataset].options:
-        options.pop("bucket_on", None)
-    return load(case.dataset, **options)

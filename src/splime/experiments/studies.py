@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from splime.errors import UsageError
-from splime.experiments import fair, fair_tables, filters, grid, main_table, predicates, tsne
+from splime.experiments import (
+    fair,
+    fair_tables,
+    filters,
+    grid,
+    main_table,
+    predicates,
+    tsne,
+    variations,
+)
 from splime.experiments.case import Case
 from splime.experiments.results import Results
 from splime.experiments.running import run_cases
@@ -87,8 +96,12 @@ def folders(runs: Path) -> dict[str, Path]:
     return {row.case().key(): runs / row.folder for row in tsne.rows()}
 
 
+def _main_tables(results: Results) -> list[Table]:
+    return [*main_table.tables(results), variations.table(results)]
+
+
 def _main_more(_: Results) -> list[Case]:
-    return [case for variation in main_table.variations() for case in variation.cases()]
+    return [case for variation in variations.variations() for case in variation.cases()]
 
 
 STUDIES: Mapping[str, Study] = {
@@ -100,7 +113,7 @@ STUDIES: Mapping[str, Study] = {
         Study(
             "main",
             main_table.rows,
-            main_table.tables,
+            _main_tables,
             ("yago11k Vanilla", "yago11k Split (CPD)"),
             _main_more,
         ),
