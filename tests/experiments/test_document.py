@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from splime.errors import DataError
-from splime.experiments import exact, fair_tables, grid
+from splime.experiments import exact, fair_tables, grid, main_plot, main_table
 from splime.experiments.document import COUNTS, document
 from splime.experiments.fair import fair_case, search
 from splime.experiments.figures import FIGURES
@@ -118,3 +118,22 @@ def test_the_grid_as_a_table_and_as_a_picture(tmp_path: Path) -> None:
     [axes] = grid.plot_grid(results, "yago11k").axes
     assert len(axes.lines) == 6
     assert sum(np.size(line.get_xdata()) for line in axes.lines) == len(points)
+
+
+def test_the_main_table_as_a_picture(tmp_path: Path) -> None:
+    results = Results(tmp_path / "main.json")
+    yago = [row for row in main_table.rows() if row.dataset == "yago11k"]
+    for at, row in enumerate(yago):
+        for seed, case in enumerate(row.cases()):
+            figures = dict.fromkeys(FIGURES, 0.1 + at / 100 + seed / 1000)
+            record = {"figures": [{"metrics": {"triple": figures}}], "predicates": 10}
+            results.add(case, record)
+    panels = main_plot.plot_main(results).axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["Wikidata12k", "YAGO11k", "ICEWS14"]
+    # Nothing was run of the others: only what is printed stands there.
+    drawn = [[line for line in axes.lines if np.size(line.get_xdata())] for axes in panels]
+    assert [len(lines) for lines in drawn] == [7, 21, 7]
+    printed, spread, mean = drawn[1][:3]
+    assert np.asarray(printed.get_xdata()).tolist() == [0.188]
+    assert np.asarray(spread.get_xdata()).tolist() == pytest.approx([0.1, 0.102])
+    assert np.asarray(mean.get_xdata()).tolist() == pytest.approx([0.101])

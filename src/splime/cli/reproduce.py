@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from splime.experiments.table import Table
 
 _DOCUMENT = "document"
-_DRAWN = ("tsne", "grid")
+_DRAWN = ("main", "tsne", "grid")
 _FORMATS = ("table", "markdown")
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
 
@@ -60,7 +60,7 @@ def reproduce(
         typer.Option(
             metavar="DIR",
             help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
-            " point), instead of the datasets.",
+            " point, years), instead of the datasets.",
         ),
     ] = None,
     runs: Annotated[
@@ -68,7 +68,7 @@ def reproduce(
     ] = Path("runs"),
     figures: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="tsne, grid: draw the paper's figures into this folder."),
+        typer.Option(metavar="DIR", help="main, tsne, grid: draw figures into this folder."),
     ] = None,
     device: Device = "auto",
     processes: Annotated[int, typer.Option(help="How many trainings to run at once.")] = 1,
@@ -91,7 +91,7 @@ def reproduce(
     if quick and (run or row or what not in STUDIES):
         raise UsageError("--quick chooses the rows itself, of a table that is trained for")
     if figures is not None and what not in _DRAWN:
-        raise UsageError(f"{what} has no figures; {' and '.join(_DRAWN)} have")
+        raise UsageError(f"{what} has no figures; {', '.join(_DRAWN)} have")
     place = results or (_STORED if _STORED.is_dir() and not quick else _OWN)
     if what == _DOCUMENT:
         typer.echo(document.document(place), nl=False)
@@ -171,11 +171,13 @@ def _tell_missing(study: Study, stored: Results, rows: Sequence[str], quick: boo
 
 
 def _draw(what: str, stored: Results, runs: Path, figures: Path) -> None:
-    from splime.experiments import grid, tsne
+    from splime.experiments import grid, main_plot, tsne
     from splime.report.pictures import Drawn, save_pictures
 
     if what == "tsne":
         pictures = tsne.pictures(runs)
+    elif what == "main":
+        pictures = {"main": main_plot.plot_main(stored)}
     else:
         pictures = {f"grid-{name}": grid.plot_grid(stored, name) for name in grid.EPSILON}
     save_pictures(Drawn(pictures, {}), figures)

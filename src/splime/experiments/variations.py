@@ -22,6 +22,8 @@ class Variation(NamedTuple):
     title: str
     changed: tuple[Case, ...]
     """Its trainings."""
+    explains: bool = False
+    """Whether the row comes out so."""
 
     def cases(self) -> list[Case]:
         """The trainings of the variation."""
@@ -63,14 +65,14 @@ def variations() -> Iterator[Variation]:
             changed = replace(case, training={**case.training, **change})
             yield Variation(row, title, (changed,))
     yield _read(named[_W_VANILLA], "ended", SEEDS)
-    yield _read(named[_W_VANILLA], "ended-test")
+    yield _read(named[_W_VANILLA], "ended-test")._replace(explains=True)
     yield _read(named["wikidata12k", "Merge, shrink 4"], "ended")
     yield _read(named[_W_TIME], "years")
     yield _read(named[_Y_TIME], "years")
     yield _touching(named[_W_RANDOM], SEEDS)
     for row in named.values():
         if row.method == "split":
-            yield _touching(row)
+            yield _touching(row)._replace(explains=row.dataset == "wikidata12k")
     for row in named.values():
         if row.method == "changepoint":
             case = row.case(0)
