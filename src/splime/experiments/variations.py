@@ -101,7 +101,8 @@ def _touching(row: Row, seeds: tuple[int, ...] = (0,)) -> Variation:
 def table(results: Results) -> Table:
     """Every variation beside its row and the paper."""
     lines: list[tuple[str, ...]] = []
-    for variation in variations():
+    order = list(rows())
+    for variation in sorted(variations(), key=lambda one: order.index(one.row)):
         row = variation.row
         printed = " / ".join(
             [mrr(row.printed[0]), *(percent(each / 100) for each in row.printed[1:])]
