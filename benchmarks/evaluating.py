@@ -68,6 +68,7 @@ SETTINGS = {
         smooth=0.0,
         optimizer="adam",
         learning_rate=1e-2,
+        each="triple",
     ),
 }
 

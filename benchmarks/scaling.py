@@ -52,7 +52,9 @@ MOST = {"complex": {"entities": 10**5}}
 
 def settings_of(who: str, dimension: int) -> Settings:
     if who == "complex":
-        return make_settings("complex", dimension=dimension, batch_size=1000, n3=0.0, smooth=0.0)
+        return make_settings(
+            "complex", dimension=dimension, batch_size=1000, n3=0.0, smooth=0.0, each="triple"
+        )
     optimizer = who.removeprefix("transe_")
     return make_settings(preset="paper", dimension=dimension, optimizer=optimizer)
 

@@ -69,6 +69,7 @@ COMPLEX = make_settings(
     n3=0.0,
     smooth=0.0,
     batch_size=1000,
+    each="triple",
 )
 
 

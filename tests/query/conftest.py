@@ -47,7 +47,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph) -> d
     folder = tmp_path_factory.mktemp("asked")
     found = {}
     for name, (cuts, settings) in RUNS.items():
-        more = {"epochs": 30, "validate_every": 0, "learning_rate": 0.1, "dimension": 8}
+        more = {"epochs": 60, "validate_every": 0, "learning_rate": 0.1, "dimension": 8}
         run = small_run(graph, folder / name, cuts, **settings, **more)
         found[name] = run.path
     return found

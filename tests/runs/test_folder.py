@@ -68,13 +68,25 @@ def test_how_many_steps_is_a_setting_too(graph: TemporalGraph, tmp_path: Path) -
     assert len(run.history) == 2
 
 
+def test_repeated_triples_count_once_where_each_triple_does(
+    graph: TemporalGraph, tmp_path: Path
+) -> None:
+    static = splime.Vanilla().fit_transform(graph)
+    for distinct, wanted in ((True, static.distinct()[0]), (False, static)):
+        run = small_run(
+            graph, tmp_path / f"{distinct}", splime.Vanilla(), each="triple", distinct=distinct
+        )
+        assert run.about["triples"] == len(wanted.train)
+    assert len(static.distinct()[0].train) < len(static.train)
+
+
 def test_what_it_tells_about_the_machine(finished: Path) -> None:
     about = json.loads((finished / "about.json").read_text(encoding="utf-8"))
     assert about["versions"]["splime"] == splime.__version__
     assert about["versions"]["torch"] == torch.__version__
     assert about["device"].startswith(("cpu", "cuda"))
     assert about["parameters"] == 12 * 4 + 2 * 6 * 4
-    assert about["triples"] == len(Run(finished).static.distinct()[0].train)
+    assert about["triples"] == len(Run(finished).static.train)
     assert 0 <= about["seconds"] < 60
     assert (about["epochs"], about["best_epoch"]) == (6, best_of(Run(finished)).epoch)
 

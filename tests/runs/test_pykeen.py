@@ -176,6 +176,7 @@ def test_an_interruption(graph: TemporalGraph, tmp_path: Path) -> None:
     [
         ({"model": "TuckR"}, r"PyKEEN has no model 'TuckR'.*Did you mean TuckER"),
         ({"margin": 3.0}, r"pykeen has no setting 'margin'; it takes dimension, epochs"),
+        ({"each": "fact"}, r"pykeen has no setting 'each'; it takes dimension, epochs"),
         ({"dimensions": 3}, r"no setting 'dimensions'.*Did you mean dimension\?"),
         ({"dimension": 0}, "dimension must be at least 1"),
         ({"batch_size": 10_000}, "a batch of 10,000 is larger than train, which has"),

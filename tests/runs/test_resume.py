@@ -28,12 +28,12 @@ from splime.runs.tensors import load_tensors, save_tensors
 from tests.runs.small import CUTS, StopAfter, call, small_graph, small_run
 
 # Three steps an epoch. One stops early, one comes to its end, one does not look at valid, and one
-# draws a triple of each fact.
+# goes through all triples where the others draw one of each fact.
 KINDS: dict[str, dict[str, Any]] = {
     "early": {"epochs": 40, "validate_every": 1, "patience": 2, "init": "xavier_normal"},
     "adam": {"model": "transe", "negatives": 6, "optimizer": "adam", "epochs": 5},
     "last": {"epochs": 3, "validate_every": 0, "steps": 8},
-    "facts": {"epochs": 4, "each": "fact"},
+    "triples": {"epochs": 4, "each": "triple"},
 }
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -61,7 +61,7 @@ def test_the_kinds_are_what_they_should_be(wholes: dict[str, Run]) -> None:
     assert len(adam.history) == 5
     assert [one.valid for one in last.history] == [None] * 3
     for kind, run in wholes.items():
-        counted = len(run.graph.train) if kind == "facts" else run.about["triples"]
+        counted = run.about["triples"] if kind == "triples" else len(run.graph.train)
         assert 64 < counted <= 96
 
 

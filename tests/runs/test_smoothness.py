@@ -122,7 +122,8 @@ def test_reciprocal_and_odd_models(graph: TemporalGraph, tmp_path: Path, model: 
 
 def test_scopes_that_train_does_not_have(graph: TemporalGraph, tmp_path: Path) -> None:
     less = replace(graph, train=graph.train.take(np.arange(15)))
-    run = small_run(less, tmp_path / "run", splime.Timestamp(fit_on="all"), epochs=1)
+    cuts = splime.Timestamp(fit_on="all")
+    run = small_run(less, tmp_path / "run", cuts, epochs=1, batch_size=8)
     known = np.unique(run.static.train.predicate)
     assert len(known) < len(run.static.predicates)
     assert learned(run).scopes.tolist() == known.tolist()
