@@ -119,6 +119,16 @@ def test_one_seed_for_both(facts: Path, tmp_path: Path) -> None:
     assert "seed" not in Run(out).config["method"]
 
 
+def test_a_presets_batch_fits_into_train(facts: Path, tmp_path: Path) -> None:
+    for each, rows in (("fact", 87), ("triple", 66)):
+        out = tmp_path / each
+        done = call(
+            "train", facts, "--dimension", "4", "--epochs", "1", "--each", each, "--out", out
+        )
+        assert done.code == 0
+        assert Run(out).settings.batch_size == rows
+
+
 def failing(*arguments: object, out: Path) -> Called:
     """A call that must fail, and leave nothing."""
     done = call("train", *arguments, "--out", out)
@@ -148,7 +158,6 @@ def failing(*arguments: object, out: Path) -> Called:
         (["--learning-rate", "nan"], "learning_rate must be positive"),
         (["--seed", "-1"], "seed must not be negative"),
         (["--batch-size", "100000"], "a batch of 100,000 is larger than train, which has 87 facts"),
-        ([], "a batch of 1,000 is larger than train, which has 87 facts; lower batch_size"),
         (["--batch-size", "1000", "--each", "triple"], "larger than train, which has 66 triples"),
         (["--model", "transh", "--dimension", "1"], "TransH needs a dimension of at least 2"),
         (["--model", "transe", "--norm", "3"], "TransE measures distances with norm 1 or 2"),

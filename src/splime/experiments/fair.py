@@ -120,18 +120,20 @@ def search(dataset: str) -> list[Case]:
     ]
 
 
-def _settings(dimension: int, n3: float, smooth: float, epochs: int) -> dict[str, Any]:
-    return {"dimension": dimension, "n3": n3, "smooth": smooth, "epochs": epochs}
+def _settings(
+    dimension: int, n3: float, smooth: float, epochs: int, each: str = "triple"
+) -> dict[str, Any]:
+    return {"dimension": dimension, "n3": n3, "smooth": smooth, "epochs": epochs, "each": each}
 
 
 def _each_fact(dimension: int, n3: float, smooth: float) -> dict[str, Any]:
     """The same with one triple of each fact in an epoch, which then is short."""
-    return {**_settings(dimension, n3, smooth, 320), "validate_every": 40, "each": "fact"}
+    return {**_settings(dimension, n3, smooth, 320, "fact"), "validate_every": 40}
 
 
 def _small(n3: float, smooth: float) -> dict[str, Any]:
     """What two cores can train in minutes."""
-    return {**_settings(200, n3, smooth, 60), "each": "fact"}
+    return _settings(200, n3, smooth, 60, "fact")
 
 
 _SEARCH: Mapping[str, tuple[Tried, ...]] = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+from splime.arrays import distinct
 from splime.embedding.device import choose_device, enough_memory, matrix_precision
 from splime.embedding.making import make_model
 from splime.embedding.penalties import follows_in_time
@@ -27,7 +28,7 @@ from splime.runs.history import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.segmentation import Segmentation
-from splime.static import StaticGraph, apply
+from splime.static import StaticGraph, Triples, apply
 
 MEMORY_ADVICE = "lower batch_size, negatives or dimension"
 
@@ -101,6 +102,8 @@ def train(
     place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
     static = apply(segmentation, graph)
+    if "batch_size" not in settings:
+        chosen = _fitting(chosen, static)
     out = Path(out)
     config = describe(graph, segmentation, chosen.values(), "splime")
     with files.locked(out):
@@ -129,6 +132,19 @@ def check_splits(graph: TemporalGraph, settings: Settings) -> None:
         )
 
 
+def _learned(static: StaticGraph, settings: Settings) -> Triples:
+    """The triples of train that a training goes through, or draws from."""
+    once = settings.distinct and settings.each == "triple"
+    return (static.distinct()[0] if once else static).train
+
+
+def _fitting(settings: Settings, static: StaticGraph) -> Settings:
+    """A preset's batch is all of train where train is smaller, as people's first own graphs are."""
+    train = _learned(static, settings)
+    count = len(distinct(train.fact) if settings.each == "fact" else train)
+    return replace(settings, batch_size=max(1, min(settings.batch_size, count)))
+
+
 class _Training:
     """One training, from its beginning or its last checkpoint to its end."""
 
@@ -146,8 +162,7 @@ class _Training:
     ) -> None:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
         self.config = fingerprint(config)
-        by_fact = settings.each == "fact"
-        train = (static.distinct()[0] if settings.distinct and not by_fact else static).train
+        train = _learned(static, settings)
         model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
         self.trainer = Trainer(
