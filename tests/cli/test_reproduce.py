@@ -29,6 +29,10 @@ def test_stored_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "(.358)" in found.out
     assert "│ Vanilla" not in found.out
     assert "yago11k" not in found.out
+    questions = [
+        call("reproduce", "predicates", "--row", row).out for row in ("yago11k", "icews14")
+    ]
+    assert ["Marie Curie" in out for out in questions] == [True, False]
     printed = call("reproduce", "filters", "--format", "markdown")
     assert "| icews14 | RotatE (TransE) | " in printed.out
     assert call("reproduce", "document").out == (ROOT / "docs/paper.md").read_text("utf-8")

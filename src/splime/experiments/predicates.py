@@ -72,9 +72,8 @@ def _questions(results: Results) -> Table:
         " those that overlap the time. The paper takes all sixteen from test; those marked (train)"
         " are in train.",
     ]
-    return Table(
-        "Sixteen questions on YAGO11k: the first two answers", columns, found, notes, words=5
-    )
+    title = "Sixteen questions on YAGO11k: the first two answers"
+    return Table(title, columns, found, notes, words=5, dataset="yago11k", whole=True)
 
 
 def _answers(results: Results, case: Case) -> list[list[str]] | None:

@@ -20,6 +20,8 @@ class Table:
     """How many columns hold words; those behind them hold numbers, and stand to the right."""
     dataset: str = ""
     """The one that all rows are of, where no column says it."""
+    whole: bool = False
+    """Whether the rows are not those that are run, so that all are shown or none."""
 
     def to_markdown(self) -> str:
         """As Markdown.
@@ -50,7 +52,8 @@ class Table:
         wanted = [text.casefold() for text in texts]
         rows = []
         for row in self.rows:
-            label = " ".join([self.dataset, *row[: self.words]]).strip().casefold()
+            words = () if self.whole else row[: self.words]
+            label = " ".join([self.dataset, *words]).strip().casefold()
             if any(text in label or label in text for text in wanted):
                 rows.append(row)
         return replace(self, rows=rows, notes=self.notes if rows else [])
