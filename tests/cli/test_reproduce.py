@@ -73,7 +73,7 @@ def test_quick_then_all(small: Path, tmp_path: Path) -> None:
         (["main", "--format", "latex"], "there is no format 'latex'; there are table, markdown"),
         (["main", "--run", "--device", "gpu"], "device is auto, cpu or cuda, not 'gpu'"),
         (["main", "--processes", "0"], "processes must be at least 1"),
-        (["fair", "--figures", "here"], "fair has no figures; main, tsne, grid have"),
+        (["fair", "--figures", "here"], "fair has no figures; main, grid, tsne have"),
     ],
 )
 def test_wrong_arguments(

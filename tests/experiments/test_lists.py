@@ -11,6 +11,7 @@ from splime.embedding.presets import make_settings
 from splime.errors import UsageError
 from splime.experiments import algorithm_2, fair, filters, grid, main_table, variations
 from splime.experiments.case import Case
+from splime.experiments.figures import cells
 from splime.experiments.questions import ASKED
 from splime.experiments.readings import READINGS
 from splime.experiments.results import Results
@@ -46,14 +47,15 @@ def test_main_has_the_rows_of_the_paper() -> None:
 def test_printed_figures_are_the_papers() -> None:
     best = {
         data: max(
-            (row for row in main_table.rows() if row.dataset == data), key=lambda r: r.printed
+            (row for row in main_table.rows() if row.dataset == data),
+            key=lambda row: row.printed["mrr"],
         )
         for data in ("wikidata12k", "yago11k", "icews14")
     }
-    assert {data: (row.title, row.printed) for data, row in best.items()} == {
-        "wikidata12k": ("Merge, shrink 4", (0.358, 22.2, 43.3, 61.0)),
-        "yago11k": ("Split (CPD), Pref 5", (0.214, 6.5, 29.9, 45.8)),
-        "icews14": ("Timestamp", (0.213, 4.7, 29.4, 54.4)),
+    assert {data: (row.title, cells(row.printed)) for data, row in best.items()} == {
+        "wikidata12k": ("Merge, shrink 4", [".358", "22.2", "43.3", "61.0"]),
+        "yago11k": ("Split (CPD), Pref 5", [".214", "6.5", "29.9", "45.8"]),
+        "icews14": ("Timestamp", [".213", "4.7", "29.4", "54.4"]),
     }
 
 

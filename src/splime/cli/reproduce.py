@@ -13,12 +13,13 @@ from splime.cli.train import Device, torch_needed
 from splime.errors import UsageError, check_name
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from splime.experiments.results import Results
     from splime.experiments.studies import Study
     from splime.experiments.table import Table
 
 _DOCUMENT = "document"
-_DRAWN = ("main", "tsne", "grid")
 _FORMATS = ("table", "markdown")
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
 
@@ -90,8 +91,9 @@ def reproduce(
         raise UsageError(f"processes must be at least 1, not {processes}")
     if quick and (run or row or what not in STUDIES):
         raise UsageError("--quick chooses the rows itself, of a table that is trained for")
-    if figures is not None and what not in _DRAWN:
-        raise UsageError(f"{what} has no figures; {', '.join(_DRAWN)} have")
+    drawn = [name for name, study in STUDIES.items() if study.pictures is not None]
+    if figures is not None and what not in drawn:
+        raise UsageError(f"{what} has no figures; {', '.join(drawn)} have")
     place = results or (_STORED if _STORED.is_dir() and not quick else _OWN)
     if what == _DOCUMENT:
         typer.echo(document.document(place), nl=False)
@@ -110,8 +112,8 @@ def reproduce(
         tables = [table.only(shown) for table in tables]
     _show([table for table in tables if table.rows or table.notes], format)
     _tell_missing(study, stored, row or (), quick)
-    if figures is not None:
-        _draw(what, stored, runs, figures)
+    if figures is not None and study.pictures is not None:
+        _save(study.pictures(stored, runs), figures)
 
 
 def _run(
@@ -128,7 +130,7 @@ def _run(
 ) -> None:
     from splime.embedding.device import choose_device
     from splime.experiments.running import run_cases
-    from splime.experiments.studies import complete, folders
+    from splime.experiments.studies import complete
     from splime.progress import progress_bar
 
     choose_device(device)  # a wrong one is one error, not one for each training
@@ -137,7 +139,7 @@ def _run(
             "data": data,
             "device": device,
             "processes": processes,
-            "keep": folders(runs) if study.name == "tsne" else None,
+            "keep": study.folders(runs),
             "advance": lambda done, of, last: update("trainings", done, of, last),
         }
         if quick:
@@ -170,15 +172,8 @@ def _tell_missing(study: Study, stored: Results, rows: Sequence[str], quick: boo
         typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
 
 
-def _draw(what: str, stored: Results, runs: Path, figures: Path) -> None:
-    from splime.experiments import grid, main_plot, tsne
+def _save(pictures: dict[str, Figure], figures: Path) -> None:
     from splime.report.pictures import Drawn, save_pictures
 
-    if what == "tsne":
-        pictures = tsne.pictures(runs)
-    elif what == "main":
-        pictures = {"main": main_plot.plot_main(stored)}
-    else:
-        pictures = {f"grid-{name}": grid.plot_grid(stored, name) for name in grid.EPSILON}
     save_pictures(Drawn(pictures, {}), figures)
     console().print(f"figures: {', '.join(pictures)} in {figures}", soft_wrap=True)

@@ -9,11 +9,10 @@ from typing import Any
 from splime import leakage
 from splime.errors import DataError
 from splime.experiments.readings import load_graph
-from splime.experiments.table import Table
+from splime.experiments.table import TITLES, Table
 from splime.runs.folder import read_json, write_json
 from splime.statistics import describe
 
-_TITLES = {"wikidata12k": "Wikidata12k", "yago11k": "YAGO11k", "icews14": "ICEWS14"}
 _SIZES = ("entities", "predicates", "timestamps", "train", "valid", "test")
 _PRINTED_SIZES = {
     "yago11k": (10_526, 10, 59, 16_408, 2_050, 2_051),
@@ -49,7 +48,7 @@ _PRINTED_LEAKS = {
 def count(data: Path | None = None) -> dict[str, dict[str, Any]]:
     """Both tables, counted from the datasets."""
     found = {}
-    for name in _TITLES:
+    for name in TITLES:
         graph = load_graph(name, "paper", data)
         sizes, leaks = describe(graph), leakage.report(graph)
         rows = [sizes.rows[split] for split in ("train", "valid", "test")]
@@ -74,7 +73,7 @@ def write_counts(path: Path, found: Mapping[str, Any]) -> None:
 def read_counts(path: Path) -> dict[str, Any]:
     """What was remembered; a DataError where it is something else."""
     found = read_json(path)
-    for name in _TITLES:
+    for name in TITLES:
         each = found.get(name)
         parts = [each.get(key) for key in ("sizes", "leaks")] if isinstance(each, dict) else []
         lengths = [len(part) for part in parts if isinstance(part, list)]
@@ -86,7 +85,7 @@ def read_counts(path: Path) -> dict[str, Any]:
 def datasets_table(found: Mapping[str, Any]) -> Table:
     """The dataset table; |train|, |valid| and |test| are rows as they were read."""
     rows = [
-        (_TITLES[name], *map(_beside, found[name]["sizes"], printed))
+        (TITLES[name], *map(_beside, found[name]["sizes"], printed))
         for name, printed in _PRINTED_SIZES.items()
     ]
     columns = ("dataset", *(f"|{size}|" if size in _SIZES[3:] else size for size in _SIZES))
@@ -100,7 +99,7 @@ def duplicates_table(found: Mapping[str, Any]) -> Table:
         for name, printed in _PRINTED_LEAKS.items()
     ]
     rows = [(leak, *cells) for leak, *cells in zip(_LEAKS, *columns, strict=True)]
-    titles = ("once the time is stripped", *(_TITLES[name] for name in _PRINTED_LEAKS))
+    titles = ("once the time is stripped", *(TITLES[name] for name in _PRINTED_LEAKS))
     return Table("Duplicates", titles, rows, [_exactly(rows)])
 
 

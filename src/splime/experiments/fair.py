@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from splime.experiments import main_table
 from splime.experiments.case import Case
 from splime.experiments.readings import Reading
 
 DATASETS = ("wikidata12k", "yago11k", "icews14")
-SEEDS = (0, 1, 2)
 AGGREGATES = ("mean", "ends")
 
 # A fact counts once in an epoch, as it does in the protocol. Distances and products learn at
@@ -28,24 +28,6 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "ComplEx": {"model": "complex", **_PRODUCTS},
 }
 METHODS = ("vanilla", "timestamp", "split", "changepoint", "merge")
-# The settings of the paper's main table.
-_BEST: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    "wikidata12k": {
-        "split": {"grow": 10},
-        "changepoint": {"proximity": "preferential_attachment", "epsilon": 2.5, "min_size": 2},
-        "merge": {"shrink": 4},
-    },
-    "yago11k": {
-        "split": {"grow": 20},
-        "changepoint": {"proximity": "preferential_attachment", "epsilon": 5, "min_size": 2},
-        "merge": {"shrink": 2},
-    },
-    "icews14": {
-        "split": {"grow": 20},
-        "changepoint": {"proximity": "adamic_adar", "epsilon": 25, "min_size": 2},
-        "merge": {"shrink": 1.5},
-    },
-}
 
 
 class Row(NamedTuple):
@@ -57,7 +39,8 @@ class Row(NamedTuple):
 
     def case(self, method: str) -> Case:
         """The training with one method."""
-        parameters = _BEST[self.dataset].get(method, {})
+        own = (row for row in main_table.rows() if row.dataset == self.dataset)
+        parameters = next(row.parameters for row in own if row.method == method)  # split: by time
         return fair_case(self.dataset, method, parameters, {**MODELS[self.title], "seed": 0})
 
     def cases(self) -> list[Case]:
@@ -131,11 +114,6 @@ def _each_fact(dimension: int, n3: float, smooth: float) -> dict[str, Any]:
     return {**_settings(dimension, n3, smooth, 320, "fact"), "validate_every": 40}
 
 
-def _small(n3: float, smooth: float) -> dict[str, Any]:
-    """What two cores can train in minutes."""
-    return _settings(200, n3, smooth, 60, "fact")
-
-
 _SEARCH: Mapping[str, tuple[Tried, ...]] = {
     "icews14": (
         Tried("timestamp", _settings(1000, 0.01, 3, 60)),
@@ -161,7 +139,7 @@ _SEARCH: Mapping[str, tuple[Tried, ...]] = {
         Tried("timestamp", _each_fact(1000, 0.2, 0.03), reading="point"),
         Tried("timestamp", _each_fact(1000, 0.2, 0.01), reading="point"),
         Tried("timestamp", _each_fact(2000, 0.15, 0.03), reading="point"),
-        Tried("timestamp", _small(0.05, 0.1), reading="point"),
+        Tried("timestamp", _settings(200, 0.05, 0.1, 60, "fact"), reading="point"),
     ),
     "wikidata12k": (
         Tried("timestamp", _settings(1000, 0.1, 0.001, 60)),

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from splime.experiments.case import Case
-from splime.experiments.fair import AGGREGATES, DATASETS, METHODS, SEEDS, rows, search
-from splime.experiments.figures import average, figures_of
+from splime.experiments.fair import AGGREGATES, DATASETS, METHODS, rows, search
+from splime.experiments.figures import average, cells, figures_of
+from splime.experiments.main_table import SEEDS
 from splime.experiments.results import Results
-from splime.experiments.table import Table, mrr, percent
+from splime.experiments.table import Table, mrr
 
 
 class Chosen(NamedTuple):
@@ -56,8 +57,7 @@ def _by_method(results: Results, dataset: str) -> Table:
     lines = []
     for row in rows():
         if row.dataset == dataset:
-            cells = [_exact_overlap(results, row.case(method)) for method in METHODS]
-            lines.append((row.title, *cells))
+            lines.append((row.title, *(_exact_overlap(results, row.case(m)) for m in METHODS)))
     title = f"{dataset}: MRR on test, exact / overlap, protocol fact, cuts from train, one seed"
     return Table(title, ("model", *METHODS), lines, dataset=dataset)
 
@@ -77,19 +77,19 @@ def _strongest(results: Results) -> Table:
         if chosen is None:
             continue
         given = {"split": "test", "aggregate": chosen.aggregate}
-        cells: list[str] = []
+        tests: list[str] = []
         for name in ("exact", "overlap"):
             found = average(results, chosen.seeds(), name=name, **given)
             if found is not None:
+                first, *hits = cells(found.mean)
                 spread = "" if found.deviation is None else f" ± {mrr(found.deviation)}"
-                hits = [percent(found.mean[figure]) for figure in ("hits1", "hits3", "hits10")]
-                cells.append(" / ".join([f"{mrr(found.mean['mrr'])}{spread}", *hits]))
+                tests.append(" / ".join([first + spread, *hits]))
                 trainings = found.trainings
         parameters = results[chosen.case]["parameters"]
         goal = " / ".join(map(mrr, GOALS[dataset]))
         what = f"{_settings(chosen.case)}; {chosen.aggregate}"
         lines.append(
-            (dataset, what, mrr(chosen.valid), *cells, goal, f"{parameters:,}", str(trainings))
+            (dataset, what, mrr(chosen.valid), *tests, goal, f"{parameters:,}", str(trainings))
         )
     columns = (
         "dataset",

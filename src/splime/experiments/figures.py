@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 from splime.errors import DataError
 from splime.experiments.case import Case
 from splime.experiments.results import Results
+from splime.experiments.table import mrr, percent
 
 FIGURES = ("mrr", "hits1", "hits3", "hits10")
+
+
+def cells(figures: Mapping[str, float] | None) -> list[str]:
+    """MRR, Hits@1, Hits@3 and Hits@10 for a table; dashes where nothing was run."""
+    found = figures or {}
+    return [mrr(found.get("mrr")), *(percent(found.get(name)) for name in FIGURES[1:])]
 
 
 class Average(NamedTuple):

@@ -36,8 +36,6 @@ class Row(NamedTuple):
         distinct = always or filter in ("intra", "both")
         shown = FILTERS if always else ("intra", "both") if distinct else ("none", "inter")
         training = {"preset": self.preset, "seed": 0, "distinct": distinct}
-        if self.preset == "hyte" and (rows := _TRAIN[self.dataset][distinct]) < 50_000:
-            training["batch_size"] = rows  # one batch is all of train
         return Case(
             self.dataset,
             "vanilla",
@@ -78,8 +76,6 @@ def tables(results: Results) -> list[Table]:
     return [Table(title, columns, lines, notes, words=2)]
 
 
-# Rows of train: all, and distinct ones.
-_TRAIN = {"wikidata12k": (32_490, 27_770), "icews14": (72_826, 42_690)}
 _DISTINCT = ("paper", "ampligraph")
 _SETUPS = (
     ("HyTE (TransE)", "hyte"),

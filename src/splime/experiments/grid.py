@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from splime.experiments import main_table
@@ -126,6 +127,11 @@ def _paper(points: list[Point]) -> str:
         if (point.dataset, make_method(point.method, **point.parameters)) in printed:
             return f"{point.value:g}"
     return ""
+
+
+def pictures(results: Results, _: Path) -> dict[str, Figure]:
+    """A figure of each dataset by the name of its file."""
+    return {f"grid-{name}": plot_grid(results, name) for name in EPSILON}
 
 
 def plot_grid(results: Results, dataset: str) -> Figure:

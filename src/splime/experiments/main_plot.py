@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from splime.experiments.figures import average, figures_of
 from splime.experiments.main_table import Row, rows
 from splime.experiments.results import Results
-from splime.experiments.table import mrr
+from splime.experiments.table import TITLES, mrr
 from splime.experiments.variations import variations
 
 if TYPE_CHECKING:
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.015
 """How far from the printed MRR a row may be and still count as the same."""
-_TITLES = {"wikidata12k": "Wikidata12k", "yago11k": "YAGO11k", "icews14": "ICEWS14"}
+
+
+def pictures(results: Results, _: Path) -> dict[str, Figure]:
+    """The figure by the name of its file."""
+    return {"main": plot_main(results)}
 
 
 def plot_main(results: Results) -> Figure:
@@ -24,8 +30,8 @@ def plot_main(results: Results) -> Figure:
     from splime.report.style import SMALL, heading, look, make_figure, open_axes
 
     figure = make_figure(9.5, 3.8)
-    panels = figure.subplots(1, len(_TITLES))
-    for axes, (dataset, title) in zip(panels, _TITLES.items(), strict=True):
+    panels = figure.subplots(1, len(TITLES))
+    for axes, (dataset, title) in zip(panels, TITLES.items(), strict=True):
         own = [row for row in rows() if row.dataset == dataset]
         for at, row in enumerate(own):
             _plot_row(axes, results, row, at)
@@ -57,16 +63,15 @@ def plot_main(results: Results) -> Figure:
 def _plot_row(axes: Axes, results: Results, row: Row, at: int) -> None:
     from splime.report.style import look
 
-    printed = row.printed[0]
+    printed = row.printed["mrr"]
     axes.barh(at, 2 * TOLERANCE, left=printed - TOLERANCE, height=0.7, color="#e3e6ea")
     axes.plot(printed, at, "|", color="black", markersize=12, markeredgewidth=1.5)
     found = [figures["mrr"] for case in row.cases() if (figures := figures_of(results, case))]
     if found:
-        mean = sum(found) / len(found)
         axes.plot([min(found), max(found)], [at, at], color=look(0)["color"], linewidth=1.2)
-        axes.plot(mean, at, markersize=6, **look(0))
+        axes.plot(fmean(found), at, markersize=6, **look(0))
     for variation in variations():
         if variation.explains and variation.row == row:
-            with_it = average(results, variation.cases())
+            with_it = average(results, variation.changed)
             if with_it is not None:
                 axes.plot(with_it.mean["mrr"], at, markersize=7, fillstyle="none", **look(1))

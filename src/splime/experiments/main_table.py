@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from splime.experiments.case import Case
-from splime.experiments.figures import FIGURES, average
+from splime.experiments.figures import FIGURES, average, cells
 from splime.experiments.results import Results
-from splime.experiments.table import Table, mrr, percent, signed
+from splime.experiments.table import Table, mrr, signed
 
 SEEDS = (0, 1, 2)
 
@@ -20,8 +20,8 @@ class Row(NamedTuple):
     title: str
     method: str
     parameters: Mapping[str, Any]
-    printed: tuple[float, float, float, float]
-    """MRR, Hits@1, Hits@3 and Hits@10, the latter three in percent."""
+    printed: Mapping[str, float]
+    """MRR, Hits@1, Hits@3 and Hits@10, as fractions."""
     predicates: int
     """The printed number of predicates."""
 
@@ -47,8 +47,14 @@ class Row(NamedTuple):
 def rows() -> Iterator[Row]:
     """The rows in the order of the paper."""
     for dataset, table in _TABLES.items():
-        for title, method, parameters, *printed, predicates in table:
-            yield Row(dataset, title, method, parameters, tuple(printed), predicates)
+        for title, method, parameters, first, *hits, predicates in table:
+            printed = dict(zip(FIGURES, (first, *(each / 100 for each in hits)), strict=True))
+            yield Row(dataset, title, method, parameters, printed, predicates)
+
+
+def find_row(dataset: str, title: str) -> Row:
+    """The row of a dataset whose title begins so; the first of them."""
+    return next(row for row in rows() if row.dataset == dataset and row.title.startswith(title))
 
 
 def _changes(proximity: str, epsilon: float) -> dict[str, Any]:
@@ -68,18 +74,16 @@ def _table(results: Results, dataset: str) -> Table:
         if row.dataset != dataset:
             continue
         found = average(results, row.cases())
-        mean = found.mean if found else {}
-        printed = [mrr(row.printed[0]), *(percent(each / 100) for each in row.printed[1:])]
         if found is not None:
-            ours[row.title] = mean["mrr"]
-        here = [mrr(mean.get("mrr")), *(percent(mean.get(name)) for name in FIGURES[1:])]
+            ours[row.title] = found.mean["mrr"]
+        pairs = zip(cells(found.mean if found else None), cells(row.printed), strict=True)
         predicates = "–" if found is None else f"{found.predicates:,.0f}"
         lines.append(
             (
                 row.title,
                 f"{predicates} ({row.predicates:,})",
-                *(f"{own} ({paper})" for own, paper in zip(here, printed, strict=True)),
-                "" if found is None else signed(mean["mrr"] - row.printed[0]),
+                *(f"{own} ({paper})" for own, paper in pairs),
+                "" if found is None else signed(found.mean["mrr"] - row.printed["mrr"]),
                 mrr(found.deviation) if found else "",
                 str(found.trainings if found else 0),
             )
@@ -91,7 +95,7 @@ def _table(results: Results, dataset: str) -> Table:
 
 
 def _order(dataset: str, ours: Mapping[str, float]) -> str:
-    printed = {row.title: row.printed[0] for row in rows() if row.dataset == dataset}
+    printed = {row.title: row.printed["mrr"] for row in rows() if row.dataset == dataset}
     here, there = (
         " > ".join(title.split(", ")[0] for title in sorted(ours, key=lambda t: -values[t]))
         for values in (ours, printed)

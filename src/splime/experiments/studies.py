@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from splime.errors import UsageError
 from splime.experiments import (
@@ -13,6 +13,7 @@ from splime.experiments import (
     fair_tables,
     filters,
     grid,
+    main_plot,
     main_table,
     predicates,
     tsne,
@@ -23,6 +24,9 @@ from splime.experiments.results import Results
 from splime.experiments.running import run_cases
 from splime.experiments.table import Table
 from splime.runs import is_finished
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EXACT = ("datasets", "duplicates")
 """Tables that need no training."""
@@ -54,6 +58,10 @@ class Study:
     """Rows (dataset and title) that take minutes on two cores; of each its first training."""
     more: Callable[[Results], list[Case]] = lambda _: []
     """Trainings beside the rows; some are known only when others are done."""
+    pictures: Callable[[Results, Path], dict[str, Figure]] | None = None
+    """Its figures, from the results and a folder of runs."""
+    folders: Callable[[Path], dict[str, Path]] = lambda _: {}
+    """Which runs are kept in that folder, by the keys of their cases."""
 
     def cases(self, results: Results, rows: Sequence[str] = ()) -> list[Case]:
         """The trainings of all rows, or of those whose dataset and title contain a text."""
@@ -91,17 +99,12 @@ def complete(
         run_cases(list({case.key(): case for case in left}.values()), results, keep=keep, **how)
 
 
-def folders(runs: Path) -> dict[str, Path]:
-    """Where runs that are drawn are kept, by the keys of their cases."""
-    return {row.case().key(): runs / row.folder for row in tsne.rows()}
-
-
 def _main_tables(results: Results) -> list[Table]:
     return [*main_table.tables(results), variations.table(results)]
 
 
 def _main_more(_: Results) -> list[Case]:
-    return [case for variation in variations.variations() for case in variation.cases()]
+    return [case for variation in variations.variations() for case in variation.changed]
 
 
 STUDIES: Mapping[str, Study] = {
@@ -116,12 +119,24 @@ STUDIES: Mapping[str, Study] = {
             _main_tables,
             ("yago11k Vanilla", "yago11k Split (CPD)"),
             _main_more,
+            main_plot.pictures,
         ),
         Study(
-            "grid", grid.rows, grid.tables, ("yago11k Split (CPD), preferential attachment, 20",)
+            "grid",
+            grid.rows,
+            grid.tables,
+            ("yago11k Split (CPD), preferential attachment, 20",),
+            pictures=grid.pictures,
         ),
         Study("predicates", predicates.rows, predicates.tables, ("yago11k Vanilla",)),
-        Study("tsne", tsne.rows, tsne.tables, ("wikidata12k Random",)),
+        Study(
+            "tsne",
+            tsne.rows,
+            tsne.tables,
+            ("wikidata12k Random",),
+            pictures=tsne.pictures,
+            folders=tsne.folders,
+        ),
         Study(
             "fair",
             fair.rows,

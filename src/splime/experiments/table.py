@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from splime.report.markdown import escaped, markdown_lines
 
+TITLES = {"wikidata12k": "Wikidata12k", "yago11k": "YAGO11k", "icews14": "ICEWS14"}
+"""The datasets as people write them."""
+
 
 @dataclass(frozen=True)
 class Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from splime.experiments.case import Case
+from splime.experiments.main_table import find_row
 from splime.experiments.results import Results
 from splime.experiments.smoothness import SMOOTHNESS
 from splime.experiments.table import Table
@@ -16,22 +18,16 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """A run that is drawn, and the predicate that the paper looks at in it."""
+    """A row of the main table that is drawn."""
 
     folder: str
     dataset: str
     title: str
-    predicate: str
-    method: str
-    parameters: Mapping[str, Any]
 
     def case(self) -> Case:
         """Its training."""
-        settings = {"preset": "paper", "seed": 0}
-        asked = {"protocol": SMOOTHNESS}
-        return Case(
-            self.dataset, self.method, {**self.parameters, "fit_on": "all"}, settings, (asked,)
-        )
+        same = find_row(self.dataset, self.title).case(0)
+        return replace(same, evaluations=({"protocol": SMOOTHNESS},))
 
     def cases(self) -> list[Case]:
         """The one training of the row."""
@@ -40,13 +36,16 @@ class Row(NamedTuple):
 
 def rows() -> Iterator[Row]:
     """The merged graph, and the random baseline."""
-    yield Row("wikidata-merge", "wikidata12k", "Merge, shrink 4", "P54", "merge", {"shrink": 4})
-    parameters = {"predicates": 423, "seed": 0}
-    title = "Random, 423 predicates"
-    yield Row("wikidata-random", "wikidata12k", title, "P551", "random", parameters)
+    yield Row("wikidata-merge", "wikidata12k", "Merge, shrink 4")
+    yield Row("wikidata-random", "wikidata12k", "Random")
 
 
-def pictures(runs: Path) -> dict[str, Figure]:
+def folders(runs: Path) -> dict[str, Path]:
+    """Where the runs are kept, by the keys of their cases."""
+    return {row.case().key(): runs / row.folder for row in rows()}
+
+
+def pictures(_: Results, runs: Path) -> dict[str, Figure]:
     """The figures by the names of their files."""
     from splime.report.embeddings import plot_predicate, plot_predicates
     from splime.runs import Run

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from splime.experiments import algorithm_2
 from splime.experiments.case import Case
-from splime.experiments.figures import FIGURES, average
+from splime.experiments.figures import average, cells
 from splime.experiments.main_table import SEEDS, Row, rows
 from splime.experiments.readings import Reading
 from splime.experiments.results import Results
-from splime.experiments.table import Table, mrr, percent
+from splime.experiments.table import Table
 
 
 class Variation(NamedTuple):
@@ -20,14 +20,10 @@ class Variation(NamedTuple):
 
     row: Row
     title: str
-    changed: tuple[Case, ...]
+    changed: list[Case]
     """Its trainings."""
     explains: bool = False
     """Whether the row comes out so."""
-
-    def cases(self) -> list[Case]:
-        """The trainings of the variation."""
-        return list(self.changed)
 
     def usual(self) -> list[Case]:
         """The trainings that they are compared with: of random cuts all, since each is drawn."""
@@ -63,39 +59,41 @@ def variations() -> Iterator[Variation]:
                 continue  # it has no repeated rows
             case = row.case(0)
             changed = replace(case, training={**case.training, **change})
-            yield Variation(row, title, (changed,))
+            yield Variation(row, title, [changed])
     yield _read(named[_W_VANILLA], "ended", SEEDS)
-    yield _read(named[_W_VANILLA], "ended-test")._replace(explains=True)
+    yield _read(named[_W_VANILLA], "ended-test", explains=True)
     yield _read(named["wikidata12k", "Merge, shrink 4"], "ended")
     yield _read(named[_W_TIME], "years")
     yield _read(named[_Y_TIME], "years")
-    yield _touching(named[_W_RANDOM], SEEDS)._replace(explains=True)
+    yield _touching(named[_W_RANDOM], SEEDS, explains=True)
     for row in named.values():
         if row.method == "split":
-            yield _touching(row)._replace(explains=row.dataset == "wikidata12k")
+            yield _touching(row, explains=row.dataset == "wikidata12k")
     for row in named.values():
         if row.method == "changepoint":
             case = row.case(0)
             text = {**case.parameters, "min_size": 1}
-            yield Variation(row, "min_size 1, as printed", (replace(case, parameters=text),))
+            yield Variation(row, "min_size 1, as printed", [replace(case, parameters=text)])
 
 
-def _read(row: Row, reading: Reading, seeds: tuple[int, ...] = (0,)) -> Variation:
-    changed = tuple(replace(row.case(seed), reading=reading) for seed in seeds)
-    return Variation(row, _READINGS[reading], changed)
+def _read(
+    row: Row, reading: Reading, seeds: tuple[int, ...] = (0,), *, explains: bool = False
+) -> Variation:
+    changed = [replace(row.case(seed), reading=reading) for seed in seeds]
+    return Variation(row, _READINGS[reading], changed, explains)
 
 
-def _touching(row: Row, seeds: tuple[int, ...] = (0,)) -> Variation:
+def _touching(row: Row, seeds: tuple[int, ...] = (0,), *, explains: bool = False) -> Variation:
     by = "random" if row.method == "random" else row.parameters.get("by", "time")
-    changed = tuple(
+    changed = [
         replace(
             row.case(seed),
             method=algorithm_2.NAME,
             parameters={**row.parameters, "by": by} | ({"seed": seed} if by == "random" else {}),
         )
         for seed in seeds
-    )
-    return Variation(row, _TOUCHING, changed)
+    ]
+    return Variation(row, _TOUCHING, changed, explains)
 
 
 def table(results: Results) -> Table:
@@ -104,16 +102,13 @@ def table(results: Results) -> Table:
     order = list(rows())
     for variation in sorted(variations(), key=lambda one: order.index(one.row)):
         row = variation.row
-        printed = " / ".join(
-            [mrr(row.printed[0]), *(percent(each / 100) for each in row.printed[1:])]
-        )
         lines.append(
             (
                 f"{row.dataset} {row.title}",
                 variation.title,
-                _figures(results, variation.cases()),
+                _figures(results, variation.changed),
                 _figures(results, variation.usual()),
-                printed,
+                " / ".join(cells(row.printed)),
             )
         )
     columns = ("row", "switched on", "with it", "without it", "paper")
@@ -125,6 +120,5 @@ def _figures(results: Results, cases: list[Case]) -> str:
     found = average(results, cases)
     if found is None:
         return "–"
-    figures = [mrr(found.mean["mrr"]), *(percent(found.mean[name]) for name in FIGURES[1:])]
     runs = f" ({found.trainings} runs)" if found.trainings > 1 else ""
-    return " / ".join(figures) + runs
+    return " / ".join(cells(found.mean)) + runs

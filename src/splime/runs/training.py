@@ -102,8 +102,9 @@ def train(
     place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
     static = apply(segmentation, graph)
+    learned = _learned(static, chosen)
     if "batch_size" not in settings:
-        chosen = _fitting(chosen, static)
+        chosen = _fitting(chosen, learned)
     out = Path(out)
     config = describe(graph, segmentation, chosen.values(), "splime")
     with files.locked(out):
@@ -111,7 +112,7 @@ def train(
         if state != "finished":
             with enough_memory(MEMORY_ADVICE), matrix_precision(chosen.precision):
                 # Whatever is wrong with the settings shows here, before the folder is taken.
-                training = _Training(graph, static, chosen, out, config, place)
+                training = _Training(graph, static, learned, chosen, out, config, place)
                 training.watch, training.save_seconds = watch, save_seconds
                 if state == "begun":
                     training.restore()
@@ -138,11 +139,10 @@ def _learned(static: StaticGraph, settings: Settings) -> Triples:
     return (static.distinct()[0] if once else static).train
 
 
-def _fitting(settings: Settings, static: StaticGraph) -> Settings:
+def _fitting(settings: Settings, learned: Triples) -> Settings:
     """A preset's batch is all of train where train is smaller, as people's first own graphs are."""
-    train = _learned(static, settings)
-    count = len(distinct(train.fact) if settings.each == "fact" else train)
-    return replace(settings, batch_size=max(1, min(settings.batch_size, count)))
+    count = len(distinct(learned.fact) if settings.each == "fact" else learned)
+    return replace(settings, batch_size=min(settings.batch_size, count))
 
 
 class _Training:
@@ -155,6 +155,7 @@ class _Training:
         self,
         graph: TemporalGraph,
         static: StaticGraph,
+        learned: Triples,
         settings: Settings,
         out: Path,
         config: Config,
@@ -162,16 +163,15 @@ class _Training:
     ) -> None:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
         self.config = fingerprint(config)
-        train = _learned(static, settings)
         model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
         self.trainer = Trainer(
             model,
-            train.array(),
+            learned.array(),
             settings,
             follows=follows,
-            fact=train.fact,
-            weight=train.overlap,
+            fact=learned.fact,
+            weight=learned.overlap,
         )
         self.about = describe_machine(device)
         self.about["parameters"] = sum(table.numel() for table in model.parameters())
