@@ -66,22 +66,20 @@ def applying(source: Path, target: Path) -> dict[str, Any]:
     """Facts as integers to triples as integers; nothing is written."""
     assert not target.exists()
     import splime
-    from splime.cutting import Cutter
 
     graph = splime.load(source)
     scopes = splime.Merge(shrink=4).fit(graph).predicates
     facts = graph.facts()
     begin, end = graph.timestamps(facts)
     row = np.arange(len(facts))
-    cutter = Cutter(scopes)
     seconds = []
     for _ in range(7):
         started, triples = time.process_time(), 0
         for at in range(0, len(facts), BATCH):
             part = slice(at, at + BATCH)
             name, first, last = facts.predicate[part], begin[part], end[part]
-            low, high = scopes.pieces(name, first, last)
-            count = cutter.cut(name, first, last, low, high)[0]
+            low, high = scopes.find(name, first, last)
+            count = scopes.cut(name, first, last, low, high)[0]
             for column in (facts.subject, facts.object, row):
                 triples += len(np.repeat(column[part], count))
         seconds.append(time.process_time() - started)

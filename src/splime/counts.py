@@ -67,9 +67,9 @@ class Counts:
         return instants, begins, ends
 
     def within(self, name: Ints, left: Ints, right: Ints) -> tuple[Ints, Ids, Ids]:
-        """Facts in pieces between two doubled cuts, and their first and last timestamp.
+        """Facts in scopes between two doubled cuts, and their first and last timestamp.
 
-        A piece without facts gets the timestamps between its cuts.
+        A scope without facts gets the timestamps between its cuts.
         """
         timestamps = self.instants.shape[1]
         instants, begins, ends = self._upto
@@ -78,7 +78,7 @@ class Counts:
             """Of a cumulated table, how much lies at or before a doubled cut."""
             return table[name, np.clip(cut // 2 + 1, 0, timestamps)]
 
-        # Longer facts are in the piece unless they begin at or after its right cut, or end at or
+        # Longer facts are in the scope unless they begin at or after its right cut, or end at or
         # before its left one; instants on a cut are to the left of it.
         longer = upto(begins, right - 1) - upto(ends, left)
         facts = longer + upto(instants, right) - upto(instants, left)

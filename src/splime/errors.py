@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -58,3 +59,20 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
     """
     matches = get_close_matches(name, list(known), n=most, cutoff=0.6)
     return f" Did you mean {' or '.join(matches)}?" if matches else ""
+
+
+@contextmanager
+def enough_memory(advice: str) -> Iterator[None]:
+    """Turn "out of memory" into an error that says which number to lower.
+
+    PyTorch's own error has different names in different versions, and none on a processor, so it is
+    known by its words.
+    """
+    words = ("out of memory", "not enough memory", "allocate memory")
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        if not isinstance(error, MemoryError) and not any(w in str(error).lower() for w in words):
+            raise
+        raise SplimeError(f"there is not enough memory: {advice} ({text})") from None

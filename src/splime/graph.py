@@ -15,8 +15,8 @@ from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
 
-Split: TypeAlias = Literal["train", "valid", "test"]
-SPLITS: tuple[Split, ...] = get_args(Split)
+SplitName: TypeAlias = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 Ids: TypeAlias = npt.NDArray[np.int32]
 Names: TypeAlias = str | Iterable[str]
 
@@ -152,16 +152,16 @@ class TemporalGraph:
         name = f"{self.name}: " if self.name else ""
         return f"TemporalGraph({name}{sizes}, {repr(self.timeline)[9:-1]})"
 
-    def splits(self) -> Iterator[tuple[Split, Facts]]:
+    def splits(self) -> Iterator[tuple[SplitName, Facts]]:
         """The three splits with their names."""
         for split in SPLITS:
             yield split, getattr(self, split)
 
-    def facts(self, *splits: Split) -> Facts:
+    def facts(self, *splits: SplitName) -> Facts:
         """The facts of some splits, of all if none is named."""
         return Facts.concat(getattr(self, check_split(split)) for split in splits or SPLITS)
 
-    def rows(self, *splits: Split, limit: int | None = None) -> Iterator[Fact]:
+    def rows(self, *splits: SplitName, limit: int | None = None) -> Iterator[Fact]:
         """Facts with their names and dates, for people."""
         facts = self.facts(*splits)
         if limit is not None:
@@ -200,7 +200,7 @@ class TemporalGraph:
         object: Names | None = None,
         entity: Names | None = None,
         during: tuple[When, When] | None = None,
-        split: Split | None = None,
+        split: SplitName | None = None,
     ) -> TemporalGraph:
         """The facts that match everything asked for; names and timeline stay as they are.
 
@@ -234,7 +234,7 @@ class TemporalGraph:
         """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
         return self.where(during=(when, when))
 
-    def bucket(self, min_facts: int = 300, *splits: Split) -> TemporalGraph:
+    def bucket(self, min_facts: int = 300, *splits: SplitName) -> TemporalGraph:
         """The same facts over timestamps merged until each holds `min_facts` facts.
 
         The facts of the named splits decide (of all, as in the paper, if none is named).
@@ -261,7 +261,7 @@ class TemporalGraph:
         )
 
 
-def check_split(split: Split) -> Split:
+def check_split(split: SplitName) -> SplitName:
     """The name of a split; an error if there is no such one."""
     check_name("split", split, SPLITS)
     return split

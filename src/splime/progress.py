@@ -7,22 +7,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+
+class Progress(Protocol):
+    """The one kind of callback that is told of progress."""
+
+    def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
+        """Take what is being worked on, how much is done, and how much there is (if known)."""
+
+
+def silent(what: str, done: int, total: int | None = None, note: str = "") -> None:
+    """Tell nobody: the default."""
+
+
+Bars = Progress
 Update = Callable[[str, int, int | None], None]
-"""Takes what is being worked on, how much of it is done, and how much there is (if known)."""
-
-
-class Bars(Protocol):
-    """An update that can also show a remark."""
-
-    def __call__(self, name: str, done: int, total: int | None, note: str = "") -> None:
-        """Move the bar of a name."""
 
 
 @contextmanager
-def progress_bar(*, bytes: bool = False) -> Iterator[Bars]:
+def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     """A bar for each thing that the updates name; nothing where no terminal is looking."""
     if not sys.stderr.isatty():
-        yield _nothing
+        yield silent
         return
     from rich.console import Console
     from rich.progress import (
@@ -47,16 +52,12 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Bars]:
     ) as bars:
         tasks: dict[str, TaskID] = {}
 
-        def update(name: str, done: int, total: int | None, note: str = "") -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total, note=note)
-            bars.update(tasks[name], completed=done, total=total, note=note)
+        def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total, note=note)
+            bars.update(tasks[what], completed=done, total=total, note=note)
 
         yield update
-
-
-def _nothing(name: str, done: int, total: int | None, note: str = "") -> None:
-    pass
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Where predicates (or entities) are cut in time, and the scoped ones that this gives.
 
 A cut lies at a timestamp or between two. One rule puts a fact `[b, e]` on the sides of a cut `c`:
-left if e <= c, else right if b >= c, else both. With sorted cuts an instant then lies in the piece
-`#{c < b}`, and a longer fact in the pieces `#{c <= b}` to `#{c < e}`. Cuts are kept doubled, so
+left if e <= c, else right if b >= c, else both. With sorted cuts an instant then lies in the scope
+`#{c < b}`, and a longer fact in the scopes `#{c <= b}` to `#{c < e}`. Cuts are kept doubled, so
 that those between two timestamps are integers too: `2t` is at timestamp t, `2t - 1` just before it.
 """
 
@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splime.counts import Counts
@@ -23,7 +24,7 @@ from splime.timeline import Timeline
 from splime.times import Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
 
-# Piece numbers of every name at every timestamp are looked up in a table, up to this size.
+# The scopes of every name at every timestamp are looked up in a table, up to this size.
 _TABLE = 1 << 23
 
 
@@ -39,10 +40,10 @@ class Scope(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scopes:
-    """The cuts of one vocabulary, and the pieces between them.
+    """The cuts of one vocabulary, and the scopes between them.
 
-    The pieces of a name are numbered through, in the order of the names and of time: a name with
-    m cuts has m + 1 of them.
+    Scopes are numbered in the order of the names, and for each name in the order of time: a name
+    with m cuts has m + 1 scopes. The name that a scope belongs to is its source.
     """
 
     names: Vocabulary
@@ -52,17 +53,17 @@ class Scopes:
     offsets: Ints
     """Where the cuts of each name begin; one more than there are names."""
     facts: Ints
-    """How many of the facts that the cuts were fitted on each piece holds."""
+    """How many of the facts that the cuts were fitted on each scope holds."""
     first: Ids
-    """The first timestamp at which a fact of the piece holds."""
+    """The first timestamp at which a fact of the scope holds."""
     last: Ids
-    """The last timestamp at which a fact of the piece holds."""
+    """The last timestamp at which a fact of the scope holds."""
 
     @classmethod
     def of(
         cls, names: Vocabulary, timeline: Timeline, cuts: Sequence[Ints], counts: Counts
     ) -> Scopes:
-        """The pieces that the cuts of each name give, with what `counts` says about them."""
+        """The scopes that the cuts of each name give, with what `counts` says about them."""
         offsets = np.cumsum([0, *map(len, cuts)])
         flat = np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64)
         owner = np.repeat(np.arange(len(names)), np.diff(offsets) + 1)
@@ -86,12 +87,12 @@ class Scopes:
 
     @property
     def starts(self) -> Ints:
-        """The first piece of every name."""
+        """The first scope of every name."""
         return self.offsets[:-1] + np.arange(len(self.names))
 
     @cached_property
     def sources(self) -> Ids:
-        """The name that each piece belongs to."""
+        """The name that each scope belongs to."""
         return np.repeat(np.arange(len(self.names)), np.diff(self.offsets) + 1).astype(np.int32)
 
     def cuts_of(self, name: int) -> Ints:
@@ -100,7 +101,7 @@ class Scopes:
 
     @cached_property
     def labels(self) -> pa.Array:
-        """The names of the pieces: `P54[1998..2003]`, and `P54` where nothing was cut."""
+        """The names of the scopes: `P54[1998..2003]`, and `P54` where nothing was cut."""
         cut = np.diff(self.offsets)[self.sources] > 0
         begin = format_ticks(self.timeline.starts[self.first], self.timeline.granularity)
         end = format_ticks(self.timeline.ends[self.last], self.timeline.granularity)
@@ -113,44 +114,149 @@ class Scopes:
             pa.large_string(),
         )
 
-    def scope(self, piece: int) -> Scope:
-        """One piece, for people."""
+    def scope(self, number: int) -> Scope:
+        """One scope, for people."""
         ticks = np.array(
-            [self.timeline.starts[self.first[piece]], self.timeline.ends[self.last[piece]]]
+            [self.timeline.starts[self.first[number]], self.timeline.ends[self.last[number]]]
         )
         begin, end = format_ticks(ticks, self.timeline.granularity)
-        source = self.names[int(self.sources[piece])]
-        return Scope(self.labels[piece].as_py(), source, begin, end, int(self.facts[piece]))
+        source = self.names[int(self.sources[number])]
+        return Scope(self.labels[number].as_py(), source, begin, end, int(self.facts[number]))
 
-    def pieces(self, name: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
-        """The first and last piece of facts, by the rule."""
-        instant = begin == end
+    def of_name(self, name: int) -> range:
+        """The scopes of one name, in the order of time."""
+        start = int(self.offsets[name]) + name
+        return range(start, start + len(self.cuts_of(name)) + 1)
+
+    def find(self, source: Ids, begin: Ids, end: Ids) -> tuple[Ids, Ids]:
+        """The first and the last scope that each fact holds in, by the rule.
+
+        Facts are given by the name that is cut and by their first and last timestamp.
+        """
         low = np.where(
-            instant,
-            self._count(name, begin, below=True),
-            self._count(name, begin, below=False),
+            begin == end,
+            self._behind_cuts(source, begin, below=True),
+            self._behind_cuts(source, begin, below=False),
         )
-        return low, np.maximum(low, self._count(name, end, below=True))
+        return low, np.maximum(low, self._behind_cuts(source, end, below=True))
 
-    def _count(self, name: Ids, time: Ids, *, below: bool) -> Ids:
-        """The piece behind all cuts below a timestamp (or up to it)."""
-        if len(self.names) * len(self.timeline) <= min(_TABLE, 4 * len(name)):
+    def at(self, source: Ids, timestamp: npt.NDArray[np.integer]) -> Ids:
+        """The scope of each name at a timestamp."""
+        return self._behind_cuts(source, timestamp.astype(np.int32), below=True)
+
+    def _behind_cuts(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
+        """The scope behind all cuts below a timestamp (or up to it)."""
+        if len(self.names) * len(self.timeline) <= min(_TABLE, 4 * len(source)):
             table = self._tables[0 if below else 1]
-            return np.take(table, name.astype(np.int64) * len(self.timeline) + time)
-        return self._search(name, time, below=below)
+            return np.take(table, source.astype(np.int64) * len(self.timeline) + timestamp)
+        return self._search(source, timestamp, below=below)
 
-    def _search(self, name: Ids, time: Ids, *, below: bool) -> Ids:
+    def _search(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
         width = 2 * len(self.timeline) + 2
         owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
-        key = name.astype(np.int64) * width + 2 * time.astype(np.int64)
-        found = np.searchsorted(owner * width + self.cuts, key, side="left" if below else "right")
-        return (found + name).astype(np.int32)
+        key = source.astype(np.int64) * width + 2 * timestamp.astype(np.int64)
+        cuts = np.searchsorted(owner * width + self.cuts, key, side="left" if below else "right")
+        return (cuts + source).astype(np.int32)
 
     @cached_property
     def _tables(self) -> tuple[Ids, Ids]:
-        name = np.repeat(np.arange(len(self.names), dtype=np.int32), len(self.timeline))
-        time = np.tile(np.arange(len(self.timeline), dtype=np.int32), len(self.names))
-        return self._search(name, time, below=True), self._search(name, time, below=False)
+        source = np.repeat(np.arange(len(self.names), dtype=np.int32), len(self.timeline))
+        timestamp = np.tile(np.arange(len(self.timeline), dtype=np.int32), len(self.names))
+        return self._search(source, timestamp, below=True), self._search(
+            source, timestamp, below=False
+        )
+
+    def cut(self, source: Ids, begin: Ids, end: Ids, low: Ids, high: Ids) -> tuple[Ids, Ids, Ids]:
+        """Facts repeated for every scope that they hold in, from `low` to `high` as `find` gives.
+
+        Returns how many scopes each fact has; and for each of them the scope and the overlap: the
+        number of timestamps at which the fact holds inside of the scope. This is the kernel of
+        applying cuts: nothing is looked up twice for a triple.
+
+        >>> from splime.counts import Counts
+        >>> one, begin, end = (np.array([number], np.int32) for number in (0, 0, 3))
+        >>> scopes = Scopes.of(Vocabulary(["p"], kind="predicate"),
+        ...                    Timeline.of(np.arange(4), "step"),
+        ...                    [np.array([1, 5])], Counts.of(one, begin, end, 1, 4))
+        >>> low, high = scopes.find(one, begin, end)
+        >>> [column.tolist() for column in scopes.cut(one, begin, end, low, high)]
+        [[3], [0, 1, 2], [1, 2, 1]]
+        """
+        count = high - low + 1
+        stop = np.cumsum(count)
+        start = stop - count
+        scope = np.repeat((low - start).astype(np.int32), count)
+        scope += np.arange(len(scope), dtype=np.int32)
+        overlap = self._width[scope]
+        crossing = np.flatnonzero(count > 1)
+        within = np.flatnonzero(count == 1)
+        overlap[start[within]] = (end - begin + 1)[within]
+        cut = (low - source)[crossing]
+        overlap[start[crossing]] = self.cuts[cut] // 2 - begin[crossing] + 1
+        cut = (high - source)[crossing] - 1
+        overlap[stop[crossing] - 1] = end[crossing] - (self.cuts[cut] + 1) // 2 + 1
+        return count, scope, overlap
+
+    @cached_property
+    def _width(self) -> Ids:
+        """How many timestamps a fact that crosses both cuts of a scope holds at inside of it.
+
+        Cuts of different names give nonsense for first scopes, which no fact crosses.
+        """
+        owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
+        width = np.zeros(len(self), np.int32)
+        inner = np.arange(1, len(self.cuts)) + owner[1:]
+        width[inner] = self.cuts[1:] // 2 - (self.cuts[:-1] + 1) // 2 + 1
+        return width
+
+    def coarsen(self, count: int) -> Scopes:
+        """Scopes that each join up to `count` neighbours of the same name.
+
+        >>> import splime
+        >>> graph = splime.read([("a", "p", "b", year) for year in range(1990, 1995)], split="none")
+        >>> splime.Timestamp().fit(graph).predicates.coarsen(2).labels.to_pylist()
+        ['p[1990..1991]', 'p[1992..1993]', 'p[1994]']
+        """
+        if count < 1:
+            raise UsageError(f"scopes are joined by 1 or more, not by {count}")
+        kept = [self.cuts_of(name)[count - 1 :: count] for name in range(len(self.names))]
+        offsets = np.cumsum([0, *map(len, kept)])
+        starts = [start for name in range(len(self.names)) for start in self.of_name(name)[::count]]
+        last = np.append(starts[1:], len(self)) - 1
+        return Scopes(
+            self.names,
+            self.timeline,
+            np.concatenate([np.empty(0, np.int64), *kept]).astype(np.int64),
+            offsets,
+            # A fact that crosses a cut between joined scopes counts in each of them.
+            np.add.reduceat(self.facts, starts),
+            self.first[starts],
+            self.last[last],
+        )
+
+    def members(self, coarser: Scopes) -> Ids:
+        """For every scope the one of `coarser` scopes that it lies in.
+
+        The coarser ones have some of the same cuts and no others.
+
+        >>> import splime
+        >>> graph = splime.read([("a", "p", "b", year) for year in range(1990, 1995)], split="none")
+        >>> scopes = splime.Timestamp().fit(graph).predicates
+        >>> scopes.members(scopes.coarsen(2)).tolist()
+        [0, 0, 1, 1, 2]
+        """
+        width = 2 * len(self.timeline) + 2
+        keys, wanted = (
+            np.repeat(np.arange(len(s.names)), np.diff(s.offsets)) * width + s.cuts
+            for s in (self, coarser)
+        )
+        if self.names != coarser.names or not np.isin(wanted, keys).all():
+            raise UsageError("the coarser scopes have cuts that the finer ones do not have")
+        ends = np.zeros(len(self), bool)  # whether a coarser scope ends with this one
+        owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
+        ends[np.arange(len(self.cuts)) + owner] = np.isin(keys, wanted)
+        ends[self.starts + np.diff(self.offsets)] = True
+        return (np.cumsum(ends) - ends).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -179,39 +285,37 @@ class Segmentation:
             parts.append(f"{len(self.entities):,} scoped entities of {len(self.entities.names):,}")
         return f"Segmentation({', '.join(parts)}, {repr(self.timeline)[9:-1]})"
 
-    def serving(self, predicate: str, begin: When, end: When | None = None) -> list[Scope]:
-        """The scoped predicates that serve a predicate at a time, or during an interval.
+    def scopes_at(self, predicate: str, begin: When, end: When | None = None) -> list[Scope]:
+        """The scopes of a predicate at a time, or during an interval.
 
         >>> import splime
         >>> graph = splime.read([("a", "p", "b", year) for year in (1990, 1991, 1992)],
         ...                     split="none")
-        >>> [scope.name for scope in splime.Timestamp().fit(graph).serving("p", 1991)]
+        >>> [scope.name for scope in splime.Timestamp().fit(graph).scopes_at("p", 1991)]
         ['p[1991]']
         """
         name = self.predicates.names.id(predicate)
         ticks = self.timeline.interval(begin, begin if end is None else end)
         times = self.timeline.index(np.array(ticks))
-        low, high = self.predicates.pieces(np.array([name], np.int32), times[:1], times[1:])
-        return [self.predicates.scope(piece) for piece in range(int(low[0]), int(high[0]) + 1)]
+        low, high = self.predicates.find(np.array([name], np.int32), times[:1], times[1:])
+        return [self.predicates.scope(number) for number in range(int(low[0]), int(high[0]) + 1)]
 
     def scopes_of(self, predicate: str) -> list[Scope]:
-        """All scoped predicates of a predicate, in the order of time."""
+        """All scopes of a predicate, in the order of time."""
         name = self.predicates.names.id(predicate)
-        start = int(self.predicates.starts[name])
-        count = len(self.predicates.cuts_of(name)) + 1
-        return [self.predicates.scope(piece) for piece in range(start, start + count)]
+        return [self.predicates.scope(number) for number in self.predicates.of_name(name)]
 
     def source(self, scoped: str) -> Scope:
         """Back from a scoped predicate to its source and dates."""
         import pyarrow.compute as pc
 
         labels = self.predicates.labels
-        found = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
-        if found < 0:
+        number = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
+        if number < 0:
             raise UsageError(f"no scoped predicate is called {scoped!r}")
-        return self.predicates.scope(found)
+        return self.predicates.scope(number)
 
-    def compare(self, other: Segmentation) -> Comparison:
+    def compare(self, other: Segmentation) -> SharedCuts:
         """Which cuts of the predicates two segmentations share."""
         if self.predicates.names != other.predicates.names or self.timeline != other.timeline:
             raise UsageError(
@@ -225,11 +329,11 @@ class Segmentation:
             }
             for s in (self, other)
         )
-        return Comparison(len(mine & theirs), len(mine - theirs), len(theirs - mine))
+        return SharedCuts(len(mine & theirs), len(mine - theirs), len(theirs - mine))
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SharedCuts:
     """How many cuts two segmentations share, and how many only one of them has."""
 
     shared: int
@@ -249,7 +353,7 @@ class Comparison:
 
 
 def _bounds(cuts: Ints, offsets: Ints, lowest: int, highest: int) -> tuple[Ints, Ints]:
-    """The doubled cuts on both sides of every piece."""
+    """The doubled cuts on both sides of every scope."""
     size = len(cuts) + len(offsets) - 1
     starts = offsets[:-1] + np.arange(len(offsets) - 1)
     left, right = np.full(size, lowest, np.int64), np.full(size, highest, np.int64)
@@ -263,10 +367,10 @@ def _bounds(cuts: Ints, offsets: Ints, lowest: int, highest: int) -> tuple[Ints,
 
 
 def covering_cuts(timestamps: Iterable[int]) -> Ints:
-    """Cuts that leave each of some ascending timestamps in a piece of its own.
+    """Cuts that leave each of some ascending timestamps in a scope of its own.
 
     Where timestamps are missing in between, the cut lies in the middle, so that a fact there comes
-    to the nearest piece.
+    to the nearest scope.
 
     >>> covering_cuts([3, 4, 8]).tolist()
     [7, 13]

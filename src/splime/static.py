@@ -8,10 +8,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import distinct
-from splime.cutting import Cutter
+from splime.arrays import distinct, expand
 from splime.errors import UsageError, nearest
-from splime.graph import SPLITS, Facts, Ids, Split, TemporalGraph
+from splime.graph import SPLITS, Facts, Ids, SplitName, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
@@ -55,9 +54,13 @@ class StaticGraph:
     valid: Triples
     test: Triples
     segmentation: Segmentation
-    names: Vocabulary
-    """The entities of the temporal graph."""
-    name: str = ""
+    graph: TemporalGraph
+    """The facts that the triples came from."""
+
+    @property
+    def name(self) -> str:
+        """What the graph is called."""
+        return self.graph.name
 
     def __len__(self) -> int:
         return len(self.train) + len(self.valid) + len(self.test)
@@ -73,19 +76,20 @@ class StaticGraph:
     @property
     def entities(self) -> Scopes | Vocabulary:
         """The (scoped) entities that the ids of subjects and objects stand for."""
-        return self.names if self.segmentation.entities is None else self.segmentation.entities
+        cut = self.segmentation.entities
+        return self.graph.entities if cut is None else cut
 
     @property
     def predicates(self) -> Scopes:
         """The scoped predicates that the ids of predicates stand for."""
         return self.segmentation.predicates
 
-    def splits(self) -> Iterator[tuple[Split, Triples]]:
+    def splits(self) -> Iterator[tuple[SplitName, Triples]]:
         """The three splits with their names."""
         for split in SPLITS:
             yield split, getattr(self, split)
 
-    def rows(self, split: Split) -> Iterator[tuple[str, str, str]]:
+    def rows(self, split: SplitName) -> Iterator[tuple[str, str, str]]:
         """Triples with their names."""
         triples: Triples = getattr(self, split)
         entities, predicates = self.entities.labels, self.predicates.labels
@@ -125,10 +129,10 @@ class StaticGraph:
 
 
 def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
-    """Put every fact of a graph into the pieces that it holds in."""
+    """Put every fact of a graph into the scopes that it holds in."""
     _check(segmentation, graph)
     train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())
-    return StaticGraph(train, valid, test, segmentation, graph.entities, graph.name)
+    return StaticGraph(train, valid, test, segmentation, graph)
 
 
 def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
@@ -145,40 +149,38 @@ def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) ->
 
 
 def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Triples:
-    low, high = scopes.pieces(facts.predicate, begin, end)
+    low, high = scopes.find(facts.predicate, begin, end)
     if (low == high).all():
         rows = np.arange(len(facts))
         return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
-    count, piece, overlap = Cutter(scopes).cut(facts.predicate, begin, end, low, high)
+    count, scope, overlap = scopes.cut(facts.predicate, begin, end, low, high)
     rows = np.repeat(np.arange(len(facts)), count)
-    return Triples(facts.subject[rows], piece, facts.object[rows], rows, overlap)
+    return Triples(facts.subject[rows], scope, facts.object[rows], rows, overlap)
 
 
 def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Triples:
     """Cut facts at the cuts of their subject, their predicate and their object together."""
-    parts = [np.stack([np.arange(len(begin)), 2 * begin.astype(np.int64)])]
-    for scopes, name in keys:
-        low, high = scopes.pieces(name, begin, end)
-        count = high - low
-        rows = np.repeat(np.arange(len(begin)), count)
-        step = np.arange(len(rows)) - (np.cumsum(count) - count)[rows]
-        parts.append(np.stack([rows, scopes.cuts[(low - name)[rows] + step]]))
+    starts = [np.stack([np.arange(len(begin)), 2 * begin.astype(np.int64)])]
+    for scopes, source in keys:
+        low, high = scopes.find(source, begin, end)
+        rows, cut = expand(low - source, high - low)
+        starts.append(np.stack([rows, scopes.cuts[cut]]))
     width = 4 * len(keys[0][0].timeline) + 4
-    rows, left = np.divmod(distinct(np.concatenate([p[0] * width + p[1] for p in parts])), width)
-    # A part of a fact reaches to the next cut, the last one to the end of the fact.
+    rows, left = np.divmod(distinct(np.concatenate([s[0] * width + s[1] for s in starts])), width)
+    # A triple reaches to the next cut, the last one of a fact to its end.
     right = 2 * end[rows].astype(np.int64)
     goes_on = rows[1:] == rows[:-1]
     right[:-1][goes_on] = left[1:][goes_on]
     instant = left == right
     columns = []
-    for scopes, name in keys:
-        owner = name[rows].astype(np.int64)
+    for scopes, source in keys:
+        owner = source[rows].astype(np.int64)
         sources = np.repeat(np.arange(len(scopes.names)), np.diff(scopes.offsets))
-        # Doubled once more, there is room for a point just behind a cut: a part that is not an
+        # Doubled once more, there is room for a point just behind a cut: a triple that is not an
         # instant lies where the point behind its beginning does.
         at = owner * width + 2 * left + ~instant
-        found = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
-        columns.append((found + owner).astype(np.int32))
+        cuts_before = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
+        columns.append((cuts_before + owner).astype(np.int32))
     subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
     return Triples(subject, predicate, object_, rows, overlap)

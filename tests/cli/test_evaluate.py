@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from splime.io.files import locked
 from splime.leakage import FILTERS
 from splime.runs import PROTOCOLS, Run, evaluating
-from splime.runs.folder import locked
 from tests.cli.test_cli import run as run_program
 from tests.runs.small import call, small_graph, small_run
 

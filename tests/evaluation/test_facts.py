@@ -140,7 +140,7 @@ def test_equal_queries_are_scored_once() -> None:
     stamped = splime.Timestamp().fit(graph)
     scorer = random_scorer(stamped, 2, 0)
     evaluate_facts(scorer, graph, stamped)
-    asked = len({scope.name for fact in test for scope in stamped.serving("p", *fact[3:])})
+    asked = len({scope.name for fact in test for scope in stamped.scopes_at("p", *fact[3:])})
     assert scorer.calls == [1, 1, asked, asked], "parts are shared"
 
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import yaml
 
-from splime.graph import SPLITS, Split
+from splime.graph import SPLITS, SplitName
 from splime.static import StaticGraph
 
 Rows = list[tuple[str, ...]]
@@ -41,7 +41,7 @@ def names(path: Path) -> list[str]:
     return [name for _, name in rows]
 
 
-def read_tsv(folder: Path, split: Split) -> Rows:
+def read_tsv(folder: Path, split: SplitName) -> Rows:
     rows = cells(folder / f"{split}.txt")
     entities, predicates = names(folder / "entities.dict"), names(folder / "relations.dict")
     assert {name for s, _, o in rows for name in (s, o)} <= set(entities)
@@ -49,14 +49,14 @@ def read_tsv(folder: Path, split: Split) -> Rows:
     return rows
 
 
-def read_parquet(folder: Path, split: Split) -> Rows:
+def read_parquet(folder: Path, split: SplitName) -> Rows:
     rows = pq.read_table(folder / "triples.parquet").to_pylist()
     return [
         (row["subject"], row["predicate"], row["object"]) for row in rows if row["split"] == split
     ]
 
 
-def read_libkge(folder: Path, split: Split) -> Rows:
+def read_libkge(folder: Path, split: SplitName) -> Rows:
     options = yaml.safe_load((folder / "dataset.yaml").read_text(encoding="utf-8"))["dataset"]
     assert set(options) == {
         "num_entities",
@@ -79,7 +79,7 @@ def read_libkge(folder: Path, split: Split) -> Rows:
     return named(rows, entities, predicates)
 
 
-def read_dglke(folder: Path, split: Split) -> Rows:
+def read_dglke(folder: Path, split: SplitName) -> Rows:
     found = []
     for name in ("entities.tsv", "relations.tsv"):
         with (folder / name).open(encoding="utf-8") as file:
@@ -90,7 +90,7 @@ def read_dglke(folder: Path, split: Split) -> Rows:
     return named(cells(folder / f"{split}.tsv"), *found)
 
 
-def read_ntriples(folder: Path, split: Split) -> Rows:
+def read_ntriples(folder: Path, split: SplitName) -> Rows:
     text = (folder / f"{split}.nt").read_bytes().decode("utf-8")
     *lines, end = re.split(r"[\r\n]+", text)
     assert end == ""
@@ -105,7 +105,7 @@ def read_ntriples(folder: Path, split: Split) -> Rows:
     return rows
 
 
-READERS: dict[str, Callable[[Path, Split], Rows]] = {
+READERS: dict[str, Callable[[Path, SplitName], Rows]] = {
     "tsv": read_tsv,
     "parquet": read_parquet,
     "libkge": read_libkge,

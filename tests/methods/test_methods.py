@@ -365,20 +365,20 @@ def test_questions_to_a_segmentation() -> None:
     )
     segmentation: Segmentation = Split(by="time", predicates=3).fit(graph)
     assert [s.name for s in segmentation.scopes_of("p")] == ["p[2000..2004]", "p[2005..2009]"]
-    assert [s.name for s in segmentation.serving("p", 2004)] == ["p[2000..2004]"]
-    assert [s.name for s in segmentation.serving("p", 2003, 2006)] == [
+    assert [s.name for s in segmentation.scopes_at("p", 2004)] == ["p[2000..2004]"]
+    assert [s.name for s in segmentation.scopes_at("p", 2003, 2006)] == [
         "p[2000..2004]",
         "p[2005..2009]",
     ]
-    assert [s.name for s in segmentation.serving("q", 2002)] == ["q"]
+    assert [s.name for s in segmentation.scopes_at("q", 2002)] == ["q"]
     scope = segmentation.source("p[2005..2009]")
     assert (scope.source, scope.begin, scope.end, scope.facts) == ("p", "2005", "2009", 5)
     with pytest.raises(UsageError, match="no scoped predicate"):
         segmentation.source("p[1999]")
     with pytest.raises(UsageError, match="outside"):
-        segmentation.serving("p", 1990)
+        segmentation.scopes_at("p", 1990)
     with pytest.raises(UsageError, match="ends before"):
-        segmentation.serving("p", 2005, 2001)
+        segmentation.scopes_at("p", 2005, 2001)
     same = segmentation.compare(segmentation)
     assert (same.shared, same.jaccard) == (1, 1.0)
     assert "3 scoped predicates of 2" in repr(segmentation)

@@ -15,9 +15,9 @@ import splime
 from splime.errors import UsageError
 from splime.evaluation import Metrics, evaluate_triples
 from splime.graph import TemporalGraph
+from splime.io.files import locked
 from splime.runs import PROTOCOLS, Run, evaluate, evaluating, evaluations, train
 from splime.runs.evaluating import key
-from splime.runs.folder import locked
 from tests.runs.small import call, small_run
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import Facts, TemporalGraph
+from splime.io.files import locked
 from splime.plans import read_plan
 from splime.runs import Interrupted, train
-from splime.runs.folder import locked
 from splime.tuning import Tuned, trying, tune
 from tests.runs.small import small_graph
 

@@ -1,4 +1,4 @@
-"""Where to compute, and what to say where its memory ends."""
+"""Where to compute, and how precisely."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import UsageError
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -20,23 +20,6 @@ def choose_device(name: str = "auto") -> torch.device:
         build = "this PyTorch has no CUDA" if torch.version.cuda is None else "no GPU was found"
         raise UsageError(f"cuda was asked for, but {build}; leave device out, or use cpu")
     return torch.device(name)
-
-
-@contextmanager
-def enough_memory(advice: str) -> Iterator[None]:
-    """Turn "out of memory" into an error that says which number to lower."""
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise SplimeError(f"there is no memory left: {advice} ({_first_line(error)})") from None
-    except RuntimeError as error:
-        if "allocate memory" not in str(error) and "not enough memory" not in str(error):
-            raise
-        raise SplimeError(f"there is no memory left: {advice} ({_first_line(error)})") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 
 @contextmanager

@@ -111,12 +111,20 @@ _STRONG: Mapping[str, Mapping[str, Any]] = {
 STRONG = "strong"
 
 
-def make_settings(model: str | None = None, preset: str | None = None, **given: Any) -> Settings:
+def make_settings(
+    model: str | None = None, preset: str | None = None, *, engine: str = "splime", **given: Any
+) -> Settings:
     """Settings of a preset (by default the strong one of the model), changed by what is given.
 
     >>> make_settings("complex").loss, make_settings(preset="paper", margin=1.0).margin
     ('softmax', 1.0)
     """
+    if engine == "pykeen":
+        from splime.runs.pykeen import check_pykeen
+
+        if model is None or preset is not None:
+            raise UsageError("the engine pykeen needs a model, and has no presets")
+        return check_pykeen(model, given)
     preset = preset or STRONG
     if preset == STRONG:
         name = check_model(model or Settings.model)

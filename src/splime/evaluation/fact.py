@@ -17,7 +17,7 @@ from splime.evaluation.ranking import Ties
 from splime.evaluation.results import Evaluation
 from splime.evaluation.scorer import Ask, Scorer, asking
 from splime.evaluation.setting import Columns, Setting, columns_at
-from splime.graph import Facts, Ids, Split, TemporalGraph
+from splime.graph import Facts, Ids, SplitName, TemporalGraph
 from splime.segmentation import Segmentation
 
 
@@ -26,7 +26,7 @@ def evaluate_facts(
     graph: TemporalGraph,
     segmentation: Segmentation,
     *,
-    split: Split = "test",
+    split: SplitName = "test",
     aggregate: Aggregate = "mean",
     ties: Ties = "mean",
     memory: int | None = None,

@@ -17,7 +17,7 @@ from splime.evaluation.ranking import Ties, check_ties
 from splime.evaluation.results import Evaluation, figures
 from splime.evaluation.setting import Setting
 from splime.evaluation.strata import strata_of
-from splime.graph import Split, TemporalGraph
+from splime.graph import SplitName, TemporalGraph
 from splime.segmentation import Segmentation
 
 
@@ -25,7 +25,7 @@ from splime.segmentation import Segmentation
 class Options:
     """What a person chooses."""
 
-    split: Split
+    split: SplitName
     aggregate: Aggregate
     ties: Ties
     bootstrap: int | None

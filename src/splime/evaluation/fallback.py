@@ -25,7 +25,7 @@ def fallback(static: StaticGraph) -> Fallback:
     seen[train.predicate] = True
     predicates = nearest_seen(static.predicates, seen)
     if entities is None:
-        return Fallback(predicates, np.arange(len(static.names)))
+        return Fallback(predicates, np.arange(len(static.entities)))
     seen = np.zeros(len(entities), bool)
     seen[train.subject] = seen[train.object] = True
     return Fallback(predicates, nearest_seen(entities, seen))

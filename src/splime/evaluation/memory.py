@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import torch
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import UsageError, enough_memory
 
 _DEFAULT = {"cpu": 512 << 20, "cuda": 4 << 30}
 # Larger blocks are given back to the system and faulted in again by the C library each time, and
@@ -50,19 +49,8 @@ class Room:
             self.queries, self.parts = min(self.queries, most), min(self.parts, most)
 
 
-@contextmanager
-def memory_errors() -> Iterator[None]:
+def memory_errors() -> AbstractContextManager[None]:
     """Running out of memory as an error that names the number to lower."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        text = str(error).lower()
-        # torch's own class is named differently in different versions, and the CPU has none.
-        if not isinstance(error, MemoryError) and not any(
-            words in text for words in ("out of memory", "not enough memory", "can't allocate")
-        ):
-            raise
-        raise SplimeError(
-            "there was not enough memory to rank; lower `memory` (--memory), the bytes that blocks"
-            " of scores may take"
-        ) from error
+    return enough_memory(
+        "lower `memory` (--memory), the bytes that blocks of scores may take, to rank with less"
+    )

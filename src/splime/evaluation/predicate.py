@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from splime.cutting import Cutter
 from splime.evaluation.aggregate import Parts, Queries, aggregated, by_cells
 from splime.evaluation.blocks import Estimate, Progress, Side
 from splime.evaluation.facts import Options, evaluate
@@ -27,7 +26,7 @@ from splime.evaluation.ranking import Ties
 from splime.evaluation.results import Evaluation
 from splime.evaluation.scorer import Ask, Scorer, asking
 from splime.evaluation.setting import Columns, Setting, columns_at
-from splime.graph import Ids, Split, TemporalGraph
+from splime.graph import Ids, SplitName, TemporalGraph
 from splime.segmentation import Segmentation
 from splime.static import Triples
 
@@ -37,7 +36,7 @@ def evaluate_predicates(
     graph: TemporalGraph,
     segmentation: Segmentation,
     *,
-    split: Split = "test",
+    split: SplitName = "test",
     aggregate: Aggregate = "mean",
     ties: Ties = "mean",
     memory: int | None = None,
@@ -125,14 +124,13 @@ def predicate_queries(
 def _by_scope(ask: Ask, setting: Setting, pairs: _Pairs, how: Aggregate) -> Score:
     """Parts of a predicate are its scopes that serve the interval."""
     scopes = setting.static.predicates
-    cutter = Cutter(scopes)
 
     def parts_during(begin: Ids, end: Ids) -> ScopeParts:
         """The parts of every predicate during each interval."""
         source = np.tile(np.arange(len(scopes.names), dtype=np.int32), len(begin))
         begin, end = (np.repeat(time, len(scopes.names)) for time in (begin, end))
-        low, high = scopes.pieces(source, begin, end)
-        count, piece, overlap = cutter.cut(source, begin, end, low, high)
+        low, high = scopes.find(source, begin, end)
+        count, piece, overlap = scopes.cut(source, begin, end, low, high)
         whose = np.repeat(np.arange(len(source)), count)
         nobody = np.zeros(len(whose), np.int32)
         triples = Triples(nobody, piece, nobody, whose, overlap)

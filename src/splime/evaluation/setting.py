@@ -12,7 +12,7 @@ import torch
 
 from splime.errors import UsageError
 from splime.evaluation.fallback import Fallback, fallback
-from splime.graph import Facts, Ids, Split, TemporalGraph, check_split
+from splime.graph import Facts, Ids, SplitName, TemporalGraph, check_split
 from splime.segmentation import Scopes, Segmentation
 from splime.static import StaticGraph, Triples, apply, cut_facts
 from splime.times import Ints
@@ -37,7 +37,7 @@ class Setting:
     """Rows of the split that the reader dropped, by reason."""
 
     @classmethod
-    def of(cls, graph: TemporalGraph, segmentation: Segmentation, split: Split) -> Setting:
+    def of(cls, graph: TemporalGraph, segmentation: Segmentation, split: SplitName) -> Setting:
         """Of all facts of a split, which must have some."""
         check_split(split)
         facts: Facts = getattr(graph, split)
@@ -72,14 +72,14 @@ class Setting:
     def piece_of_predicate(self, predicate: Ids, time: Ints) -> Ints:
         """The scoped predicates that predicates are at a timestamp."""
         at = time.astype(np.int32)
-        return self.instead.predicates[self.static.predicates.pieces(predicate, at, at)[0]]
+        return self.instead.predicates[self.static.predicates.find(predicate, at, at)[0]]
 
     def piece_of_entity(self, entity: Ids, time: Ints) -> Ints:
         """The (scoped) entities that entities are at a timestamp."""
         if self.entities is None:
             return entity.astype(np.int64)
         at = time.astype(np.int32)
-        return self.instead.entities[self.entities.pieces(entity, at, at)[0]]
+        return self.instead.entities[self.entities.find(entity, at, at)[0]]
 
 
 Columns: TypeAlias = Callable[[int], torch.Tensor]

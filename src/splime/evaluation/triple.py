@@ -17,7 +17,7 @@ from splime.evaluation.ranking import Ties, check_ties
 from splime.evaluation.results import Evaluation, figures
 from splime.evaluation.scorer import Scorer, asking
 from splime.evaluation.strata import Stratum
-from splime.graph import Split, check_split
+from splime.graph import SplitName, check_split
 from splime.leakage import LeakFilter
 from splime.static import StaticGraph, Triples
 from splime.times import Bools, Ints
@@ -36,7 +36,10 @@ class Left(NamedTuple):
 
 
 def triples_left(
-    static: StaticGraph, split: Split = "test", filter: LeakFilter = "inter", distinct: bool = True
+    static: StaticGraph,
+    split: SplitName = "test",
+    filter: LeakFilter = "inter",
+    distinct: bool = True,
 ) -> Left:
     """Drop what the leak filter removes, then repeated triples, then those unseen in train."""
     check_split(split)
@@ -57,7 +60,7 @@ def evaluate_triples(
     scorer: Scorer,
     static: StaticGraph,
     *,
-    split: Split = "test",
+    split: SplitName = "test",
     filter: LeakFilter = "inter",
     distinct: bool = True,
     ties: Ties = "worst",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from splime.experiments.readings import Reading
+from splime.io.files import whole_numbers
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,10 @@ class Case:
         >>> one.key() == Case("demo", "vanilla").key()
         False
         """
-        plain = json.dumps(_plain(self.to_json()), sort_keys=True)
+        plain = json.dumps(whole_numbers(self.to_json()), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         parameters = "".join(f" {key} {value}" for key, value in self.parameters.items())
         training = "".join(f" {key} {value}" for key, value in self.training.items())
         return f"{self.dataset}: {self.method}{parameters},{training}"
-
-
-def _plain(value: Any) -> Any:
-    """The same with 4 for 4.0, which are the same parameter."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -10,7 +10,7 @@ from splime import leakage
 from splime.errors import DataError
 from splime.experiments.readings import load_graph
 from splime.experiments.table import TITLES, Table
-from splime.runs.folder import read_json, write_json
+from splime.io.files import read_json, write_json
 from splime.statistics import describe
 
 _SIZES = ("entities", "predicates", "timestamps", "train", "valid", "test")

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from splime.datasets import load
 from splime.datasets.registry import DATASETS
-from splime.graph import END_UNKNOWN, SPLITS, Split, TemporalGraph
+from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 
 Reading: TypeAlias = Literal["paper", "fact", "point", "years", "ended", "ended-test"]
 
@@ -27,7 +27,7 @@ READINGS: Mapping[Reading, Mapping[str, Any]] = {
     "ended": {},
     "ended-test": {},
 }
-_ENDED: Mapping[Reading, tuple[Split, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
+_ENDED: Mapping[Reading, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
 
 
 def load_graph(dataset: str, reading: Reading, data: Path | None = None) -> TemporalGraph:

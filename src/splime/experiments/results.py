@@ -8,7 +8,7 @@ from typing import Any
 
 from splime.errors import DataError, UsageError
 from splime.experiments.case import Case
-from splime.runs.folder import read_json, write_json
+from splime.io.files import read_json, write_json
 
 
 class Results:

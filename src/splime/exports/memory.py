@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from splime.errors import SplimeError
 from splime.exports.names import check_distinct
-from splime.graph import Split, check_split
+from splime.graph import SplitName, check_split
 from splime.static import StaticGraph
 
 if TYPE_CHECKING:
     from pykeen.triples import TriplesFactory
 
 
-def labelled_triples(static: StaticGraph, split: Split) -> npt.NDArray[np.object_]:
+def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.object_]:
     """Rows of the names of subject, predicate and object, as AmpliGraph and others take them.
 
     The names are Python strings, shared between the rows.

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from splime.graph import SPLITS, Split
+from splime.graph import SPLITS, SplitName
 from splime.io.tables import dated
 from splime.static import StaticGraph, Triples
 
@@ -28,7 +28,7 @@ def write(static: StaticGraph, folder: Path) -> None:
                 writer.write_table(to_table(static, split, part))
 
 
-def to_table(static: StaticGraph, split: Split, triples: Triples) -> pa.Table:
+def to_table(static: StaticGraph, split: SplitName, triples: Triples) -> pa.Table:
     """Triples (not necessarily all of the split) as a table of names and dates.
 
     `fact` is the row of the fact in its split, `overlap` the number of timestamps at which it

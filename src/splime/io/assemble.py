@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError
-from splime.graph import SPLITS, Facts, Split, TemporalGraph
+from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.account import EXAMPLES, Account
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.duplicates import repeats
@@ -50,7 +50,7 @@ def assemble(
     all_spans, granularity = parse_spans(raws, granularity)
     filling = _filling(raws, all_spans, granularity, first, last, end_before_begin)
 
-    parts: dict[Split, list[Facts]] = {split: [] for split in SPLITS}
+    parts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import Split
+from splime.graph import SplitName
 
 _T = TypeVar("_T", bound=np.generic)
 Locate = Callable[[Sequence[int]], list[str]]
@@ -84,7 +84,7 @@ class EncodedColumn:
         return int(np.argmax(codes == code))
 
 
-def _check_split(column: EncodedColumn, split: Split, locate: Locate) -> None:
+def _check_split(column: EncodedColumn, split: SplitName, locate: Locate) -> None:
     """Raise DataError where a column of splits contradicts the split that the facts are from."""
     names = column.values.to_pylist()
     agrees = column.lookup(np.array([name == split for name in names], bool))
@@ -115,7 +115,7 @@ class RawFacts:
     end: EncodedColumn | None
     locate: Locate
     """Where rows stand, for messages: `train.txt, line 216`."""
-    split: Split | EncodedColumn | None = None
+    split: SplitName | EncodedColumn | None = None
     header: str | None = None
 
     @classmethod
@@ -124,7 +124,7 @@ class RawFacts:
         name: str,
         columns: Sequence[EncodedColumn],
         locate: Locate,
-        split: Split | None,
+        split: SplitName | None,
         in_table: EncodedColumn | None = None,
         header: str | None = None,
     ) -> RawFacts:

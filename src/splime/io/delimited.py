@@ -14,7 +14,7 @@ from typing import IO
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import Split
+from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import (
     EXPECTED,
@@ -51,7 +51,7 @@ class Dialect:
 def read_delimited(
     path: Path,
     *,
-    split: Split | None = None,
+    split: SplitName | None = None,
     columns: Sequence[str] | None = None,
     header: bool | None = None,
 ) -> RawFacts:

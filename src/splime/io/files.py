@@ -1,20 +1,21 @@
-"""Names of files of facts, and files written beside and renamed over, so that nothing half-written
-is ever found.
-"""
+"""Files: which ones hold facts; written whole or not at all; JSON, TOML and locks."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from splime.errors import DataError, SplimeError
-from splime.graph import Split
+from splime.errors import DataError, SplimeError, UsageError
+from splime.graph import SplitName
 
 TEXT = (".tsv", ".csv", ".txt")
 SUFFIXES = (*TEXT, *(text + packed for text in TEXT for packed in (".gz", ".zst")), ".parquet")
-_STEMS: dict[str, Split] = {
+_STEMS: dict[str, SplitName] = {
     "train": "train",
     "valid": "valid",
     "validation": "valid",
@@ -24,9 +25,9 @@ _STEMS: dict[str, Split] = {
 }
 
 
-def split_files(folder: Path) -> dict[Split, list[Path]]:
+def split_files(folder: Path) -> dict[SplitName, list[Path]]:
     """The files of a folder that hold the facts of a split, by their names in any case."""
-    found: dict[Split, list[Path]] = {}
+    found: dict[SplitName, list[Path]] = {}
     try:
         for path in sorted(folder.iterdir()):
             stem, dot, suffix = path.name.lower().partition(".")
@@ -59,3 +60,107 @@ def written_beside(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+LOCK = "lock"
+"""The file that a folder has while a process works in it."""
+
+
+@contextmanager
+def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
+    """Keep other processes from working in a folder; the lock ends with this process.
+
+    The folder is made if need be, and removed again if it is still empty afterwards.
+    """
+    from filelock import FileLock, Timeout
+
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK, timeout=wait)
+        lock.acquire()
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{folder}: there is a file of this name; expected a folder") from None
+    except Timeout:
+        raise UsageError(
+            f"{folder}: another process is working in this folder; wait for it, or choose another"
+            " one"
+        ) from None
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / LOCK).unlink()  # while it is ours: whoever waits for it makes a new one
+        lock.release()
+        with suppress(OSError):
+            for path in missing:
+                path.rmdir()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON for people and programs."""
+    with written_beside(path) as beside:
+        beside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object; a DataError where it is none."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object, which splime writes there")
+    return value
+
+
+def write_toml(path: Path, tables: Mapping[str, Any]) -> None:
+    """Write a TOML file of whatever JSON can hold; None is left out."""
+    with written_beside(path) as beside:
+        beside.write_text(to_toml(tables), encoding="utf-8")
+
+
+def to_toml(tables: Mapping[str, Any]) -> str:
+    """The text of a TOML file.
+
+    >>> print(to_toml({"method": {"name": "merge", "shrink": 4.0, "limit": None}}), end="")
+    [method]
+    name = "merge"
+    shrink = 4.0
+    """
+    import tomli_w
+
+    return tomli_w.dumps(_without_none(tables))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_none(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(each) for each in value if each is not None]
+    return value.item() if hasattr(value, "item") else value  # numpy's numbers
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; one that is not TOML is an error that names line and column."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not a TOML file: {error}") from None
+
+
+def whole_numbers(value: Any) -> Any:
+    """The same with 4 for 4.0, which are the same parameter.
+
+    >>> whole_numbers({"shrink": 4.0, "grow": [1.5, 2.0]})
+    {'shrink': 4, 'grow': [1.5, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {key: whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import Split, TemporalGraph
+from splime.graph import SplitName, TemporalGraph
 from splime.io.columns import RawFacts
 from splime.io.layout import Layout, by_name
 from splime.io.saved import read_description, restore_graph
@@ -16,7 +16,7 @@ from splime.io.tables import raw_from_columns
 
 
 def read_parquet(
-    path: Path, *, split: Split | None = None, columns: Sequence[str] | None = None
+    path: Path, *, split: SplitName | None = None, columns: Sequence[str] | None = None
 ) -> RawFacts | TemporalGraph:
     """The facts of a Parquet file; a graph, if splime saved one there and no split is asked for."""
     import pyarrow.parquet as pq

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from splime.errors import DataError, UsageError, nearest
-from splime.graph import SPLITS, Split, TemporalGraph
+from splime.graph import SPLITS, SplitName, TemporalGraph
 from splime.io.assemble import assemble
 from splime.io.columns import RawFacts
 from splime.io.delimited import read_delimited
@@ -174,7 +174,7 @@ def _open(
 
 def _raw(
     source: FactSource,
-    split: Split | None,
+    split: SplitName | None,
     columns: Sequence[str] | None,
     header: bool | None,
     name: str = "",
@@ -205,9 +205,9 @@ def _raw(
     )
 
 
-def _splits_in(folder: Path) -> dict[Split, Path]:
+def _splits_in(folder: Path) -> dict[SplitName, Path]:
     """The files of a folder that hold the splits."""
-    found: dict[Split, Path] = {}
+    found: dict[SplitName, Path] = {}
     for split, matches in split_files(folder).items():
         if len(matches) > 1:
             names = " and ".join(path.name for path in matches)

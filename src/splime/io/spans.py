@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Split
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName
 from splime.io.account import EXAMPLES, Account
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.reading import END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
@@ -18,7 +18,7 @@ from splime.times import REASONS, UNKNOWN, Bools, Granularity, Ints, ParsedTimes
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
 ORDERS: tuple[EndBeforeBegin, ...] = get_args(EndBeforeBegin)
-RowsBySplit: TypeAlias = Sequence[tuple[Split, Bools | None]]
+RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Split, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import Layout, by_name, check_columns
 from splime.times import Bools, Granularity, Ints, raw_time
@@ -27,7 +27,7 @@ def raw_from_table(
     source: Any,
     *,
     name: str = "table",
-    split: Split | None = None,
+    split: SplitName | None = None,
     columns: Sequence[str] | None = None,
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
@@ -43,7 +43,7 @@ def raw_from_table(
 
 
 def raw_from_columns(
-    table: pa.Table, layout: Layout, *, name: str, split: Split | None = None
+    table: pa.Table, layout: Layout, *, name: str, split: SplitName | None = None
 ) -> RawFacts:
     """Facts from the columns of an Arrow table."""
     labels = [
@@ -65,7 +65,7 @@ def raw_from_columns(
 
 
 def raw_from_rows(
-    source: Iterable[Sequence[object]], *, name: str = "rows", split: Split | None = None
+    source: Iterable[Sequence[object]], *, name: str = "rows", split: SplitName | None = None
 ) -> RawFacts:
     """Facts from tuples of 4 (event) or 5 (valid time) values."""
     columns: list[list[str]] = []

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from splime.errors import SplimeError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Split, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
 from splime.io.files import split_files, written_beside
 from splime.times import format_ticks
 
@@ -61,7 +61,7 @@ def _check_names(graph: TemporalGraph) -> None:
             )
 
 
-def _write(graph: TemporalGraph, split: Split, path: Path) -> Path:
+def _write(graph: TemporalGraph, split: SplitName, path: Path) -> Path:
     part = graph.where(split=split)
     with written_beside(path) as beside, beside.open("wb") as file:
         for start in range(0, len(part), _ROWS):

@@ -11,7 +11,7 @@ from splime import leakage
 from splime.datasets import load
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
-from splime.io.files import written_beside
+from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
 from splime.progress import Update
 from splime.report.comparison import comparison_markdown
@@ -20,7 +20,6 @@ from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
 from splime.runs.comparing import Comparison, compare
-from splime.runs.folder import write_json
 from splime.statistics import describe
 
 PLAN, DATA, RUNS = "plan.toml", "data.json", "runs"

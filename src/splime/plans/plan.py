@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +10,8 @@ from typing import Any
 
 from splime.embedding.presets import make_settings
 from splime.errors import DataError, SplimeError, UsageError, nearest
+from splime.io.files import read_toml, to_toml
 from splime.methods import METHODS, Method, make_method
-from splime.runs.toml import write_toml
 
 _KEYS = ("data", "reading", "training", "run")
 _RUN_KEYS = ("name", "method", "parameters", "training")
@@ -69,9 +68,8 @@ class Plan:
 
     def to_toml(self) -> str:
         """The text of a file that `read_plan` reads back."""
-        tables = {"reading": self.reading, "training": self.training}
-        parts = [f"{_pair('data', self.data)}\n"]
-        parts += [write_toml({title: table}) for title, table in tables.items() if table]
+        tables = {"data": self.data, "reading": self.reading, "training": self.training}
+        runs = []
         for run in self.runs:
             name = next(name for name, kind in METHODS.items() if type(run.method) is kind)
             given = {
@@ -83,30 +81,14 @@ class Plan:
                 "parameters": given,
                 "training": run.training,
             }
-            parts.append(
-                "[[run]]\n" + _pairs({key: value for key, value in table.items() if value})
-            )
-        return "\n".join(parts)
-
-
-def _pairs(table: Mapping[str, Any]) -> str:
-    """The lines of a table without its title."""
-    return write_toml({"table": table}).partition("\n")[2]
-
-
-def _pair(key: str, value: Any) -> str:
-    return _pairs({key: value}).strip()
+            runs.append({key: value for key, value in table.items() if value})
+        return to_toml({**{key: value for key, value in tables.items() if value}, "run": runs})
 
 
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; a mistake in it is an error that says where it is."""
     path = Path(path)
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # tomllib says line and column
-        raise DataError(f"{path}: not a TOML file: {error}") from None
+    found = read_toml(path)
     try:
         _check_keys(found, _KEYS)
         data, runs = found.get("data"), found.get("run", [])

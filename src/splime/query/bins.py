@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from splime.errors import UsageError, check_name
-from splime.graph import Split, check_split
+from splime.graph import SplitName, check_split
 from splime.query.cases import make_cases
 from splime.query.question import KINDS, Kind
 
@@ -34,7 +34,7 @@ class Reliability:
     """Whether the best answers to questions are right as often as their probabilities say."""
 
     kind: Kind
-    split: Split
+    split: SplitName
     temperature: float
     questions: int
     error: float
@@ -48,7 +48,7 @@ def reliability(
     query: Query,
     kind: Kind,
     *,
-    split: Split = "test",
+    split: SplitName = "test",
     temperature: float | None = None,
     bins: int = 10,
 ) -> Reliability:

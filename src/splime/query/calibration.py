@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 
 from splime.errors import DataError, SplimeError
+from splime.io.files import read_json, write_json
 from splime.query.answering import Answering
 from splime.query.cases import Cases, make_cases
 from splime.query.question import Kind
 from splime.runs.config import fingerprint
-from splime.runs.folder import read_json, write_json
 
 CALIBRATION = "calibration.json"
 """The temperatures, in the folder of the run."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from splime.graph import Facts, Split
+from splime.graph import Facts, SplitName
 from splime.query.answering import Answering
 from splime.query.question import Kind
 from splime.query.spans import known_spans, span_block, spans_of
@@ -39,7 +39,7 @@ class Cases(NamedTuple):
         return total.index_add_(0, torch.as_tensor(self.row), own)
 
 
-def make_cases(answering: Answering, kind: Kind, split: Split, most: int) -> Cases:
+def make_cases(answering: Answering, kind: Kind, split: SplitName, most: int) -> Cases:
     """At most so many facts of a split, drawn with a fixed seed."""
     graph = answering.scoring.run.graph
     facts: Facts = getattr(graph, split)

@@ -86,7 +86,7 @@ def _mean_vectors(table: _Table, scopes: Scopes, timestamps: tuple[int, int]) ->
     total = torch.zeros(len(every), table.vectors.shape[1], device=table.vectors.device)
     for time in range(timestamps[0], timestamps[1] + 1):
         at = np.full(len(every), time, np.int32)
-        total += table.vectors[table.instead[scopes.pieces(every, at, at)[0]]]
+        total += table.vectors[table.instead[scopes.find(every, at, at)[0]]]
     return total
 
 
@@ -105,7 +105,7 @@ def _answer(
         name = scopes.labels[place].as_py()
     else:
         one, first, last = (np.array([x], np.int32) for x in (place, *timestamps))
-        low, high = scopes.pieces(one, first, last)
+        low, high = scopes.find(one, first, last)
         pieces = np.unique(table.instead[np.arange(low[0], high[0] + 1)])
         name = table.names[place]
     timeline = scopes.timeline

@@ -45,7 +45,7 @@ def spans_of(scoring: Scoring, facts: Facts) -> Spans:
     time = np.tile(np.arange(size, dtype=np.int32), len(facts))
 
     def pieces(scopes: Scopes | None, names: Ids) -> Ids:
-        return names[question] if scopes is None else scopes.pieces(names[question], time, time)[0]
+        return names[question] if scopes is None else scopes.find(names[question], time, time)[0]
 
     subject, object_ = (pieces(setting.entities, ids) for ids in (facts.subject, facts.object))
     scope = pieces(setting.static.predicates, facts.predicate)

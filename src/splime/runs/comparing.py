@@ -15,7 +15,7 @@ from splime.evaluation.filters import TIMED
 from splime.evaluation.intervals import FIGURES, Intervals, check_bootstrap
 from splime.evaluation.metrics import Floats
 from splime.evaluation.paired import Difference, compare_ranks, holm
-from splime.graph import Split, check_split
+from splime.graph import SplitName, check_split
 from splime.leakage import FILTERS
 from splime.methods import METHODS
 from splime.runs.comparison import Comparison, Pair, Row
@@ -32,7 +32,7 @@ def compare(
     runs: Iterable[Run | str | Path],
     protocol: str = "fact",
     *,
-    split: Split = "test",
+    split: SplitName = "test",
     filter: str | None = None,
     samples: int = 10_000,
     level: float = 0.95,

@@ -13,8 +13,7 @@ import numpy as np
 
 from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
-from splime.io.files import written_beside
-from splime.runs.toml import write_toml
+from splime.io.files import to_toml, whole_numbers, write_toml
 from splime.segmentation import Segmentation
 
 CONFIG = "config.toml"
@@ -53,27 +52,17 @@ def describe(
         },
         "settings": {**settings},
     }
-    return tomllib.loads(write_toml(config))  # exactly what a reader will find
+    return tomllib.loads(to_toml(config))  # exactly what a reader will find
 
 
 def fingerprint(config: Config) -> str:
     """A checksum of a configuration, which the files that belong to it carry."""
-    return hashlib.sha256(json.dumps(_plain(config), sort_keys=True).encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """The same, with 2 for 2.0: it makes no difference as which of them a number was given."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return hashlib.sha256(json.dumps(whole_numbers(config), sort_keys=True).encode()).hexdigest()
 
 
 def write_config(folder: Path, config: Config) -> None:
     """Write the configuration: from then on the folder is this run's."""
-    with written_beside(folder / CONFIG) as beside:
-        beside.write_text(write_toml(config), encoding="utf-8")
+    write_toml(folder / CONFIG, config)
 
 
 def read_config(folder: Path) -> Config:

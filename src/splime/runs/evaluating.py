@@ -20,7 +20,7 @@ from splime.evaluation import (
     evaluate_predicates,
     evaluate_triples,
 )
-from splime.io.files import written_beside
+from splime.io.files import locked, read_json, write_json, written_beside
 from splime.runs import folder as files
 from splime.runs.run import Run
 
@@ -115,16 +115,16 @@ def _with_ranks(path: Path, found: Evaluation) -> Evaluation:
 
 def _stored(folder: Path) -> dict[str, Any]:
     path = folder / files.METRICS
-    return files.read_json(path) if path.exists() else {}
+    return read_json(path) if path.exists() else {}
 
 
 def _keep(folder: Path, found: Evaluation) -> None:
     """Add an evaluation to the metrics; the same one again takes the place of the old one."""
     name = key(found)
-    with files.locked(folder, wait=_WAIT):
+    with locked(folder, wait=_WAIT):
         stored = _stored(folder)
         _write_ranks(folder / f"ranks-{name}.parquet", found)
-        files.write_json(folder / files.METRICS, {**stored, name: found.to_json()})
+        write_json(folder / files.METRICS, {**stored, name: found.to_json()})
 
 
 def key(found: Evaluation) -> str:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import written_beside
+from splime.io.files import LOCK
 from splime.runs.config import CONFIG, Config, differences, fingerprint, read_config, write_config
 from splime.segmentation import Segmentation
-
-if sys.platform != "win32":
-    import fcntl
 
 ABOUT = "about.json"
 """Versions, device, times: what does not decide the result."""
@@ -33,63 +24,6 @@ MODEL = "model.safetensors"
 """The embeddings with their names; there when the training is finished."""
 HISTORY = "history.csv"
 METRICS = "metrics.json"
-LOCK = "lock"
-"""There while a process works in the folder."""
-
-
-@contextmanager
-def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
-    """Keep others from working in the folder; the lock ends with the process, however it ends.
-
-    A folder that is made for this and is still empty afterwards is removed again.
-    """
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    handle = _take_lock(folder, time.monotonic() + wait)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (folder / LOCK).unlink()
-        os.close(handle)
-        with suppress(OSError):
-            for path in missing:
-                path.rmdir()
-
-
-def _take_lock(folder: Path, until: float) -> int:
-    path = folder / LOCK
-    while True:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except (FileExistsError, NotADirectoryError):
-            raise UsageError(f"{folder}: there is a file of this name; a run is a folder") from None
-        except OSError as error:
-            raise SplimeError(f"{folder}: cannot be written: {error}") from None
-        if _is_mine(handle, path):
-            return handle
-        os.close(handle)
-        if time.monotonic() > until:
-            raise UsageError(
-                f"{folder}: another process is working in this run; wait for it, or choose another"
-                " folder"
-            )
-        time.sleep(0.01)
-
-
-def _is_mine(handle: int, path: Path) -> bool:
-    """Whether the lock could be taken, and its file was not removed by who had it before."""
-    if sys.platform != "win32":
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass  # some network file systems know no locks: better to go on
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except OSError:
-        return False
 
 
 State = Literal["new", "begun", "finished"]
@@ -135,20 +69,3 @@ def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segm
 def is_finished(folder: str | Path) -> bool:
     """Whether a folder holds a run whose training is finished."""
     return all((Path(folder) / name).exists() for name in (CONFIG, MODEL))
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON for people and programs."""
-    with written_beside(path) as beside:
-        beside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a DataError where it is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: not what splime writes there")
-    return found

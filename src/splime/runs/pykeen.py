@@ -16,12 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splime.embedding.device import choose_device, enough_memory
+from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import check_batch
-from splime.errors import DataError, SplimeError, UsageError, nearest
+from splime.errors import DataError, SplimeError, UsageError, enough_memory, nearest
 from splime.exports import to_pykeen
 from splime.graph import TemporalGraph
+from splime.io.files import locked, write_json
 from splime.methods import Method
 from splime.runs import folder as files
 from splime.runs.about import describe_machine
@@ -70,7 +71,7 @@ def train_pykeen(
     out = Path(out)
     values = {name: getattr(chosen, name) for name in ("model", *_DEFAULTS)}
     config = describe(graph, segmentation, values, "pykeen")
-    with files.locked(out):
+    with locked(out):
         if files.look(out, config) != "finished":
             with enough_memory(MEMORY_ADVICE), _apart():
                 factory = _factory(static, chosen)
@@ -193,7 +194,7 @@ def _train(
     about["seconds"] = round(time.monotonic() - began, 1)
     about["epochs"] = settings.epochs
     write_history(out / files.HISTORY, history)
-    files.write_json(out / files.ABOUT, about)
+    write_json(out / files.ABOUT, about)
     # Parts of a model may share a tensor, which the format has no way to say.
     tensors = {f"{_PREFIX}{name}": table.clone() for name, table in model.state_dict().items()}
     kept = {"config": fingerprint(config), "epoch": settings.epochs}

@@ -13,6 +13,7 @@ from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
+from splime.io.files import read_json
 from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
 from splime.runs.history import Epoch, read_history
@@ -98,7 +99,7 @@ class Run:
     def about(self) -> dict[str, Any]:
         """Versions, device, date, seconds, number of parameters."""
         path = self.path / files.ABOUT
-        found = files.read_json(path)
+        found = read_json(path)
         for key in ("versions", "device", "seconds", "parameters"):
             if key not in found:
                 raise DataError(f"{path}: {key} is missing")

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from splime.errors import UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Split, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.runs.run import Run
 from splime.times import Ints
 
 
 def common_order(
-    runs: Sequence[Run], names: Sequence[str], split: Split
+    runs: Sequence[Run], names: Sequence[str], split: SplitName
 ) -> tuple[list[Ints | None], list[str]]:
     """For each run the facts of a split in an order that all share, and remarks on other splits.
 
@@ -54,7 +54,7 @@ def common_order(
     return [orders[checksum] for checksum in checksums], remarks
 
 
-def _rows(graph: TemporalGraph, like: TemporalGraph, split: Split) -> Ints:
+def _rows(graph: TemporalGraph, like: TemporalGraph, split: SplitName) -> Ints:
     """A row of numbers for each fact, with the ids of another graph; -1 for names it has not."""
     facts = getattr(graph, split).renumber(
         like.entities.ids(graph.entities.labels), like.predicates.ids(graph.predicates.labels)
@@ -74,7 +74,7 @@ def _ordered(rows: Ints) -> Ints:
     return found
 
 
-def _difference(first: Run, second: Run, split: Split) -> str:
+def _difference(first: Run, second: Run, split: SplitName) -> str:
     """What is not the same, shortly."""
     counts = [len(getattr(run.graph, split)) for run in (first, second)]
     if counts[0] != counts[1]:

@@ -10,16 +10,17 @@ from typing import Any, Protocol
 import torch
 
 from splime.arrays import distinct
-from splime.embedding.device import choose_device, enough_memory, matrix_precision
+from splime.embedding.device import choose_device, matrix_precision
 from splime.embedding.making import make_model
 from splime.embedding.penalties import follows_in_time
 from splime.embedding.presets import make_settings
 from splime.embedding.scoring import ModelScorer
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, enough_memory
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
+from splime.io.files import locked, write_json
 from splime.methods import Method
 from splime.runs import folder as files
 from splime.runs.about import describe_machine
@@ -71,6 +72,7 @@ def train(
     *,
     model: str | None = None,
     preset: str | None = None,
+    engine: str = "splime",
     device: str = "auto",
     watch: Watch | None = None,
     save_seconds: float = 60.0,
@@ -97,7 +99,12 @@ def train(
     ...     len(run.history), tuple(run.model.entities.shape)
     (2, (1029, 8))
     """
-    chosen = make_settings(model, preset, **settings)
+    chosen = make_settings(model, preset, engine=engine, **settings)
+    if engine == "pykeen":
+        from splime.runs.pykeen import train_pykeen
+
+        assert model is not None
+        return train_pykeen(graph, cuts, out, model=model, device=device, watch=watch, **settings)
     check_splits(graph, chosen)
     place = choose_device(device)
     segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
@@ -107,7 +114,7 @@ def train(
         chosen = _fitting(chosen, learned)
     out = Path(out)
     config = describe(graph, segmentation, chosen.values(), "splime")
-    with files.locked(out):
+    with locked(out):
         state = files.look(out, config)
         if state != "finished":
             with enough_memory(MEMORY_ADVICE), matrix_precision(chosen.precision):
@@ -181,7 +188,7 @@ class _Training:
 
     def run(self) -> None:
         """Epoch by epoch to the end."""
-        files.write_json(self.out / files.ABOUT, self.about)
+        write_json(self.out / files.ABOUT, self.about)
         trainer = self.trainer
         while trainer.epoch < trainer.epochs and not self._patience_ended():
             loss = trainer.run_epoch(advance=self._advance, stop=self._stop)
@@ -292,6 +299,6 @@ class _Training:
             "epochs": self.trainer.epoch,
             "best_epoch": progress.best_epoch,
         }
-        files.write_json(self.out / files.ABOUT, about)
+        write_json(self.out / files.ABOUT, about)
         (self.out / files.BEST).replace(self.out / files.MODEL)
         (self.out / files.CHECKPOINT).unlink(missing_ok=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from splime.cutting import Cutter
 from splime.graph import SPLITS, Ids
 from splime.io.batches import Columns, FactFile, positions, reasons
 from splime.io.files import written_beside
@@ -46,7 +45,6 @@ class Applying:
         self._counted = counted
         self._stamps = counted.timeline.index(counted.clock)
         self._scopes = scopes
-        self._cutter = Cutter(scopes)
         self._labels = scopes.labels.cast(pa.string())
         self.facts = np.zeros(len(SPLITS), np.int64)
         self.triples = np.zeros(len(SPLITS), np.int64)
@@ -93,12 +91,12 @@ class Applying:
             name, begin, end, fact = name[kept], begin[kept], end[kept], fact[kept]
             passed = [column[kept] for column in passed]
         begin, end = self._stamps[begin], self._stamps[end]
-        low, high = self._scopes.pieces(name, begin, end)
+        low, high = self._scopes.find(name, begin, end)
         pieces = high - low + 1
         self.facts += np.bincount(passed[0], minlength=len(SPLITS))
         self.triples += np.bincount(passed[0], pieces, len(SPLITS)).astype(np.int64)
         for part in _parts(pieces):
-            count, piece, overlap = self._cutter.cut(
+            count, piece, overlap = self._scopes.cut(
                 name[part], begin[part], end[part], low[part], high[part]
             )
             splits, subjects, objects = (np.repeat(column[part], count) for column in passed)

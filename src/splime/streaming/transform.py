@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splime.errors import UsageError
-from splime.graph import SPLITS, Split
+from splime.graph import SPLITS, SplitName
 from splime.io.batches import FactFile
 from splime.methods.base import Method
 from splime.progress import Update
@@ -24,10 +24,10 @@ class StreamResult:
     """What became of the facts of a file."""
 
     rows: int
-    facts: Mapping[Split, int]
+    facts: Mapping[SplitName, int]
     dropped: Mapping[str, int]
     """Rows that are no facts, by reason."""
-    triples: Mapping[Split, int]
+    triples: Mapping[SplitName, int]
     segmentation: Segmentation
     seconds: Mapping[str, float]
     """Of counting, choosing and applying."""

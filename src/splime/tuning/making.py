@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 from splime.embedding.presets import check_model, make_settings
 from splime.embedding.settings import SETTINGS
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
+from splime.io.files import read_toml
 from splime.methods import METHODS, Timestamp
 from splime.tuning.axes import Axis, Range, read_axis
 from splime.tuning.defaults import HOW_FAR, METHOD_AXES, SETTING_AXES
@@ -20,13 +20,7 @@ from splime.tuning.space import Axes, Configuration, Space
 
 def read_space(path: str | Path) -> dict[str, Any]:
     """Read what somebody wants tried from a TOML file: `[method.NAME]` and `[settings]`."""
-    path = Path(path)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:  # tomllib says line and column
-        raise DataError(f"{path}: not a TOML file: {error}") from None
+    return read_toml(Path(path))
 
 
 def make_space(

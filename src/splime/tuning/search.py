@@ -16,10 +16,8 @@ from splime.embedding.presets import make_settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import read, save
-from splime.io.files import written_beside
+from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml
 from splime.runs.config import checksum, differences
-from splime.runs.folder import LOCK, locked
-from splime.runs.toml import write_toml
 from splime.tuning.space import Space
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ class Search:
     @classmethod
     def open(cls, folder: Path) -> Search:
         """The search that a folder belongs to."""
-        found = _read(folder / SEARCH)
+        found = read_toml(folder / SEARCH)
         try:
             return cls(folder, Space.of(found), found["search"]["seed"], found["data"])
         except (KeyError, TypeError, AttributeError, UsageError) as error:
@@ -64,9 +62,9 @@ class Search:
     def begin(self, graph: TemporalGraph) -> None:
         """Take the folder, which must be new, empty, or this search's own."""
         path = self.folder / SEARCH
-        wanted = tomllib.loads(write_toml(self.plain()))
+        wanted = tomllib.loads(to_toml(self.plain()))
         if path.exists():
-            there = _read(path)
+            there = read_toml(path)
             if there != wanted:
                 raise UsageError(
                     f"{self.folder}: holds another search ({differences(there, wanted)}); choose"
@@ -79,8 +77,7 @@ class Search:
         if strange:
             raise UsageError(f"{self.folder}: holds {strange[0]!r} and no search; choose another")
         save(graph, self.folder / GRAPH)
-        with written_beside(path) as beside:
-            beside.write_text(write_toml(wanted), encoding="utf-8")
+        write_toml(path, wanted)
 
     def graph(self) -> TemporalGraph:
         """The facts of train and valid."""
@@ -170,10 +167,3 @@ def _mend(journal: Path) -> None:
         written = journal.read_bytes()
         if not written.endswith(b"\n"):
             os.truncate(journal, written.rfind(b"\n") + 1)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from splime.embedding.presets import make_settings
 from splime.errors import SplimeError
 from splime.graph import TemporalGraph
+from splime.io.files import locked
 from splime.runs import Epoch, Interrupted, train
 from splime.runs import folder as files
 from splime.runs.config import checksum_of_cuts
@@ -46,7 +47,7 @@ def attempt(
         if (same := _claim(search, study, trial, chosen, cuts)) is not None:
             _tell_same(study, trial, same)
             return True
-        with files.locked(folder, wait=WAIT):
+        with locked(folder, wait=WAIT):
             pass  # a process that was left behind may be saving its state
         run = train(
             graph, cuts, folder, model=chosen.model, device=device, watch=watch, **chosen.settings
@@ -80,7 +81,7 @@ def _claim(
     same = {"cuts": checksum_of_cuts(cuts), **settings}
     key = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
     failed = need_optuna().trial.TrialState.FAIL
-    with files.locked(search.folder / TRIALS, wait=WAIT):
+    with locked(search.folder / TRIALS, wait=WAIT):
         for other in study.get_trials(deepcopy=False):
             mine = other.number == trial.number
             if other.user_attrs.get("key") == key and other.state != failed and not mine:

@@ -16,11 +16,10 @@ from splime.embedding.device import choose_device
 from splime.errors import SplimeError, UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
-from splime.io.files import written_beside
+from splime.io.files import locked, written_beside
 from splime.report.importance import plot_importance
 from splime.report.style import check_picture, save_picture
 from splime.runs import Interrupted
-from splime.runs.folder import locked
 from splime.tuning.importance import importances
 from splime.tuning.making import make_space, read_space
 from splime.tuning.results import Tried, Tuned, best_plan, ranking, tried, write_trials
