@@ -16,8 +16,9 @@ import splime
 from splime.embedding.models import MODELS
 from splime.embedding.presets import PRESETS
 from splime.embedding.settings import SETTINGS
-from splime.embedding.trainer import Trainer
-from splime.runs import Run, folder
+from splime.io.files import locked
+from splime.runs import Run
+from splime.training.trainer import Trainer
 from tests.cli.test_cli import run as run_program
 from tests.runs.small import Called, call, small_graph
 
@@ -142,7 +143,7 @@ def failing(*arguments: object, out: Path) -> Called:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--model", "complx"], "Did you mean complex?"),
+        (["--model", "complx"], "Did you mean complex"),
         (["--loss", "softmx", "--batch-size", "8"], "Did you mean softmax?"),
         (["--preset", "papr"], "Did you mean paper?"),
         (["--init", "small_norm", "--batch-size", "8"], "Did you mean small_normal?"),
@@ -202,7 +203,7 @@ def test_no_gpu(facts: Path, tmp_path: Path) -> None:
 
 def test_wrong_settings_are_found_before_the_facts_are_read(tmp_path: Path) -> None:
     missing = tmp_path / "nowhere.tsv"
-    assert "Did you mean complex?" in failing(missing, "--model", "complx", out=tmp_path / "r").err
+    assert "Did you mean complex" in failing(missing, "--model", "complx", out=tmp_path / "r").err
     assert failing(missing, out=tmp_path / "r").code in (2, 3)
 
 
@@ -245,14 +246,14 @@ def test_no_memory_left(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         patch.setattr(Trainer, "take_step", fails)
         done = call("train", facts, *SMALL, "--out", out)
     assert done.code == 1
-    assert "there is no memory left: lower batch_size, negatives or dimension" in done.err
+    assert "there is not enough memory: lower batch_size, negatives or dimension" in done.err
     assert call("train", facts, *SMALL, "--batch-size", "8", "--out", out).code == 0
 
 
 def test_tables_that_fit_nowhere(facts: Path, tmp_path: Path) -> None:
     done = failing(facts, *SMALL, "--dimension", str(10**15), out=tmp_path / "run")
     assert done.code == 1
-    assert "no memory left: lower batch_size, negatives or dimension" in done.err
+    assert "not enough memory: lower batch_size, negatives or dimension" in done.err
 
 
 def test_folders(facts: Path, tmp_path: Path) -> None:
@@ -261,13 +262,13 @@ def test_folders(facts: Path, tmp_path: Path) -> None:
     other = call("train", facts, *SMALL, "--seed", "1", "--out", out)
     assert other.code == 2
     assert "another configuration (settings.seed is 0, not 1)" in other.err
-    with folder.locked(out):
+    with locked(out):
         busy = call("train", facts, *SMALL, "--out", out)
     assert (busy.code, "another process is working" in busy.err) == (2, True)
     strange = call("train", facts, *SMALL, "--out", tmp_path)
     assert (strange.code, "holds 'run' and no run" in strange.err) == (2, True)
     file = call("train", facts, *SMALL, "--out", out / "config.toml")
-    assert (file.code, "a run is a folder" in file.err) == (2, True)
+    assert (file.code, "expected a folder" in file.err) == (2, True)
 
 
 def test_a_damaged_checkpoint(facts: Path, tmp_path: Path) -> None:
@@ -300,12 +301,12 @@ def test_help() -> None:
     assert shown.count("--split-seed ") == 1
     for word in (
         "splime train demo --method merge --shrink 4 --model complex --out run",
-        "The same command goes on with a run that was interrupted",
+        "The same command resumes a run that was interrupted",
         "--segmentation FILE",
         "paper, hyte, rotate, ampligraph",
         "splime, or pykeen for any model that PyKEEN has",
         "One of adam, adagrad, sgd",
-        "0 for never",
+        "0 for none",
         "--shrink",
     ):
         assert word in shown, word

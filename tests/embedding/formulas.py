@@ -7,11 +7,16 @@ slow and plain: what the fast code is compared with. Autograd finds its gradient
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from splime.embedding.initial import make_weights
 from splime.embedding.models import MODELS, Model
+from splime.embedding.tables import Lookup
+from splime.static import Triples
 
 Formula = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
@@ -60,6 +65,9 @@ FORMULAS: Mapping[str, Formula] = {
     "simple": _simple,
     "complex": _complex,
     "rotate": _rotate,
+    # Over plain lookups these two are the models that they are made of.
+    "ttranse": _transe,
+    "tntcomplex": _complex,
 }
 
 
@@ -89,7 +97,7 @@ def _length(coordinates: list[Tensor], norm: int) -> Tensor:
 
 def entity_sizes(name: str, x: Tensor) -> Tensor:
     """What the penalties of an entity add up: moduli of complex numbers, else absolute values."""
-    return (_numbers(x) if name in ("complex", "rotate") else x).abs()
+    return (_numbers(x) if name in ("complex", "rotate", "tntcomplex") else x).abs()
 
 
 def predicate_vector(name: str, x: Tensor) -> Tensor:
@@ -106,6 +114,31 @@ CASES = [(name, norm) for name, kind in MODELS.items() for norm in kind.norms or
 """Every model with every norm that it has."""
 
 
+def plain_model(
+    name: str,
+    entities: int,
+    predicates: int,
+    dimension: int,
+    *,
+    norm: int = 1,
+    init: str = "xavier_normal",
+    seed: int = 0,
+) -> Model:
+    """A model over plain lookups, whose predicates follow each other in time."""
+    kind, generator = MODELS[name], torch.Generator().manual_seed(seed)
+    kind.check(dimension, norm)
+    ours = make_weights(init, entities, dimension * kind.entity_parts, generator)
+    theirs = make_weights(init, predicates, dimension * kind.predicate_parts, generator)
+    follows = torch.ones(predicates - 1)
+    return kind(Lookup(ours), Lookup(theirs, follows=follows), norm=norm)
+
+
+def as_triples(rows: Any) -> Triples:
+    """Triples that came from a fact each."""
+    s, p, o = np.asarray(rows, np.int32).T
+    return Triples(s, p, o, np.arange(len(s)), np.ones(len(s), np.int32))
+
+
 def make_model(
     name: str,
     norm: int = 1,
@@ -117,7 +150,7 @@ def make_model(
 ) -> Model:
     """A model in float64 whose weights are large enough to matter."""
     generator = torch.Generator().manual_seed(seed)
-    model = MODELS[name](entities, predicates, dimension, norm=norm)
+    model = plain_model(name, entities, predicates, dimension, norm=norm)
     model.double()
     with torch.no_grad():
         for table in model.parameters():
@@ -127,4 +160,6 @@ def make_model(
 
 def score_of(name: str, model: Model, s: int, p: int, o: int) -> Tensor:
     """The score of one triple, by the formula."""
-    return FORMULAS[name](model.entities[s], model.predicates[p], model.entities[o], model.norm)
+    return FORMULAS[name](
+        model.entities.weight[s], model.predicates.weight[p], model.entities.weight[o], model.norm
+    )

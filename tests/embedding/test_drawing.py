@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import splime
-from splime.embedding.drawing import Draws
 from splime.embedding.making import make_model
-from splime.embedding.presets import make_settings
-from splime.embedding.trainer import Trainer
 from splime.errors import UsageError
+from splime.training.engines import make_settings
+from splime.training.trainer import Draws, Trainer
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=5), min_size=1, max_size=8))
@@ -46,12 +45,11 @@ def test_triples_must_be_in_the_order_of_facts() -> None:
 def test_an_epoch_has_each_fact_once_and_another_draw(loss: str) -> None:
     rows = [("a", "p", f"o{n}", 1990, 1990 + n) for n in range(8)] + [("a", "p", "o1", 1992, 1995)]
     static = splime.Timestamp().fit_transform(splime.read(rows, split="none"))
-    train = static.train
     settings = make_settings(
         "distmult", each="fact", loss=loss, batch_size=4, dimension=4, negatives=4
     )
-    model = make_model(settings, len(static.entities), len(static.predicates))
-    trainer = Trainer(model, train.array(), settings, fact=train.fact, weight=train.overlap)
+    model = make_model(settings, static)
+    trainer = Trainer(model, static.train, settings)
     assert trainer.steps == 3  # of 9 facts, two of the same triple
     seen = []
     for _ in range(6):
@@ -67,7 +65,6 @@ def test_too_few_facts_for_a_batch() -> None:
         splime.read([("a", "p", "b", 1990, 1999)], split="none")
     )
     settings = make_settings("distmult", each="fact", batch_size=5)
-    model = make_model(settings, 2, len(static.predicates))
-    train = static.train
+    model = make_model(settings, static)
     with pytest.raises(UsageError, match="train, which has 1 facts"):
-        Trainer(model, train.array(), settings, fact=train.fact, weight=train.overlap)
+        Trainer(model, static.train, settings)

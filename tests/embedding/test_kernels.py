@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from splime.embedding.distances import _Moduli
-from splime.embedding.losses import LEFT_OUT, self_adversarial
-from splime.embedding.models import MODELS
+from splime.embedding.losses import LEFT_OUT
+from splime.embedding.losses.sampled import self_adversarial
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
+from splime.training.trainer import Trainer
+from tests.embedding.formulas import as_triples, plain_model
 
 pytest.importorskip("triton", reason="Triton is not installed; it comes with PyTorch for GPUs")
 GPU = torch.cuda.is_available()
@@ -101,8 +102,8 @@ def make_trainer(device: str, **values: Any) -> Trainer:
     triples = np.random.default_rng(0).integers(0, 20, (403, 3))
     settings = Settings(**{"model": "transe", "dimension": 12, "batch_size": 20, **values})
     predicates = 40 if settings.reciprocal else 20
-    model = MODELS[settings.model](20, predicates, settings.dimension, norm=settings.norm)
-    return Trainer(model.to(device), triples, settings)
+    model = plain_model(settings.model, 20, predicates, settings.dimension, norm=settings.norm)
+    return Trainer(model.to(device), as_triples(triples), settings)
 
 
 CASES: list[dict[str, Any]] = [
@@ -117,7 +118,7 @@ CASES: list[dict[str, Any]] = [
 @needs_gpu
 @pytest.mark.parametrize("values", CASES)
 def test_recorded_steps_are_the_steps(values: dict[str, Any], monkeypatch: Any) -> None:
-    from splime.embedding import cuda
+    from splime.training import cuda
 
     found = []
     for warm_up in (3, 10**9):
@@ -125,7 +126,7 @@ def test_recorded_steps_are_the_steps(values: dict[str, Any], monkeypatch: Any) 
         trainer = make_trainer("cuda", **values)
         losses = [trainer.run_epoch() for _ in range(3)]
         assert bool(trainer.recordings) == (warm_up == 3)
-        found.append((losses, trainer.model.entities.detach().clone()))
+        found.append((losses, trainer.model.entities.weight.detach().clone()))
     assert found[0][0] == found[1][0]
     assert torch.equal(found[0][1], found[1][1])
 
@@ -143,5 +144,5 @@ def test_a_resumed_training_ends_the_same(values: dict[str, Any]) -> None:
     second.restore({name: tensor.cpu() for name, tensor in tensors.items()}, about)
     for _ in range(2):
         second.run_epoch()
-    assert torch.equal(whole.model.entities, second.model.entities)
-    assert torch.equal(whole.model.predicates, second.model.predicates)
+    assert torch.equal(whole.model.entities.weight, second.model.entities.weight)
+    assert torch.equal(whole.model.predicates.weight, second.model.predicates.weight)

@@ -10,15 +10,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from splime.embedding import losses
-from splime.embedding.losses import LEFT_OUT, LOSSES, SOFTMAX, check_loss, softmax_loss
+from splime.embedding.losses import LEFT_OUT, LOSSES
+from splime.embedding.losses import softmax as losses
+from splime.embedding.losses.softmax import softmax_loss
 from splime.embedding.settings import Settings
 from splime.errors import UsageError
+from splime.training.engines import make_settings
 
 POSITIVE = [1.5, -0.3, -4.0]
 NEGATIVE = [[0.5, -2.0, 3.0, 0.1], [-1.0, -1.1, -0.9, -7.0], [0.0, 2.0, -5.0, 1.0]]
 
-SAMPLED = [name for name in LOSSES if name != SOFTMAX]
+SAMPLED = [name for name, loss in LOSSES.items() if loss.against == "sampled"]
 
 
 def log_sigmoid(x: float) -> float:
@@ -78,7 +80,7 @@ def slopes(function: Callable[[list[float]], float], at: list[float]) -> list[fl
 def loss_and_gradients(
     settings: Settings, positive: list[float], negative: list[list[float]]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    loss = LOSSES[settings.loss]
+    loss = LOSSES[settings.loss].compute
     assert loss is not None
     one = torch.tensor(positive, dtype=torch.float64, requires_grad=True)
     many = torch.tensor(negative, dtype=torch.float64, requires_grad=True)
@@ -239,6 +241,6 @@ def test_softmax_loss_of_far_scores() -> None:
 
 def test_unknown_losses() -> None:
     with pytest.raises(UsageError, match=r"no loss 'softmx'; there are .*bce.* mean softmax\?"):
-        check_loss("softmx")
+        make_settings(loss="softmx")
     for name in LOSSES:
-        check_loss(name)
+        assert make_settings(loss=name).loss == name

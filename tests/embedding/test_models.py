@@ -13,12 +13,12 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from splime.embedding import distances
-from splime.embedding.initial import INITIALISERS, make_table
-from splime.embedding.models import MODELS
+from splime.embedding.initial import INITIALISERS, make_weights
 from splime.embedding.models.base import Model
-from splime.embedding.scoring import ModelScorer
+from splime.embedding.scorer import ModelScorer
 from splime.errors import UsageError
-from tests.embedding.formulas import CASES, make_model, score_of
+from splime.training.engines import make_settings
+from tests.embedding.formulas import CASES, make_model, plain_model, score_of
 
 every_model = pytest.mark.parametrize(("name", "norm"), CASES)
 
@@ -29,10 +29,10 @@ def all_scores(name: str, model: Model) -> Tensor:
         return torch.tensor(
             [
                 [
-                    [score_of(name, model, s, p, o) for o in range(len(model.entities))]
-                    for p in range(len(model.predicates))
+                    [score_of(name, model, s, p, o) for o in range(len(model.entities.weight))]
+                    for p in range(len(model.predicates.weight))
                 ]
-                for s in range(len(model.entities))
+                for s in range(len(model.entities.weight))
             ],
             dtype=torch.float64,
         )
@@ -41,7 +41,11 @@ def all_scores(name: str, model: Model) -> Tensor:
 @every_model
 def test_the_formula(name: str, norm: int) -> None:
     model = make_model(name, norm)
-    s, p, o = model.entities[:, None, None], model.predicates[None, :, None], model.entities
+    s, p, o = (
+        model.entities.weight[:, None, None],
+        model.predicates.weight[None, :, None],
+        model.entities.weight,
+    )
     torch.testing.assert_close(model.score(s, p, o), all_scores(name, model))
 
 
@@ -56,10 +60,12 @@ def test_candidates_score_as_their_triples(name: str, norm: int, own: bool, side
         ids = torch.randint(len(table), shape, generator=generator)
         return table.detach()[ids].requires_grad_()
 
-    one = some(model.entities if side != "subject" else model.predicates, questions)
-    other = some(model.predicates if side == "object" else model.entities, questions)
+    one = some(model.entities.weight if side != "subject" else model.predicates.weight, questions)
+    other = some(model.predicates.weight if side == "object" else model.entities.weight, questions)
     shape = (questions, candidates) if own else (candidates,)
-    offered = some(model.predicates if side == "predicate" else model.entities, *shape)
+    offered = some(
+        model.predicates.weight if side == "predicate" else model.entities.weight, *shape
+    )
     first, second = one.unsqueeze(1), other.unsqueeze(1)
     if side == "object":
         found = model.compare(model.object_query(one, other), offered)
@@ -119,16 +125,16 @@ def test_scoring_keeps_nothing_for_gradients() -> None:
 def test_gradients_are_numbers_where_distances_are_0(name: str, norm: int) -> None:
     model = make_model(name, norm)
     with torch.no_grad():
-        model.entities.zero_()
-        model.predicates[:, : model.predicates.shape[1] // 2].zero_()
-        model.predicates[1:].zero_()
-    vs, vp = model.entities[:4], model.predicates
+        model.entities.weight.zero_()
+        model.predicates.weight[:, : model.predicates.weight.shape[1] // 2].zero_()
+        model.predicates.weight[1:].zero_()
+    vs, vp = model.entities.weight[:4], model.predicates.weight
     scores = [
         model.score(vs, vp, vs),
-        model.compare(model.object_query(vs, vp), model.entities),
-        model.compare(model.object_query(vs, vp), model.entities.expand(4, -1, -1)),
-        model.compare(model.subject_query(vp, vs), model.entities),
-        model.compare_predicates(model.predicate_query(vs, vs), model.predicates),
+        model.compare(model.object_query(vs, vp), model.entities.weight),
+        model.compare(model.object_query(vs, vp), model.entities.weight.expand(4, -1, -1)),
+        model.compare(model.subject_query(vp, vs), model.entities.weight),
+        model.compare_predicates(model.predicate_query(vs, vs), model.predicates.weight),
         model.sizes(vs).pow(3),
     ]
     for found in scores:
@@ -174,15 +180,17 @@ def test_nothing_of_queries_x_candidates_x_dimensions(
 ) -> None:
     n = m = 64
     model = make_model(name, norm, entities=m, predicates=m, dimension=32)
-    monkeypatch.setitem(distances._BLOCK, "cpu", 4 * model.entities.numel())
-    vs, vp, vo = model.entities[:n], model.predicates[:n], model.entities[-n:]
+    monkeypatch.setitem(distances._BLOCK, "cpu", 4 * model.entities.weight.numel())
+    vs, vp, vo = model.entities.weight[:n], model.predicates.weight[:n], model.entities.weight[-n:]
     with _Largest() as largest, kept() as tensors:
         if side == "predicate":
-            scores = model.compare_predicates(model.predicate_query(vs, vo), model.predicates)
+            scores = model.compare_predicates(
+                model.predicate_query(vs, vo), model.predicates.weight
+            )
         elif side == "object":
-            scores = model.compare(model.object_query(vs, vp), model.entities)
+            scores = model.compare(model.object_query(vs, vp), model.entities.weight)
         else:
-            scores = model.compare(model.subject_query(vp, vo), model.entities)
+            scores = model.compare(model.subject_query(vp, vo), model.entities.weight)
         scores.sum().backward()
     assert n * m <= largest.numbers <= n * m * 32 / 4
     if side != "predicate":  # nothing is trained with those
@@ -232,22 +240,10 @@ def test_distances() -> None:
 
 def test_dimensions_and_norms_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match="TransH needs a dimension of at least 2, not 1"):
-        MODELS["transh"](3, 3, 1)
+        plain_model("transh", 3, 3, 1)
     with pytest.raises(UsageError, match="TransE measures distances with norm 1 or 2, not 3"):
-        MODELS["transe"](3, 3, 4, norm=3)
-    assert MODELS["distmult"](3, 3, 4, norm=3).score(*torch.ones(3, 4)) == 4  # it has no norm
-
-
-@every_model
-def test_tables_have_the_size_that_was_asked_for(name: str, norm: int) -> None:
-    kind = MODELS[name]
-    model = kind(7, 3, 5, norm=norm)
-    assert model.entities.shape == (7, 5 * kind.entity_parts)
-    assert model.predicates.shape == (3, 5 * kind.predicate_parts)
-    assert model.entities.dtype == model.predicates.dtype == torch.float32
-    again = kind(7, 3, 5, norm=norm, generator=torch.Generator().manual_seed(1))
-    assert not torch.equal(model.entities, again.entities)
-    assert not torch.equal(model.predicates, again.predicates)
+        plain_model("transe", 3, 3, 4, norm=3)
+    assert plain_model("distmult", 3, 3, 4, norm=3).score(*torch.ones(3, 4)) == 4  # it has no norm
 
 
 @pytest.mark.parametrize(
@@ -260,7 +256,7 @@ def test_tables_have_the_size_that_was_asked_for(name: str, norm: int) -> None:
     ],
 )
 def test_initialisers(init: str, deviation: float, most: float | None) -> None:
-    table = make_table(init, 1000, 40, torch.Generator().manual_seed(3), spread=0.3)
+    table = make_weights(init, 1000, 40, torch.Generator().manual_seed(3), spread=0.3)
     assert table.shape == (1000, 40)
     assert float(table.std()) == pytest.approx(deviation, rel=0.02)
     assert abs(float(table.mean())) < 0.02 * deviation
@@ -273,4 +269,4 @@ def test_initialisers(init: str, deviation: float, most: float | None) -> None:
 def test_every_initialiser_is_tested_and_a_wrong_one_is_an_error() -> None:
     assert set(INITIALISERS) == {"xavier_normal", "xavier_uniform", "uniform", "small_normal"}
     with pytest.raises(UsageError, match=r"no initialiser 'xavier_norml'.*mean xavier_normal"):
-        MODELS["transe"](3, 3, 4, init="xavier_norml")
+        make_settings("transe", init="xavier_norml")

@@ -12,14 +12,14 @@ from torch import Tensor
 
 import splime
 from splime.embedding import objective as module
-from splime.embedding.losses import LOSSES, SOFTMAX
+from splime.embedding.losses import LOSSES
 from splime.embedding.models import Model
-from splime.embedding.objective import Objective
-from splime.embedding.penalties import follows_in_time, smoothness
+from splime.embedding.objective import Objective, smoothness
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import make_optimizer
+from splime.embedding.tables import follows_in_time
 from splime.methods import Merge, Timestamp
 from splime.segmentation import Scopes
+from splime.training.trainer import make_optimizer
 from tests.embedding.formulas import (
     CASES,
     entity_sizes,
@@ -40,7 +40,7 @@ OWN = [[(3 * row + 2 * k + row * k) % ENTITIES for k in range(NEGATIVES)] for ro
 
 def plain_loss(name: str, model: Model, settings: Settings, drawn: list[Any]) -> Tensor:
     """The loss, question by question."""
-    half = len(model.predicates) // 2
+    half = len(model.predicates.weight) // 2
     scores: dict[tuple[int, int, int], Tensor] = {}
 
     def f(s: int, p: int, o: int) -> Tensor:
@@ -58,7 +58,7 @@ def plain_loss(name: str, model: Model, settings: Settings, drawn: list[Any]) ->
         if settings.reciprocal:
             questions.append((object, predicate + half, subject))
         for s, p, o in questions:
-            if settings.loss == SOFTMAX:
+            if settings.loss == "softmax":
                 if settings.corrupt != "subject":
                     every = [f(s, p, entity) for entity in range(ENTITIES)]
                     total = total - f(s, p, o) + sum(x.exp() for x in every).log()
@@ -110,9 +110,9 @@ def penalties(name: str, model: Model, triple: tuple[int, int, int], settings: S
     s, p, o = triple
     sizes = torch.cat(
         [
-            entity_sizes(name, model.entities[s]),
-            entity_sizes(name, predicate_vector(name, model.predicates[p])),
-            entity_sizes(name, model.entities[o]),
+            entity_sizes(name, model.entities.weight[s]),
+            entity_sizes(name, predicate_vector(name, model.predicates.weight[p])),
+            entity_sizes(name, model.entities.weight[o]),
         ]
     )
     return settings.l2 * (sizes**2).sum() + settings.n3 * (sizes**3).sum()
@@ -125,7 +125,7 @@ def plain_smoothness(name: str, model: Model, sources: list[int], *, reciprocal:
         pairs += [(a + len(sources), b + len(sources)) for a, b in pairs]
     total = torch.zeros((), dtype=torch.float64)
     for a, b in pairs:
-        one, other = (predicate_vector(name, model.predicates[k]) for k in (a, b))
+        one, other = (predicate_vector(name, model.predicates.weight[k]) for k in (a, b))
         total = total + sum((x - y) ** 2 for x, y in zip(one, other, strict=True))
     return total / max(1, len(pairs))
 
@@ -141,14 +141,15 @@ def check(name: str, norm: int, **values: Any) -> None:
     expected = expected + settings.smooth * plain_smoothness(
         name, model, SOURCES, reciprocal=settings.reciprocal
     )
-    tables = [model.entities, model.predicates]
+    tables = [model.entities.weight, model.predicates.weight]
     gradients = torch.autograd.grad(expected, tables)
 
     follows = [1.0, 0.0, 0.0, 1.0, 0.0] if settings.reciprocal else [1.0, 0.0]
-    objective = Objective(model, settings, torch.tensor(TRAIN), torch.tensor(follows))
+    model.predicates.follows = torch.tensor(follows)
+    objective = Objective(model, settings, torch.tensor(TRAIN))
     found = objective.backward(
         objective.examples(torch.tensor(BATCH)),
-        None if settings.loss == SOFTMAX else torch.tensor(drawn),
+        None if settings.loss == "softmax" else torch.tensor(drawn),
     )
     torch.testing.assert_close(found, expected.detach())
     for table, gradient in zip(tables, gradients, strict=True):
@@ -210,13 +211,13 @@ def test_the_size_of_parts_does_not_matter(
     settings = Settings.of(
         {"loss": loss, "share": share, "negatives": NEGATIVES, "reciprocal": reciprocal, "l2": 0.1}
     )
-    drawn = None if loss == SOFTMAX else torch.tensor(OWN if share == "none" else SHARED)
+    drawn = None if loss == "softmax" else torch.tensor(OWN if share == "none" else SHARED)
     results = []
     for size in (1, 2 * NEGATIVES * 4, 1 << 22):
         monkeypatch.setitem(module._PART, "cpu", size)
         model = make_model(name, predicates=6)
         found = Objective(model, settings, torch.tensor(TRAIN)).backward(torch.tensor(BATCH), drawn)
-        results.append((found, model.entities.grad, model.predicates.grad))
+        results.append((found, model.entities.weight.grad, model.predicates.weight.grad))
     for other in results[1:]:
         torch.testing.assert_close(results[0], other)
 
@@ -237,13 +238,19 @@ def large(settings: Settings) -> Objective:
 
 def test_when_gradients_are_sparse() -> None:
     few = {"batch_size": 5, "negatives": 10}  # 20 entities at most, of 400
-    assert large(Settings.of({**few, "optimizer": "adagrad"})).sparse
-    assert large(Settings.of({**few, "optimizer": "sgd"})).sparse
-    assert not large(Settings.of({**few, "optimizer": "adam"})).sparse
-    assert not large(Settings.of({**few, "optimizer": "sgd", "loss": SOFTMAX})).sparse
-    assert not large(Settings.of({**few, "optimizer": "sgd", "batch_size": 20})).sparse
+    assert large(Settings.of({**few, "optimizer": "adagrad"})).model.entities.sparse
+    assert large(Settings.of({**few, "optimizer": "sgd"})).model.entities.sparse
+    assert not large(Settings.of({**few, "optimizer": "adam"})).model.entities.sparse
+    assert not large(
+        Settings.of({**few, "optimizer": "sgd", "loss": "softmax"})
+    ).model.entities.sparse
+    assert not large(
+        Settings.of({**few, "optimizer": "sgd", "batch_size": 20})
+    ).model.entities.sparse
     # Of their own, five positives have 50 negatives.
-    assert not large(Settings.of({**few, "optimizer": "sgd", "share": "none"})).sparse
+    assert not large(
+        Settings.of({**few, "optimizer": "sgd", "share": "none"})
+    ).model.entities.sparse
 
 
 @pytest.mark.parametrize("share", ["batch", "none"])
@@ -267,14 +274,14 @@ def test_sparse_steps_are_dense_steps(
     tables = []
     for sparse in (False, True):
         objective = large(settings)
-        assert objective.sparse
-        objective.sparse = sparse
+        assert objective.model.entities.sparse
+        objective.model.entities.sparse = sparse
         stepper = make_optimizer(objective.model, settings)
-        before = objective.model.entities.detach().clone()
+        before = objective.model.entities.weight.detach().clone()
         for step in range(3):
             stepper.zero_grad(set_to_none=True)
             objective.backward(torch.tensor(BATCH), drawn[step])
-            assert objective.model.entities.grad.is_sparse == sparse
+            assert objective.model.entities.weight.grad.is_sparse == sparse
             stepper.step()
         tables.append([table.detach() for table in objective.model.parameters()])
         moved = (tables[-1][0] != before).any(1).nonzero().flatten().tolist()
@@ -316,11 +323,11 @@ def test_smoothness(make: Callable[[], Scopes], reciprocal: bool) -> None:
     ]
     model = make_model("distmult", predicates=count)
     expected = plain_smoothness("distmult", model, numbers, reciprocal=reciprocal)
-    found = smoothness(model.predicates, follows)
+    found = smoothness(model.predicates.weight, follows)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(
-        torch.autograd.grad(found, model.predicates),
-        torch.autograd.grad(expected, model.predicates),
+        torch.autograd.grad(found, model.predicates.weight),
+        torch.autograd.grad(expected, model.predicates.weight),
     )
 
 
@@ -334,9 +341,9 @@ def test_angles_are_neighbours_across_the_circle() -> None:
     """π - 0.01 and -π + 0.01 turn alike; RotatE's smoothness must see that."""
     model = make_model("rotate", predicates=2)
     with torch.no_grad():
-        model.predicates[0] = torch.pi - 0.01
-        model.predicates[1] = -torch.pi + 0.01
-    vectors = model.predicate_vectors(model.predicates)
+        model.predicates.weight[0] = torch.pi - 0.01
+        model.predicates.weight[1] = -torch.pi + 0.01
+    vectors = model.predicate_vectors(model.predicates.weight)
     assert float(smoothness(vectors, torch.ones(1)).detach()) == pytest.approx(
         3 * 0.02**2, rel=1e-3
     )
@@ -344,7 +351,7 @@ def test_angles_are_neighbours_across_the_circle() -> None:
 
 def test_examples_of_the_same_question_stand_together() -> None:
     triples = [(0, 1, 2), (3, 0, 1), (0, 1, 4), (3, 0, 0), (0, 0, 2)]
-    settings = Settings(model="complex", loss=SOFTMAX, reciprocal=True, dimension=2)
+    settings = Settings(model="complex", loss="softmax", reciprocal=True, dimension=2)
     model = make_model("complex", 1, entities=5, predicates=4, dimension=2)
     objective = Objective(model, settings, torch.tensor(triples))
     rows = objective.examples(torch.tensor(triples)).tolist()
@@ -358,7 +365,7 @@ def test_examples_of_the_same_question_stand_together() -> None:
 def test_a_gpu_scores_every_row_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # A recorded step cannot tell how many questions it has; its way is tried here.
     triples = torch.tensor([(0, 1, 2), (3, 0, 1), (0, 1, 4), (3, 0, 0), (0, 0, 2)])
-    settings = Settings(model="complex", loss=SOFTMAX, reciprocal=True, dimension=2, n3=0.1)
+    settings = Settings(model="complex", loss="softmax", reciprocal=True, dimension=2, n3=0.1)
     found = []
     for together in (True, False):
         model = make_model("complex", 1, entities=5, predicates=4, dimension=2)
@@ -366,5 +373,5 @@ def test_a_gpu_scores_every_row_and_finds_the_same(monkeypatch: pytest.MonkeyPat
         if not together:
             monkeypatch.setattr(Objective, "_distinct", lambda *_: (None, None))
         loss = objective.backward(objective.examples(triples), None)
-        found.append((loss, model.entities.grad, model.predicates.grad))
+        found.append((loss, model.entities.weight.grad, model.predicates.weight.grad))
     torch.testing.assert_close(found[0], found[1])

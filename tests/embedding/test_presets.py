@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from splime.embedding.models import MODELS
-from splime.embedding.presets import PRESETS, make_settings
+from splime.embedding.presets import PRESETS
+from splime.training.engines import make_settings
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from splime.embedding.models import MODELS
-from splime.embedding.scoring import ModelScorer
+from splime.embedding.scorer import ModelScorer
+from tests.embedding.formulas import plain_model
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("pykeen") is None, reason="pykeen is not installed (splime[pykeen])"
@@ -89,13 +90,13 @@ def test_scores(name: str, norm: int, theirs: str, options: dict[str, Any], fact
         entities = [part(indices=None) for part in peer.entity_representations]
         predicates = [part(indices=None) for part in peer.relation_representations]
 
-    model = MODELS[name](ENTITIES, PREDICATES, DIMENSION, norm=norm)
+    model = plain_model(name, ENTITIES, PREDICATES, DIMENSION, norm=norm)
     with torch.no_grad():
-        model.entities.copy_(as_ours(entities))
+        model.entities.weight.copy_(as_ours(entities))
         if name == "rotate":
-            model.predicates.copy_(torch.angle(predicates[0].detach()))
+            model.predicates.weight.copy_(torch.angle(predicates[0].detach()))
         else:
-            model.predicates.copy_(as_ours(predicates))
+            model.predicates.weight.copy_(as_ours(predicates))
 
     generator = np.random.default_rng(3)
     triples = torch.from_numpy(
@@ -109,7 +110,9 @@ def test_scores(name: str, norm: int, theirs: str, options: dict[str, Any], fact
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
     with torch.no_grad():
-        scores = model.score(model.entities[s], model.predicates[p], model.entities[o])
+        scores = model.score(
+            model.entities.weight[s], model.predicates.weight[p], model.entities.weight[o]
+        )
         close(scores, peer.score_hrt(triples).squeeze(1))
         close(scorer.objects(s, p), peer.score_t(triples[:, :2]))
         close(scorer.subjects(p, o), peer.score_h(triples[:, 1:]))

@@ -51,6 +51,7 @@ WRONG: dict[Any, list[Any]] = {
     str: [1, None, True],
     bool: [1, 0, "true", None],
     int | None: [1.5, "3", True],
+    str | None: [1, True],
 }
 
 
@@ -59,6 +60,17 @@ def test_kinds(name: str) -> None:
     for wrong in WRONG[HINTS[name]]:
         with pytest.raises(UsageError, match=rf"^{name} must be"):
             Settings.of({name: wrong})
+
+
+@pytest.mark.parametrize("levels", ["", "day", "0", "predicate,,1", "1,-2", "1,1", "time, time"])
+def test_wrong_levels(levels: str) -> None:
+    with pytest.raises(UsageError, match="levels"):
+        Settings(levels=levels)
+
+
+def test_levels() -> None:
+    assert Settings(levels="predicate, 8,1 ,time").level_names == ["predicate", "8", "1", "time"]
+    assert Settings().level_names == []
 
 
 def test_whole_numbers_are_numbers() -> None:
@@ -118,6 +130,8 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
     hint = HINTS[name]
     if name in LITERALS:
         return st.sampled_from(get_args(hint))
+    if name == "levels":
+        return st.sampled_from([None, "1", "predicate,4,time"])
     if hint is bool:
         return st.booleans()
     if hint is str:

@@ -12,15 +12,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from splime.embedding import trainer as module
 from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
 from splime.embedding.objective import Objective
-from splime.embedding.scoring import ModelScorer
+from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
 from splime.errors import SplimeError, UsageError
-from tests.embedding.formulas import CASES
+from splime.training import trainer as module
+from splime.training.trainer import Trainer
+from tests.embedding.formulas import CASES, as_triples, plain_model
 
 # Every question has one answer, and no model has to think of two entities as the same.
 TRIPLES = np.array(
@@ -43,15 +43,11 @@ def make_trainer(*, first_seed: int = 0, norm: int = 1, **values: Any) -> Traine
             **values,
         }
     )
-    model = MODELS[settings.model](
-        ENTITIES,
-        PREDICATES * (2 if settings.reciprocal else 1),
-        settings.dimension,
-        norm=norm,
-        generator=torch.Generator().manual_seed(first_seed),
+    predicates = PREDICATES * (2 if settings.reciprocal else 1)
+    model = plain_model(
+        settings.model, ENTITIES, predicates, settings.dimension, norm=norm, seed=first_seed
     )
-    follows = torch.ones(len(model.predicates) - 1) if settings.smooth else None
-    return Trainer(model, TRIPLES, settings, follows=follows)
+    return Trainer(model, as_triples(TRIPLES), settings)
 
 
 def finish(trainer: Trainer) -> list[float]:
@@ -184,7 +180,7 @@ def test_questions_stay_together_and_change_places(monkeypatch: pytest.MonkeyPat
     settings = Settings(
         model="distmult", dimension=4, loss="softmax", reciprocal=True, batch_size=5, epochs=2
     )
-    trainer = Trainer(MODELS["distmult"](5, 4, 4), triples, settings)
+    trainer = Trainer(plain_model("distmult", 5, 4, 4), as_triples(triples), settings)
     finish(trainer)
     epochs = [
         [row for batch in some for row in batch]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from splime.embedding.presets import make_settings
 from splime.errors import UsageError
 from splime.experiments import algorithm_2, fair, filters, grid, main_table, variations
 from splime.experiments.case import Case
@@ -18,6 +17,7 @@ from splime.experiments.results import Results
 from splime.experiments.studies import STUDIES
 from splime.graph import TemporalGraph
 from splime.methods import make_method
+from splime.training.engines import make_settings
 
 ROOT = Path(__file__).parents[2]
 

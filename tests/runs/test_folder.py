@@ -57,7 +57,7 @@ def test_the_configuration(finished: Path, graph: TemporalGraph) -> None:
     }  # fmt: skip
     assert config["cuts"] == {"predicates": 6, "sha256": checksum_of_cuts(CUTS.fit(graph))}
     stored = config["settings"]
-    assert stored.keys() == {one.name for one in fields(Settings)} - {"steps"}
+    assert stored.keys() == {one.name for one in fields(Settings)} - {"steps", "levels"}
     assert {key: stored[key] for key in SETTINGS} == SETTINGS
     assert Run(finished).settings == Settings.of(stored)
 
@@ -348,7 +348,7 @@ def test_a_kill_at_the_very_beginning(
 def test_an_unfinished_run_cannot_be_opened(graph: TemporalGraph, tmp_path: Path) -> None:
     with pytest.raises(SplimeError):
         small_run(graph, tmp_path / "run", watch=StopAfter(1))
-    with pytest.raises(UsageError, match="not finished; the command that began it goes on with it"):
+    with pytest.raises(UsageError, match="not finished; the command that began it resumes it"):
         Run(tmp_path / "run")
 
 

@@ -139,8 +139,8 @@ def names(*texts: str) -> torch.Tensor:
         ({"entities": torch.ones(48)}, r"entities should be \(12, 4\)"),
         ({"entities": torch.ones(12, 4).double()}, r"is \(12, 4\) of torch\.float64"),
         ({"predicates": torch.ones(6, 4)}, r"predicates should be \(12, 4\)"),
-        ({"entities": None}, "not the embeddings of this run: 'entities'"),
-        ({"predicates": None}, "not the embeddings of this run: 'predicates'"),
+        ({"entities": None}, "not the parameters of this run: entities missing"),
+        ({"predicates": None}, "not the parameters of this run: predicates missing"),
         ({"entities.names": None}, "the entities are not those of the run's graph"),
         ({"entities.names": names("a", "b")}, "the entities are not those of the run's graph"),
         ({"predicates.names": names("a", "b")}, "the predicates are not those of the run's graph"),
@@ -169,7 +169,7 @@ def test_a_forged_run(run: Run) -> None:
         lambda text: text.replace("dimension = 4", f"dimension = {10**15}"),
     )
     forged(run, {}, config=fingerprint(Run(run.path).config))
-    with pytest.raises(DataError, match=r"model\.safetensors: not the embeddings of this run"):
+    with pytest.raises(DataError, match=r"model\.safetensors: not the parameters of this run"):
         _ = Run(run.path).model
 
 

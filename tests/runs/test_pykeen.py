@@ -26,8 +26,7 @@ from tests.runs.small import CUTS, StopAfter, call, small_graph
 if importlib.util.find_spec("pykeen") is None:
     pytest.skip("pykeen is not installed (splime[pykeen])", allow_module_level=True)
 
-from splime.runs import pykeen as module
-from splime.runs.pykeen import train_pykeen
+from splime.training import pykeen as module
 
 # Others may have set PyTorch so that it warns of what PyKEEN does when it is imported.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
@@ -44,7 +43,7 @@ def no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pykeen_run(graph: TemporalGraph, out: Path, model: str = "DistMult", **settings: Any) -> Run:
     small = {"dimension": 8, "epochs": 2, "batch_size": 32, "negatives": 2}
-    return train_pykeen(graph, CUTS, out, model=model, **{**small, **settings})
+    return splime.train(graph, CUTS, out, model=model, engine="pykeen", **{**small, **settings})
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -210,7 +209,10 @@ def test_trainings_that_fail(
         return train
 
     for error, message in (
-        (torch.OutOfMemoryError("CUDA out of memory"), "no memory left: lower batch_size, negat"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory"),
+            "not enough memory: lower batch_size",
+        ),
         (ValueError("no batches"), "PyKEEN could not train DistMult: no batches"),
     ):
         with monkeypatch.context() as patch:
@@ -229,7 +231,7 @@ def test_weights_of_another_model(graph: TemporalGraph, tmp_path: Path) -> None:
     name = next(name for name in tensors if name.startswith("pykeen."))
     save_tensors(path, {**tensors, name: tensors[name][:1]}, about)
     with pytest.raises(
-        DataError, match=r"model\.safetensors: not the weights of this model: .*siz"
+        DataError, match=r"model\.safetensors: not the parameters of this run: .*siz"
     ):
         _ = Run(run.path).scorer
     other = pykeen_run(small_graph(1), tmp_path / "other")

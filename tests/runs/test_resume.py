@@ -18,13 +18,12 @@ import pytest
 import torch
 
 import splime
-from splime.embedding.device import enough_memory
-from splime.embedding.trainer import Trainer
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, enough_memory
 from splime.graph import Facts, TemporalGraph
 from splime.runs import Interrupted, Run, training
 from splime.runs.folder import is_finished
 from splime.runs.tensors import load_tensors, save_tensors
+from splime.training.trainer import Trainer
 from tests.runs.small import CUTS, StopAfter, call, small_graph, small_run
 
 # Three steps an epoch. One stops early, one comes to its end, one does not look at valid, and one
@@ -72,7 +71,7 @@ def test_an_interruption_changes_nothing(
 ) -> None:
     whole = wholes[kind]
     steps = stop if isinstance(stop, int) else steps_of(whole) - 1
-    with pytest.raises(Interrupted, match="the same command goes on from there") as stopped:
+    with pytest.raises(Interrupted, match="the same command resumes") as stopped:
         small_run(graph, tmp_path / "run", watch=StopAfter(steps), **KINDS[kind])
     assert stopped.value.exit_code == 130
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
@@ -257,7 +256,7 @@ def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
     assert it.returncode == 130, said
     assert printed == ""
     assert said.startswith("stopped in epoch ")
-    assert "the same command goes on from there" in said
+    assert "the same command resumes" in said
     assert (out / "checkpoint.safetensors").exists()
     assert not (out / "lock").exists()
     again, whole = call(*arguments("run")), call(*arguments("whole"))
@@ -337,10 +336,10 @@ def test_a_checkpoint_without_what_it_needs(stopped: Path, graph: TemporalGraph)
         {"config": about["config"]},
     ):
         save_tensors(path, tensors, wrong)
-        with pytest.raises(DataError, match=r"checkpoint\.safetensors: not a state of this train"):
+        with pytest.raises(DataError, match=r"checkpoint\.safetensors: not a checkpoint"):
             small_run(graph, stopped)
     save_tensors(path, {"entities": tensors["entities"]}, about)
-    with pytest.raises(DataError, match=r"checkpoint\.safetensors: not a state of this training"):
+    with pytest.raises(DataError, match=r"checkpoint\.safetensors: not a checkpoint"):
         small_run(graph, stopped)
 
 
@@ -421,9 +420,7 @@ def test_patience(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        training._Training, "_validate", lambda self: values[self.trainer.epoch - 1]
-    )
+    monkeypatch.setattr(training._Session, "_validate", lambda self: values[self.learner.epoch - 1])
     watch = StopAfter(10_000)
     settings: dict[str, Any] = {"epochs": 6, "validate_every": 1, "patience": patience}
     run = small_run(graph, tmp_path / "run", watch=watch, **settings)
@@ -475,7 +472,7 @@ def test_no_memory_left(
 
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "take_step", fails)
-        with pytest.raises(SplimeError, match="no memory left: lower batch_size, negatives or dim"):
+        with pytest.raises(SplimeError, match="not enough memory: lower batch_size"):
             small_run(graph, tmp_path / "run")
     assert small_run(graph, tmp_path / "run", batch_size=16).settings.batch_size == 16
 

@@ -94,7 +94,7 @@ def test_of_a_run(fine: Path) -> None:
 def test_planted_vectors(fine: Path) -> None:
     """Scopes that move along a line are smooth, whatever else is in the table."""
     run = Run(fine)
-    table = run.model.predicates
+    table = run.model.predicates.weight
     table[:] = torch.arange(len(table))[:, None]
     assert (smoothness(run).overall or 9) < 0.3
     table[:] = torch.arange(len(table))[torch.randperm(len(table))][:, None]
@@ -109,8 +109,8 @@ def test_reciprocal_and_odd_models(graph: TemporalGraph, tmp_path: Path, model: 
         loss="bce", epochs=1,
     )  # fmt: skip
     count = len(run.static.predicates)
-    assert len(run.model.predicates) == count * (2 if model == "distmult" else 1)
-    vectors = run.model.predicate_vectors(run.model.predicates).numpy()[:count]
+    assert len(run.model.predicates.weight) == count * (2 if model == "distmult" else 1)
+    vectors = run.model.predicate_vectors(run.model.predicates.weight).numpy()[:count]
     if model == "rotate":
         angles = run.tensors["predicates"].numpy()
         np.testing.assert_allclose(vectors, np.hstack([np.cos(angles), np.sin(angles)]), rtol=1e-5)
@@ -144,7 +144,7 @@ def test_other_runs(run: Run, fine: Path) -> None:
         with pytest.raises(UsageError, match="one of PyKEEN's"):
             ask(run)
     damaged = Run(fine)
-    damaged.model.predicates[:] = float("nan")
+    damaged.model.predicates.weight[:] = float("nan")
     with pytest.raises(DataError, match=r"model\.safetensors: some embeddings are not finite"):
         smoothness(damaged)
 

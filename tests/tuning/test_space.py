@@ -9,14 +9,14 @@ from typing import Any
 import optuna
 import pytest
 
+from splime.axes import Range, Values
 from splime.embedding.models import MODELS
-from splime.embedding.presets import make_settings
 from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import to_toml as write_toml
 from splime.methods import METHODS
+from splime.training.engines import make_settings
 from splime.tuning import make_space, read_space
-from splime.tuning.axes import Range, Values
 from splime.tuning.space import Configuration, Space
 from tests.runs.small import small_graph
 

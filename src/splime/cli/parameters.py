@@ -69,7 +69,7 @@ def setting_options() -> dict[str, Any]:
         name = field.name.replace("_", "-")
         kind = _plain_type(hints[field.name])
         flag = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
-        choices = get_args(hints[field.name]) if kind is str else ()
+        choices = get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal else ()
         one_of = f" One of {', '.join(choices)}." if choices else ""
         about: str = field.metadata["help"]
         option = typer.Option(

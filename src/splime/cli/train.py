@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +14,7 @@ from splime.cli.console import console
 from splime.cli.parameters import method_options, setting_options, taken_by, with_options
 from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError
 from splime.methods import METHODS, Method, make_method
 from splime.progress import progress_bar
 
@@ -62,23 +60,26 @@ def train(
 ) -> None:
     """Cut a graph in time, train a static model on its triples, and leave a run folder.
 
-    The same command goes on with a run that was interrupted. Options left out are those of the
-    preset. Example: splime train demo --method merge --shrink 4 --model complex --out run
+    The same command resumes a run that was interrupted. Options left out are those of the preset.
+    Example: splime train demo --method merge --shrink 4 --model complex --out run
     """
     torch_needed()
+    from splime.embedding.device import choose_device
     from splime.io import load_segmentation
-    from splime.runs import ENGINES, Interrupted, is_finished
+    from splime.runs import Interrupted, is_finished
+    from splime.runs import train as train_run
+    from splime.training.engines import make_settings
 
     settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
     reading = source.reading_options(given)
     parameters = {name: value for name, value in given.items() if value is not None}
     if segmentation is not None and (method != "vanilla" or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
-    check_name("engine", engine, ENGINES)
-    chosen = make_method(method, **parameters, **taken_by(method, settings))
-    trainer = _trainer(engine, model, preset, device, settings)
+    # Mistakes are errors before the facts are read.
+    cuts: Method | Segmentation = make_method(method, **parameters, **taken_by(method, settings))
+    make_settings(model, preset, engine=engine, **settings)
+    choose_device(device)
     was_finished = is_finished(out)
-    cuts: Method | Segmentation = chosen
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
     graph = source.load_graph(data, reading)
@@ -87,32 +88,21 @@ def train(
             if isinstance(cuts, Method):
                 cuts = cuts.fit(graph, advance=lambda done, of: update("choosing cuts", done, of))
             with Watching(update) as watch:
-                run = trainer(graph, cuts, out, watch=watch)
+                run = train_run(
+                    graph,
+                    cuts,
+                    out,
+                    model=model,
+                    preset=preset,
+                    engine=engine,
+                    device=device,
+                    watch=watch,
+                    **settings,
+                )
     except Interrupted as stopped:
         typer.secho(str(stopped), err=True)
         raise typer.Exit(stopped.exit_code) from None
     _tell(run, was_finished)
-
-
-def _trainer(
-    engine: str, model: str | None, preset: str | None, device: str, settings: dict[str, Any]
-) -> Callable[..., Run]:
-    """What trains; wrong settings are an error before the facts are read."""
-    from splime.embedding.device import choose_device
-
-    choose_device(device)
-    if engine == "pykeen":
-        from splime.runs.pykeen import check_pykeen, train_pykeen
-
-        if model is None or preset is not None:
-            raise UsageError("the engine pykeen needs a model, and has no presets")
-        check_pykeen(model, settings)
-        return partial(train_pykeen, model=model, device=device, **settings)
-    from splime.embedding.presets import make_settings
-    from splime.runs import train as train_run
-
-    make_settings(model, preset, **settings)
-    return partial(train_run, model=model, preset=preset, device=device, **settings)
 
 
 def _tell(run: Run, was_finished: bool) -> None:
@@ -138,10 +128,12 @@ def torch_needed() -> None:
 
 
 def models() -> None:
-    """List the models and the presets."""
+    """List the models, the losses and the presets."""
     torch_needed()
+    from splime.embedding.losses import LOSSES
     from splime.embedding.models import MODELS
-    from splime.embedding.presets import PRESETS, make_settings
+    from splime.embedding.presets import PRESETS
+    from splime.training.engines import make_settings
 
     out = console()
     table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
@@ -149,6 +141,12 @@ def models() -> None:
         settings = make_settings(name)
         about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
         table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+    out.print(table)
+    out.print("")
+    table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
+    for loss in LOSSES.values():
+        negatives = "all entities" if loss.against == "all" else "sampled negatives"
+        table.add_row(loss.name, loss.about, negatives)
     out.print(table)
     out.print("")
     table = Table("preset", "settings", box=None, pad_edge=False)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Generator, Tensor
 
-from splime.errors import check_name
-
 
 def xavier_normal(rows: int, width: int, spread: float, generator: Generator) -> Tensor:  # noqa: ARG001
     """Normal, with variance 2 / (rows + width): Xavier's rule for the whole table."""
@@ -43,14 +41,8 @@ INITIALISERS: Mapping[str, Callable[[int, int, float, Generator], Tensor]] = {
 }
 
 
-def make_table(
+def make_weights(
     name: str, rows: int, width: int, generator: Generator, *, spread: float = 1.0
 ) -> Tensor:
-    """A table of first embeddings; `spread` is for those that do not choose their own."""
-    check_initialiser(name)
+    """Rows of first vectors; `spread` is for initialisers that do not choose their own."""
     return INITIALISERS[name](rows, width, spread, generator)
-
-
-def check_initialiser(name: str) -> None:
-    """An error that suggests the nearest, unless there is such an initialiser."""
-    check_name("initialiser", name, INITIALISERS)

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from splime.embedding.initial import check_initialiser
-from splime.embedding.losses import check_loss
+from splime.embedding.initial import INITIALISERS
+from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
 from splime.embedding.settings import Settings
 from splime.errors import UsageError, check_name, nearest
@@ -71,72 +71,24 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
-# Products: reciprocal predicates, all entities as negatives, N3 and Adagrad (Lacroix et al.).
-_PRODUCTS: Mapping[str, Any] = {
-    "dimension": 200,
-    "init": "small_normal",
-    "reciprocal": True,
-    "loss": "softmax",
-    "n3": 0.03,
-    "smooth": 0.1,
-    "optimizer": "adagrad",
-    "learning_rate": 0.1,
-    "batch_size": 1000,
-    "each": "fact",
-    "epochs": 200,
-    "precision": "tf32",
-}
-# Distances: many shared negatives, weighted by how hard they are (Sun et al.).
-_DISTANCES: Mapping[str, Any] = {
-    "dimension": 200,
-    "loss": "self_adversarial",
-    "margin": 6.0,
-    "temperature": 1.0,
-    "negatives": 500,
-    "batch_size": 500,
-    "learning_rate": 1e-3,
-    "smooth": 0.01,
-    "each": "fact",
-    "epochs": 300,
-}
-_STRONG: Mapping[str, Mapping[str, Any]] = {
-    "transe": {**_DISTANCES, "smooth": 0.1},
-    "transh": {**_DISTANCES, "margin": 1.0},
-    "rotate": _DISTANCES,
-    "distmult": {**_PRODUCTS, "n3": 0.05},
-    "cp": _PRODUCTS,
-    "simple": _PRODUCTS,
-    "complex": _PRODUCTS,
-}
 STRONG = "strong"
 
 
-def make_settings(
-    model: str | None = None, preset: str | None = None, *, engine: str = "splime", **given: Any
-) -> Settings:
-    """Settings of a preset (by default the strong one of the model), changed by what is given.
-
-    >>> make_settings("complex").loss, make_settings(preset="paper", margin=1.0).margin
-    ('softmax', 1.0)
-    """
-    if engine == "pykeen":
-        from splime.runs.pykeen import check_pykeen
-
-        if model is None or preset is not None:
-            raise UsageError("the engine pykeen needs a model, and has no presets")
-        return check_pykeen(model, given)
+def preset_settings(model: str | None, preset: str | None, **given: Any) -> Settings:
+    """Settings of a preset (by default the strong one of the model), changed by what is given."""
     preset = preset or STRONG
+    check_name("preset", preset, [*PRESETS, STRONG])
     if preset == STRONG:
         name = check_model(model or Settings.model)
-        found: Mapping[str, Any] = {"model": name, **_STRONG[name]}
+        values: Mapping[str, Any] = {**MODELS[name].strong, "model": name}
     else:
-        check_name("preset", preset, [*PRESETS, STRONG])
-        found = PRESETS[preset]
+        values = PRESETS[preset]
         if model is not None:
-            found = {**found, "model": check_model(model)}
-    settings = Settings.of({**found, **given})
-    check_loss(settings.loss)
-    check_initialiser(settings.init)
+            values = {**values, "model": check_model(model)}
+    settings = Settings.of({**values, **given})
+    check_name("loss", settings.loss, LOSSES)
+    check_name("initialiser", settings.init, INITIALISERS)
+    MODELS[settings.model].check(settings.dimension, settings.norm)
     return settings
 
 

@@ -8,6 +8,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from splime.errors import UsageError, nearest
 
+PREDICATE, TIME = "predicate", "time"
+"""The levels that are no numbers."""
+
 
 def _setting(default: Any, help: str) -> Any:
     return field(default=default, metadata={"help": help})
@@ -24,11 +27,16 @@ class Settings:
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
     norm: int = _setting(1, "norm of the distances of TransE and RotatE, 1 or 2")
-    init: str = _setting("xavier_normal", "what the embeddings begin with")
+    init: str = _setting("xavier_normal", "what the vectors begin with")
+    levels: str | None = _setting(
+        None,
+        "sum the vector of a scoped predicate over levels: predicate, time, and numbers of"
+        " neighbouring scopes that share a vector, such as predicate,8,1,time",
+    )
     reciprocal: bool = _setting(
         False, "whether each predicate gets an inverse, so that only objects are asked for"
     )
-    loss: str = _setting("self_adversarial", "self_adversarial, margin, bce or softmax (1-vs-all)")
+    loss: str = _setting("self_adversarial", "the loss, see `splime models`")
     margin: float = _setting(3.0, "margin of self_adversarial and margin")
     temperature: float = _setting(0.5, "how much self_adversarial prefers hard negatives")
     weights: Literal["fixed", "learned"] = _setting(
@@ -51,7 +59,7 @@ class Settings:
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
     reduction: Literal["mean", "sum"] = _setting("mean", "how the losses of a batch are joined")
     batch_size: int = _setting(500, "positives in a batch")
-    epochs: int = _setting(200, "how often train is gone through, at most")
+    epochs: int = _setting(200, "most passes over train")
     steps: int | None = _setting(None, "how many batches in all, instead of epochs")
     each: Literal["triple", "fact"] = _setting(
         "triple",
@@ -59,8 +67,8 @@ class Settings:
         " each time",
     )
     distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
-    validate_every: int = _setting(10, "epochs between looks at valid; 0 for never")
-    patience: int = _setting(5, "looks at valid without a better one before training stops")
+    validate_every: int = _setting(10, "epochs between validations; 0 for none")
+    patience: int = _setting(5, "validations without a better MRR before training stops early")
     precision: Literal["float32", "tf32"] = _setting(
         "float32", "of matrix products; tf32 is faster on GPUs that have it"
     )
@@ -81,10 +89,24 @@ class Settings:
             raise UsageError(
                 f"learning_rate must be positive, and not infinite: {self.learning_rate}"
             )
+        names = self.level_names
+        for level in names:
+            if level not in (PREDICATE, TIME) and not (level.isdecimal() and int(level)):
+                raise UsageError(
+                    "levels are predicate, time, or numbers of neighbouring scopes from 1 on, such"
+                    f" as predicate,8,1,time; not {level!r}"
+                )
+            if names.count(level) > 1:
+                raise UsageError(f"levels names {level} twice")
         if self.reciprocal and self.corrupt != "both":
             raise UsageError("with reciprocal predicates both sides are corrupted; leave corrupt")
         if self.corrupt == "both" and not self.reciprocal and self.negatives < 2:
             raise UsageError("negatives must be at least 2 where both sides are corrupted")
+
+    @property
+    def level_names(self) -> list[str]:
+        """The levels, one by one."""
+        return [] if self.levels is None else [each.strip() for each in self.levels.split(",")]
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splime.embedding.presets import make_settings
 from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.io.files import read_toml, to_toml
 from splime.methods import METHODS, Method, make_method
+from splime.training.engines import make_settings
 
 _KEYS = ("data", "reading", "training", "run")
 _RUN_KEYS = ("name", "method", "parameters", "training")

@@ -66,9 +66,11 @@ def _table(run: Run, setting: Setting, names: Vocabulary) -> _Table:
         )
     model = run.model
     if names is setting.graph.entities:
-        return _Table(model.entities.detach(), names, setting.entities, setting.instead.entities)
+        return _Table(
+            model.entities.vectors().detach(), names, setting.entities, setting.instead.entities
+        )
     scopes = setting.static.predicates
-    forth = model.predicates.detach()[: len(scopes)]  # those after them are inverses
+    forth = model.predicates.vectors().detach()[: len(scopes)]  # those after them are inverses
     vectors = model.predicate_vectors(forth)
     return _Table(vectors, names, scopes, setting.instead.predicates)
 

@@ -3,15 +3,16 @@
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
 from splime.runs.folder import is_finished
 from splime.runs.history import Epoch
-from splime.runs.run import ENGINES, Run
-from splime.runs.training import Interrupted, Watch, train
+from splime.runs.run import Run
+from splime.runs.training import Unwatched, Watch, train
+from splime.training.engines import Interrupted
 
 __all__ = [
-    "ENGINES",
     "PROTOCOLS",
     "Epoch",
     "Interrupted",
     "Run",
+    "Unwatched",
     "Watch",
     "evaluate",
     "evaluations",

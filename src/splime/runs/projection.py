@@ -50,7 +50,7 @@ def learned(run: Run) -> Learned:
     """
     model, scopes = run.model, np.unique(run.static.train.predicate).astype(np.int64)
     # The inverses of reciprocal models stand behind all scopes.
-    vectors = model.predicate_vectors(model.predicates).numpy(force=True)[scopes]
+    vectors = model.predicate_vectors(model.predicates.vectors()).numpy(force=True)[scopes]
     vectors = vectors.astype(np.float64)
     if not np.isfinite(vectors).all():
         raise DataError(f"{run.path / files.MODEL}: some embeddings are not finite numbers")

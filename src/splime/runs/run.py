@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splime.embedding.device import choose_device
-from splime.embedding.models import MODELS, Model
-from splime.embedding.scoring import ModelScorer
+from splime.embedding.models import Model
+from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
@@ -17,16 +17,15 @@ from splime.io.files import read_json
 from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
 from splime.runs.history import Epoch, read_history
-from splime.runs.tensors import check_names, load_tensors
+from splime.runs.tensors import NAMES, check_names, load_tensors
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
+from splime.training.engines import ENGINES, Engine, find_engine
 
 if TYPE_CHECKING:
     import torch
 
     from splime.evaluation import Scorer
-
-ENGINES = ("splime", "pykeen")
 
 
 class Run:
@@ -42,9 +41,10 @@ class Run:
         """`splime`, or the library that trained the model."""
         if self.engine not in ENGINES:
             raise DataError(f"{self.path / CONFIG}: there is no engine {self.engine!r}")
+        self._engine: Engine = find_engine(self.engine)
         if not files.is_finished(self.path):
             raise UsageError(
-                f"{self.path}: this run is not finished; the command that began it goes on with it"
+                f"{self.path}: this run is not finished; the command that began it resumes it"
             )
         self.device: torch.device = choose_device(device)
 
@@ -55,10 +55,8 @@ class Run:
     @cached_property
     def settings(self) -> Settings:
         """The settings of the training; of PyKEEN's only those count that the configuration has."""
-        # PyKEEN draws negatives its own way.
-        own = {"corrupt": "object"} if self.engine == "pykeen" else {}
         try:
-            return Settings.of({**own, **self.config["settings"]})
+            return self._engine.read_settings(self.config["settings"])
         except SplimeError as error:
             raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
 
@@ -92,7 +90,7 @@ class Run:
 
     @cached_property
     def history(self) -> list[Epoch]:
-        """The loss of every epoch, and the looks at valid."""
+        """The loss of every epoch, and the validations."""
         return read_history(self.path / files.HISTORY)
 
     @cached_property
@@ -116,41 +114,27 @@ class Run:
         return tensors
 
     @cached_property
-    def model(self) -> Model:
-        """The model with its embeddings."""
-        import torch
-
-        if self.engine != "splime":
-            raise UsageError(
-                f"{self.path}: the model is one of PyKEEN's, of which splime only has scores"
-            )
-        settings, tensors = self.settings, self.tensors
-        try:
-            kind = MODELS[settings.model]
-            model = kind(1, 1, settings.dimension, norm=settings.norm, init="small_normal")
-            rows = {
-                "entities": len(self.static.entities),
-                "predicates": len(self.static.predicates) * (2 if settings.reciprocal else 1),
-            }
-            for name, count in rows.items():
-                table, shape = tensors[name], (count, getattr(model, name).shape[1])
-                if tuple(table.shape) != shape or table.dtype != torch.float32:
-                    raise ValueError(
-                        f"{name} should be {shape} of float32, and is {tuple(table.shape)} of"
-                        f" {table.dtype}"
-                    )
-                setattr(model, name, torch.nn.Parameter(table, requires_grad=False))
-        except (KeyError, ValueError, RuntimeError, UsageError) as error:
-            raise DataError(
-                f"{self.path / files.MODEL}: not the embeddings of this run: {error}"
-            ) from None
-        return model.to(self.device)  # type: ignore[no-any-return]
-
-    @cached_property
     def scorer(self) -> Scorer:
         """The scores of the model, for evaluation and questions."""
-        if self.engine == "pykeen":
-            from splime.runs.pykeen import open_scorer
+        path = self.path / files.MODEL
+        parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
+        try:
+            return self._engine.open(self.static, self.settings, parameters, self.device)
+        except (ValueError, UsageError) as error:
+            raise DataError(f"{path}: not the parameters of this run: {error}") from None
 
-            return open_scorer(self)
-        return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there are vectors: of PyKEEN's models splime only has scores."""
+        return self.engine == "splime"
+
+    @property
+    def model(self) -> Model:
+        """The model with its vectors."""
+        if not self.has_vectors:
+            raise UsageError(
+                f"{self.path}: the model is one of PyKEEN's, of which splime has scores but no"
+                " vectors; only questions about facts can be asked"
+            )
+        assert isinstance(self.scorer, ModelScorer)
+        return self.scorer.model

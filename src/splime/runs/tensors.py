@@ -19,6 +19,8 @@ from splime.errors import DataError, SplimeError
 from splime.io.files import written_beside
 from splime.static import StaticGraph
 
+NAMES = ("entities.names", "predicates.names")
+"""The tensors that hold names and not parameters."""
 _FORMAT = 1
 _KEY = "splime"
 

@@ -1,23 +1,17 @@
-"""Train into a folder: begin, go on after an interruption, choose the best epoch, finish."""
+"""Train into the folder of a run: checkpoints, validation, early stopping, resuming."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from splime.arrays import distinct
-from splime.embedding.device import choose_device, matrix_precision
-from splime.embedding.making import make_model
-from splime.embedding.penalties import follows_in_time
-from splime.embedding.presets import make_settings
-from splime.embedding.scoring import ModelScorer
+from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
-from splime.errors import DataError, SplimeError, UsageError, enough_memory
+from splime.errors import DataError, UsageError, enough_memory
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
@@ -29,15 +23,8 @@ from splime.runs.history import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.segmentation import Segmentation
-from splime.static import StaticGraph, Triples, apply
-
-MEMORY_ADVICE = "lower batch_size, negatives or dimension"
-
-
-class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
-    """The training was asked to stop; its state is saved."""
-
-    exit_code = 130
+from splime.static import StaticGraph, apply
+from splime.training.engines import Interrupted, Learner, find_engine
 
 
 class Watch(Protocol):
@@ -46,23 +33,25 @@ class Watch(Protocol):
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """After some steps."""
 
-    def epoch(self, found: Epoch, best: bool) -> None:
+    def epoch(self, epoch: Epoch, best: bool) -> None:
         """After every epoch."""
 
     def stop(self) -> bool:
         """Whether to stop after this step."""
 
 
-@dataclass
-class _Progress:
-    """What a checkpoint remembers beside the state of the trainer."""
+class Unwatched:
+    """Nobody watches: the default, and what watches that do less begin with."""
 
-    started: str
-    seconds: float = 0.0
-    history: list[Epoch] = field(default_factory=list)
-    best: float | None = None
-    best_epoch: int = 0
-    waited: int = 0
+    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
+        """Nobody is told of steps."""
+
+    def epoch(self, epoch: Epoch, best: bool) -> None:
+        """Nobody is told of epochs."""
+
+    def stop(self) -> bool:
+        """Nobody stops it."""
+        return False
 
 
 def train(
@@ -83,53 +72,44 @@ def train(
     Args:
         graph: the facts; only train is learned from, valid chooses the best epoch.
         cuts: a method that chooses the cuts, or a segmentation that has them.
-        out: the folder of the run. One that holds the same run unfinished is gone on with, to the
-            same bytes as if it had never stopped; one that holds another run is an error.
+        out: the folder of the run. If it holds the same run unfinished, that resumes, to the same
+            bytes as if it had never stopped; if it holds another run, that is an error.
         model: the name of a model (`splime models`).
-        preset: the name of a set-up; by default the strong one of the model.
+        preset: the name of a preset; by default the strong one of the model.
+        engine: splime, or pykeen for any model of PyKEEN.
         device: cpu, cuda or auto.
         watch: is told of progress, and can ask to stop.
-        save_seconds: how often the state is saved.
+        save_seconds: how often a checkpoint is saved.
         settings: changes to the preset, see `splime.Settings`.
 
     >>> import splime, tempfile
     >>> graph = splime.load("demo")
     >>> with tempfile.TemporaryDirectory() as here:
     ...     run = train(graph, splime.Split(grow=5), here, model="distmult", dimension=8, epochs=2)
-    ...     len(run.history), tuple(run.model.entities.shape)
+    ...     len(run.history), tuple(run.model.entities.vectors().shape)
     (2, (1029, 8))
     """
-    chosen = make_settings(model, preset, engine=engine, **settings)
-    if engine == "pykeen":
-        from splime.runs.pykeen import train_pykeen
-
-        assert model is not None
-        return train_pykeen(graph, cuts, out, model=model, device=device, watch=watch, **settings)
-    check_splits(graph, chosen)
+    trainer = find_engine(engine)
+    chosen = trainer.make_settings(model, preset, **settings)
+    _check_splits(graph, chosen)
     place = choose_device(device)
-    segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
-    static = apply(segmentation, graph)
-    learned = _learned(static, chosen)
-    if "batch_size" not in settings:
-        chosen = _fitting(chosen, learned)
+    static = apply(cuts.fit(graph) if isinstance(cuts, Method) else cuts, graph)
+    chosen = trainer.fitted(chosen, static, settings)
     out = Path(out)
-    config = describe(graph, segmentation, chosen.values(), "splime")
+    config = describe(graph, static.segmentation, trainer.values(chosen), engine)
     with locked(out):
         state = files.look(out, config)
         if state != "finished":
-            with enough_memory(MEMORY_ADVICE), matrix_precision(chosen.precision):
-                # Whatever is wrong with the settings shows here, before the folder is taken.
-                training = _Training(graph, static, learned, chosen, out, config, place)
-                training.watch, training.save_seconds = watch, save_seconds
-                if state == "begun":
-                    training.restore()
-                else:
-                    files.begin(out, config, graph, segmentation)
-                training.run()
+            session = _Session(static, chosen, out, config, place)
+            session.watch, session.save_seconds = watch or Unwatched(), save_seconds
+            session.resumes = state == "begun"
+            with enough_memory("lower batch_size, negatives or dimension"):
+                trainer.fit(static, chosen, session)
+            session.finish()
     return Run(out, device=device)
 
 
-def check_splits(graph: TemporalGraph, settings: Settings) -> None:
+def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
     """An error if a split that the training needs is empty."""
     if not len(graph.train):
         raise UsageError("train has no facts; there is nothing to learn from")
@@ -140,126 +120,129 @@ def check_splits(graph: TemporalGraph, settings: Settings) -> None:
         )
 
 
-def _learned(static: StaticGraph, settings: Settings) -> Triples:
-    """The triples of train that a training goes through, or draws from."""
-    once = settings.distinct and settings.each == "triple"
-    return (static.distinct()[0] if once else static).train
+@dataclass
+class _Progress:
+    """What a checkpoint remembers beside the state of the learner."""
+
+    started: str
+    seconds: float = 0.0
+    history: list[Epoch] = field(default_factory=list)
+    best: float | None = None
+    best_epoch: int = 0
+    waited: int = 0
+    """Validations since the best one."""
 
 
-def _fitting(settings: Settings, learned: Triples) -> Settings:
-    """A preset's batch is all of train where train is smaller, as people's first own graphs are."""
-    count = len(distinct(learned.fact) if settings.each == "fact" else learned)
-    return replace(settings, batch_size=min(settings.batch_size, count))
+class _Session:
+    """One training in its folder, from its beginning or its last checkpoint to its end."""
 
-
-class _Training:
-    """One training, from its beginning or its last checkpoint to its end."""
-
-    watch: Watch | None = None
-    save_seconds: float = 60.0
+    watch: Watch
+    save_seconds: float
+    resumes: bool
+    learner: Learner
 
     def __init__(
         self,
-        graph: TemporalGraph,
         static: StaticGraph,
-        learned: Triples,
         settings: Settings,
         out: Path,
         config: Config,
         device: torch.device,
     ) -> None:
-        self.graph, self.static, self.settings, self.out = graph, static, settings, out
-        self.config = fingerprint(config)
-        model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
-        follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
-        self.trainer = Trainer(
-            model,
-            learned.array(),
-            settings,
-            follows=follows,
-            fact=learned.fact,
-            weight=learned.overlap,
-        )
+        self.static, self.settings, self.out, self.device = static, settings, out, device
+        self.config, self.fingerprint = config, fingerprint(config)
         self.about = describe_machine(device)
-        self.about["parameters"] = sum(table.numel() for table in model.parameters())
-        self.about["triples"] = len(self.trainer.triples)
         self.progress = _Progress(started=self.about["started"])
-        self.saved_at = self.began = time.monotonic()
+        self.saved_at = self.started_at = time.monotonic()
 
-    def run(self) -> None:
-        """Epoch by epoch to the end."""
+    def begin(self, learner: Learner, **about: Any) -> None:
+        """Restore the last checkpoint, or take the folder.
+
+        Whatever is wrong with the settings has shown by now, before the folder is taken.
+        """
+        self.learner = learner
+        self.about |= about
+        if self.resumes:
+            self._restore()
+        else:
+            files.begin(self.out, self.config, self.static.graph, self.static.segmentation)
         write_json(self.out / files.ABOUT, self.about)
-        trainer = self.trainer
-        while trainer.epoch < trainer.epochs and not self._patience_ended():
-            loss = trainer.run_epoch(advance=self._advance, stop=self._stop)
-            if loss is None:
-                self._save()
-                raise Interrupted(
-                    f"stopped in epoch {trainer.epoch + 1} of {trainer.epochs}; its state is saved"
-                    f" in {self.out}, and the same command goes on from there"
-                )
-            self._end_of_epoch(loss)
-        self._finish()
 
-    def _patience_ended(self) -> bool:
-        return self.progress.waited >= self.settings.patience
+    def step(self, step: int, steps: int, loss: float) -> None:
+        """Tell of progress."""
+        self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
 
-    def _advance(self, step: int, loss: float) -> None:
-        if self.watch is not None:
-            trainer = self.trainer
-            self.watch.step(trainer.epoch, trainer.epochs, step, trainer.steps, loss)
-
-    def _stop(self) -> bool:
+    def should_stop(self) -> bool:
+        """Whether somebody asked to stop; saves a checkpoint now and then."""
         if time.monotonic() - self.saved_at > self.save_seconds:
             self._save()
-        return self.watch is not None and self.watch.stop()
+        return self.watch.stop()
 
-    def _end_of_epoch(self, loss: float) -> None:
-        epoch, progress = self.trainer.epoch, self.progress
+    @property
+    def stopped_early(self) -> bool:
+        """Whether as many validations as the patience allows were not better."""
+        return self.progress.waited >= self.settings.patience
+
+    def end_epoch(self, loss: float) -> None:
+        """Validate if it is time for that, and keep the best parameters."""
+        number, progress = self.learner.epoch, self.progress
         every = self.settings.validate_every
         valid = None
-        if every and (epoch % every == 0 or epoch == self.trainer.epochs):
+        if every and (number % every == 0 or number == self.learner.epochs):
             valid = self._validate()
             if progress.best is None or valid > progress.best:
-                progress.best, progress.best_epoch, progress.waited = valid, epoch, 0
+                progress.best, progress.best_epoch, progress.waited = valid, number, 0
                 self._write_model(files.BEST)
             else:
                 progress.waited += 1
-        found = Epoch(epoch, loss, valid)
-        progress.history.append(found)
-        if self.watch is not None:
-            self.watch.epoch(found, progress.best_epoch == epoch)
+        epoch = Epoch(number, loss, valid)
+        progress.history.append(epoch)
+        self.watch.epoch(epoch, progress.best_epoch == number)
         if valid is not None:
             self._save()
 
+    def interrupted(self) -> Interrupted:
+        """Save a checkpoint, and say how to resume."""
+        epoch = f"stopped in epoch {self.learner.epoch + 1} of {self.learner.epochs}"
+        if self._save():
+            return Interrupted(
+                f"{epoch}; a checkpoint is in {self.out}, and the same command resumes from it"
+            )
+        return Interrupted(f"{epoch}; this engine cannot resume: the same command begins again")
+
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
-        scorer = ModelScorer(self.trainer.model, reciprocal=self.settings.reciprocal)
-        found = evaluate_facts(scorer, self.graph, self.static.segmentation, split="valid")
-        return found.metrics["exact"]["both"].mrr
+        metrics = evaluate_facts(
+            self.learner.scorer(), self.static.graph, self.static.segmentation, split="valid"
+        ).metrics
+        return metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:
-        tables = dict(self.trainer.model.named_parameters())
-        about = {"config": self.config, "epoch": self.trainer.epoch}
-        save_tensors(self.out / name, {**tables, **pack_names(self.static)}, about)
+        about = {"config": self.fingerprint, "epoch": self.learner.epoch}
+        tensors = {**self.learner.parameters(), **pack_names(self.static)}
+        save_tensors(self.out / name, tensors, about)
 
     def _seconds(self) -> float:
-        return self.progress.seconds + time.monotonic() - self.began
+        return self.progress.seconds + time.monotonic() - self.started_at
 
-    def _save(self) -> None:
-        tensors, numbers = self.trainer.state()
-        progress = {**asdict(self.progress), "seconds": self._seconds()}
-        about = {"config": self.config, "trainer": numbers, "progress": progress}
-        save_tensors(self.out / files.CHECKPOINT, tensors, about)
+    def _save(self) -> bool:
+        """Save a checkpoint, if the learner can resume from one."""
         self.saved_at = time.monotonic()
+        state = self.learner.state()
+        if state is None:
+            return False
+        tensors, numbers = state
+        progress = {**asdict(self.progress), "seconds": self._seconds()}
+        about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
+        save_tensors(self.out / files.CHECKPOINT, tensors, about)
+        return True
 
-    def restore(self) -> None:
-        """Go on from the checkpoint."""
+    def _restore(self) -> None:
         try:
             tensors, about = self._load(files.CHECKPOINT)
-            self.trainer.restore(tensors, about["trainer"])
+            self.learner.restore(tensors, about["trainer"])
             self.progress = _Progress(**about["progress"])
-            self.progress.history = [Epoch(**one) for one in about["progress"]["history"]]
+            self.progress.history = [Epoch(**epoch) for epoch in about["progress"]["history"]]
             if self.progress.best is not None:
                 self._load(files.BEST)
         except DataError as error:
@@ -267,7 +250,7 @@ class _Training:
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             path = self.out / files.CHECKPOINT
             raise DataError(
-                f"{path}: not a state of this training: {error!r}; {self._remedy()}"
+                f"{path}: not a checkpoint of this training: {error!r}; {self._remedy()}"
             ) from None
 
     def _remedy(self) -> str:
@@ -275,18 +258,18 @@ class _Training:
 
     def _load(self, name: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         tensors, about = load_tensors(self.out / name)
-        if about.get("config") != self.config:
+        if about.get("config") != self.fingerprint:
             raise DataError(f"{self.out / name}: belongs to another run")
         return tensors, about
 
-    def _finish(self) -> None:
-        """Keep the best embeddings, and drop what only going on would need."""
+    def finish(self) -> None:
+        """Keep the best parameters, and drop what only resuming would need."""
         progress = self.progress
         if progress.best is None:
-            progress.best_epoch = self.trainer.epoch
+            progress.best_epoch = self.learner.epoch
             self._write_model(files.BEST)
         elif self._load(files.BEST)[1]["epoch"] != progress.best_epoch:
-            # Somebody went on with it on another machine, where numbers differ.
+            # Somebody resumed it on another machine, where numbers differ.
             raise DataError(
                 f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
                 f" {self._remedy()}"
@@ -296,7 +279,7 @@ class _Training:
             **self.about,
             "started": progress.started,
             "seconds": round(self._seconds(), 1),
-            "epochs": self.trainer.epoch,
+            "epochs": self.learner.epoch,
             "best_epoch": progress.best_epoch,
         }
         write_json(self.out / files.ABOUT, about)

@@ -34,7 +34,7 @@ def export_embeddings(run: Run, path: str | Path, what: str = "entities", format
     if chosen not in FORMATS:
         wrong = f"there is no format {format!r}" if format else f"{path}: its name tells no format"
         raise UsageError(f"{wrong}; there are {', '.join(FORMATS)}.{nearest(chosen, FORMATS)}")
-    vectors: np.ndarray[Any, Any] = getattr(run.model, what).numpy(force=True)
+    vectors: np.ndarray[Any, Any] = getattr(run.model, what).vectors().numpy(force=True)
     names: list[str] = getattr(run.static, what).labels.to_pylist()
     if what == "predicates" and run.settings.reciprocal:
         names = [*names, *(f"{name}⁻¹" for name in names)]

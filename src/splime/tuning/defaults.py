@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from splime.axes import Axis, Range, Values
 from splime.embedding.settings import Settings
-from splime.tuning.axes import Axis, Range, Values
 from splime.tuning.space import Axes
 
 _GROW = Range(2.0, 50.0, log=True)

@@ -7,13 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from splime.embedding.presets import check_model, make_settings
+from splime.axes import Axis, Range, read_axis
+from splime.embedding.presets import check_model
 from splime.embedding.settings import SETTINGS
 from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml
 from splime.methods import METHODS, Timestamp
-from splime.tuning.axes import Axis, Range, read_axis
+from splime.training.engines import make_settings
 from splime.tuning.defaults import HOW_FAR, METHOD_AXES, SETTING_AXES
 from splime.tuning.space import Axes, Configuration, Space
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from splime.embedding.presets import make_settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import read, save
 from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml
 from splime.runs.config import checksum, differences
+from splime.training.engines import make_settings
 from splime.tuning.space import Space
 
 if TYPE_CHECKING:

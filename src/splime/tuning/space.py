@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from splime.axes import Axis, Values, read_axis
 from splime.methods import Method, make_method
-from splime.tuning.axes import Axis, Values, read_axis
 
 Axes: TypeAlias = Mapping[str, Axis]
 

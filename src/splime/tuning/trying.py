@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from splime.embedding.presets import make_settings
 from splime.errors import SplimeError
 from splime.graph import TemporalGraph
 from splime.io.files import locked
@@ -17,6 +16,7 @@ from splime.runs import Epoch, Interrupted, train
 from splime.runs import folder as files
 from splime.runs.config import checksum_of_cuts
 from splime.segmentation import Segmentation
+from splime.training.engines import make_settings
 from splime.tuning.search import TRIALS, WAIT, Search, need_optuna
 from splime.tuning.space import Configuration
 

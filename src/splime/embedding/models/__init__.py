@@ -1,6 +1,4 @@
-"""The static models of the paper. One line here makes a model known everywhere."""
-
-from collections.abc import Mapping
+"""The models. One line here makes a model known everywhere."""
 
 from splime.embedding.models.base import Model
 from splime.embedding.models.complex import ComplEx
@@ -8,17 +6,24 @@ from splime.embedding.models.cp import CP
 from splime.embedding.models.distmult import DistMult
 from splime.embedding.models.rotate import RotatE
 from splime.embedding.models.simple import SimplE
+from splime.embedding.models.tntcomplex import TNTComplEx
 from splime.embedding.models.transe import TransE
 from splime.embedding.models.transh import TransH
+from splime.embedding.models.ttranse import TTransE
 
-MODELS: Mapping[str, type[Model]] = {
-    "transe": TransE,
-    "transh": TransH,
-    "distmult": DistMult,
-    "cp": CP,
-    "simple": SimplE,
-    "complex": ComplEx,
-    "rotate": RotatE,
+MODELS: dict[str, type[Model]] = {
+    model.name: model
+    for model in (
+        TransE,
+        TransH,
+        DistMult,
+        CP,
+        SimplE,
+        ComplEx,
+        RotatE,
+        TTransE,
+        TNTComplEx,
+    )
 }
 
-__all__ = ["CP", "MODELS", "ComplEx", "DistMult", "Model", "RotatE", "SimplE", "TransE", "TransH"]
+__all__ = ["MODELS", "Model"]

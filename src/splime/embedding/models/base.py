@@ -1,26 +1,59 @@
-"""What every model is: two tables of embeddings, and a score that reads like its formula."""
+"""What every model is: tables of vectors, and a score that reads like its formula."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import partial
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from splime.embedding.initial import make_table
+from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
 
+# Products: reciprocal predicates, all entities as negatives, N3 and Adagrad (Lacroix et al.).
+PRODUCTS: dict[str, Any] = {
+    "dimension": 200,
+    "init": "small_normal",
+    "reciprocal": True,
+    "loss": "softmax",
+    "n3": 0.03,
+    "smooth": 0.1,
+    "optimizer": "adagrad",
+    "learning_rate": 0.1,
+    "batch_size": 1000,
+    "each": "fact",
+    "epochs": 200,
+    "precision": "tf32",
+}
+# Distances: many shared negatives, weighted by how hard they are (Sun et al.).
+DISTANCES: dict[str, Any] = {
+    "dimension": 200,
+    "loss": "self_adversarial",
+    "margin": 6.0,
+    "temperature": 1.0,
+    "negatives": 500,
+    "batch_size": 500,
+    "learning_rate": 1e-3,
+    "smooth": 0.01,
+    "each": "fact",
+    "epochs": 300,
+}
 
-class Model(nn.Module):  # type: ignore[misc]
-    """Scores triples of embeddings: `s`, `p` and `o` are tensors whose last axis is an embedding.
 
-    To answer a question, the two parts that are known become a query vector, which is compared
+class Model(nn.Module):
+    """Scores triples of vectors: `s`, `p` and `o` are tensors whose last axis is a vector.
+
+    To answer a question, the two vectors that are known become a query vector, which is compared
     with all candidates at once; so all objects of a block of queries cost a matrix product (or a
     matrix of distances), never `queries x entities x dimensions` of memory.
     """
 
+    name: ClassVar[str]
+    """What it is called on the command line."""
+    strong: ClassVar[Mapping[str, Any]] = {}
+    """The settings of its strong preset, where they differ from the defaults."""
     entity_parts: ClassVar[int] = 1
     """How many vectors of the model's dimension an entity has."""
     predicate_parts: ClassVar[int] = 1
@@ -30,34 +63,41 @@ class Model(nn.Module):  # type: ignore[misc]
     """Whether `compare` is the inner product, for which the softmax loss has a short way."""
     least_dimension: ClassVar[int] = 1
 
-    def __init__(
-        self,
-        entities: int,
-        predicates: int,
-        dimension: int,
-        *,
-        norm: int = 1,
-        init: str = "xavier_normal",
-        spread: float = 1.0,
-        generator: Generator | None = None,
-    ) -> None:
+    def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
-        self._check(dimension, norm)
-        self.norm = norm
-        generator = generator or torch.Generator().manual_seed(0)
-        first = partial(make_table, init, generator=generator, spread=spread)
-        self.entities = nn.Parameter(first(entities, dimension * self.entity_parts))
-        self.predicates = nn.Parameter(first(predicates, dimension * self.predicate_parts))
+        self.entities, self.predicates, self.norm = entities, predicates, norm
 
-    def _check(self, dimension: int, norm: int) -> None:
-        name = type(self).__name__
-        if dimension < self.least_dimension:
+    @classmethod
+    def make(cls, tables: TableMaker) -> Model:
+        """A model over tables for a static graph."""
+        settings = tables.settings
+        cls.check(settings.dimension, settings.norm)
+        # Entities are drawn first.
+        entities = tables.entities(settings.dimension * cls.entity_parts)
+        predicates = cls.predicate_table(tables, settings.dimension * cls.predicate_parts)
+        return cls(entities, predicates, norm=settings.norm)
+
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """Where the vectors of scoped predicates come from; models that know time say otherwise."""
+        return tables.predicates(width)
+
+    @classmethod
+    def check(cls, dimension: int, norm: int) -> None:
+        """An error unless the model can have this dimension and norm."""
+        if dimension < cls.least_dimension:
             raise UsageError(
-                f"{name} needs a dimension of at least {self.least_dimension}, not {dimension}"
+                f"{cls.__name__} needs a dimension of at least {cls.least_dimension}, not"
+                f" {dimension}"
             )
-        if self.norms and norm not in self.norms:
-            known = " or ".join(map(str, self.norms))
-            raise UsageError(f"{name} measures distances with norm {known}, not {norm}")
+        if cls.norms and norm not in cls.norms:
+            known = " or ".join(map(str, cls.norms))
+            raise UsageError(f"{cls.__name__} measures distances with norm {known}, not {norm}")
+
+    @property
+    def device(self) -> torch.device:
+        """Where its vectors are."""
+        return next(self.parameters()).device
 
     @abstractmethod
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
@@ -90,17 +130,3 @@ class Model(nn.Module):  # type: ignore[misc]
     def predicate_vectors(self, p: Tensor) -> Tensor:
         """Predicates as the vectors that the formula works with, for the penalties."""
         return p
-
-
-def complex_parts(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The real parts, which stand first, and the imaginary ones."""
-    real, imaginary = vectors.chunk(2, dim=-1)
-    return real, imaginary
-
-
-def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
-    """The product a b of complex vectors, or a times the conjugate of b."""
-    (ar, ai), (br, bi) = complex_parts(a), complex_parts(b)
-    if conjugate:
-        bi = -bi
-    return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)

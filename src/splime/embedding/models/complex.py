@@ -5,12 +5,15 @@ from __future__ import annotations
 from torch import Tensor
 
 from splime.embedding.distances import complex_sizes, dot
-from splime.embedding.models.base import Model, complex_product
+from splime.embedding.models.base import PRODUCTS, Model
+from splime.embedding.tables import complex_product
 
 
 class ComplEx(Model):
     """f(s, p, o) = Re⟨s, p, ō⟩. The dimension counts complex numbers."""
 
+    name = "complex"
+    strong = PRODUCTS
     entity_parts = 2
     predicate_parts = 2
     products = True

@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 
 from splime.embedding.distances import dot
-from splime.embedding.models.base import Model
+from splime.embedding.models.base import PRODUCTS, Model
 
 
 class CP(Model):
     """f(s, p, o) = ⟨s₁, p, o₂⟩: an entity is x₁ as a subject and x₂ as an object."""
 
+    name = "cp"
+    strong = PRODUCTS
     entity_parts = 2
     products = True
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from splime.embedding.distances import dot
-from splime.embedding.models.base import Model
+from splime.embedding.models.base import PRODUCTS, Model
 
 
 class DistMult(Model):
     """f(s, p, o) = ⟨s, p, o⟩ = Σ s p o."""
 
+    name = "distmult"
+    strong = PRODUCTS | {"n3": 0.05}
     products = True
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor
 
 from splime.embedding.distances import complex_sizes, dot, l2, moduli, root
-from splime.embedding.models.base import Model, complex_parts, complex_product
+from splime.embedding.models.base import DISTANCES, Model
+from splime.embedding.tables import Table, TableMaker, complex_parts, complex_product
 
 
 class RotatE(Model):
@@ -18,23 +18,21 @@ class RotatE(Model):
     The dimension counts complex numbers. With norm 2, which PyKEEN uses, f = -‖s r - o‖₂.
     """
 
+    name = "rotate"
+    strong = DISTANCES
     entity_parts = 2
     norms = (1, 2)
 
-    def __init__(
-        self,
-        entities: int,
-        predicates: int,
-        dimension: int,
-        *,
-        generator: Generator | None = None,
-        **how: Any,
-    ) -> None:
-        generator = generator or torch.Generator().manual_seed(0)
-        super().__init__(entities, predicates, dimension, generator=generator, **how)
-        # Angles begin anywhere on the circle.
-        angles = torch.rand(predicates, dimension, generator=generator) * 2 - 1
-        self.predicates = nn.Parameter(angles * math.pi)
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """Angles begin anywhere on the circle."""
+        table = tables.predicates(width)
+        if tables.generator is not None:
+            with torch.no_grad():
+                for lookup in table.lookups():
+                    angles = torch.rand(lookup.weight.shape, generator=tables.generator) * 2 - 1
+                    lookup.weight.copy_(angles * math.pi)
+        return table
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""

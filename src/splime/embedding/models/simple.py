@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 
 from splime.embedding.distances import dot
-from splime.embedding.models.base import Model
+from splime.embedding.models.base import PRODUCTS, Model
 
 
 class SimplE(Model):
     """f(s, p, o) = (⟨s₁, p, o₂⟩ + ⟨o₁, p⁻¹, s₂⟩) / 2."""
 
+    name = "simple"
+    strong = PRODUCTS
     entity_parts = 2
     predicate_parts = 2
     products = True

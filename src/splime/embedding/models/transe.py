@@ -5,12 +5,14 @@ from __future__ import annotations
 from torch import Tensor
 
 from splime.embedding.distances import l1, l2
-from splime.embedding.models.base import Model
+from splime.embedding.models.base import DISTANCES, Model
 
 
 class TransE(Model):
     """f(s, p, o) = -‖s + p - o‖, with norm 1 or 2."""
 
+    name = "transe"
+    strong = DISTANCES | {"smooth": 0.1}
     norms = (1, 2)
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:

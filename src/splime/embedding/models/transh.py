@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from splime.embedding.distances import dot, squared
-from splime.embedding.models.base import Model
+from splime.embedding.models.base import DISTANCES, Model
 
 
 class TransH(Model):
@@ -16,6 +16,8 @@ class TransH(Model):
     A predicate is the normal w of its hyperplane (brought to length 1) and the translation d.
     """
 
+    name = "transh"
+    strong = DISTANCES | {"margin": 1.0}
     predicate_parts = 2
     least_dimension = 2  # on the hyperplane of one dimension everything is the same point
 

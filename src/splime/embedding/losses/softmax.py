@@ -1,66 +1,21 @@
-"""Losses: what a positive's score and those of its negatives cost. One line each in `LOSSES`."""
+"""The softmax loss: each query has one answer among all entities (1-vs-all)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import cross_entropy
 
+from splime.axes import Range
+from splime.embedding.losses.base import Loss
 from splime.embedding.settings import Settings
-from splime.errors import check_name
-
-SOFTMAX = "softmax"
-"""The loss that takes all entities as negatives, `softmax_loss`."""
-
-LEFT_OUT = -1e30
-"""The score of negatives that are left out: the losses and their gradients do not feel it.
-
-Minus infinity would do, but for a positive whose negatives are all left out, and temperature 0.
-"""
 
 
-def self_adversarial(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
-    """Sun et al.: -log σ(m + f⁺) - Σ wᵢ log σ(-m - fᵢ⁻), w = softmax(temperature f⁻)."""
-    if negative.is_cuda and negative.dtype == torch.float32:
-        from splime.embedding import kernels
-
-        learned = settings.weights == "learned"
-        return kernels.self_adversarial(
-            positive, negative, settings.margin, settings.temperature, learned
-        )
-    weights = torch.softmax(settings.temperature * negative, dim=1)
-    if settings.weights == "fixed":
-        weights = weights.detach()
-    # softplus(x) = -log σ(-x); unlike log σ it has a derivative of 0 where negatives are left out.
-    wrong = (weights * softplus(settings.margin + negative)).sum(1)
-    return wrong - logsigmoid(settings.margin + positive)
-
-
-def margin(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
-    """Pairwise: Σ max(0, m - f⁺ + fᵢ⁻)."""
-    return torch.relu(settings.margin - positive.unsqueeze(1) + negative).sum(1)
-
-
-def bce(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:  # noqa: ARG001
-    """Binary cross-entropy: -log σ(f⁺) - mean log σ(-f⁻); negatives that are left out add 0."""
-    return softplus(-positive) + softplus(negative).mean(1)
-
-
-Loss = Callable[[Tensor, Tensor, Settings], Tensor]
-LOSSES: Mapping[str, Loss | None] = {
-    "self_adversarial": self_adversarial,
-    "margin": margin,
-    "bce": bce,
-    SOFTMAX: None,
-}
-
-
-def check_loss(name: str) -> None:
-    """An error that suggests the nearest, unless there is such a loss."""
-    check_name("loss", name, LOSSES)
+def softmax(scores: Tensor, target: Tensor, settings: Settings) -> Tensor:  # noqa: ARG001
+    """Cross-entropy of the right entity."""
+    return cross_entropy(scores, target, reduction="none")
 
 
 def softmax_loss(
@@ -128,3 +83,13 @@ def _answers(rows: slice, target: Tensor, which: Tensor | None) -> tuple[Tensor,
     ends = torch.searchsorted(which, torch.tensor([rows.start, rows.stop], device=which.device))
     some = slice(int(ends[0]), int(ends[1]))
     return which[some] - rows.start, target[some]
+
+
+SOFTMAX = Loss(
+    "softmax",
+    "cross-entropy over all entities (1-vs-all)",
+    "all",
+    softmax,
+    {"n3": Range(0.001, 0.3, log=True)},
+    of_products=softmax_loss,
+)

@@ -3,56 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from splime.embedding.drawing import Draws
-from splime.embedding.losses import SOFTMAX
+from splime.axes import Axis, Range
+from splime.embedding.making import fill_parameters, parameters_of
 from splime.embedding.models import Model
 from splime.embedding.negatives import seed_of
 from splime.embedding.objective import Objective
+from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
 from splime.errors import SplimeError, UsageError
+from splime.static import Triples
 
 Advance = Callable[[int, float], None]
 """Takes how many steps of the epoch are done, and the mean loss so far."""
 
 # Negatives are drawn for as many steps at once as this many numbers suffice for.
 _DRAWN = 1 << 24
+_OPTIMIZER = "optimizer."
 
 
 class Trainer:
     """Trains a model on triples, epoch by epoch, from any step on.
 
     What is random (the order of the triples and the negatives) follows from the seed, the epoch and
-    the step alone, so a training that is taken up again goes on as if it had not stopped.
+    the step alone, so a training that resumes ends as if it had never stopped.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        triples: np.ndarray[Any, np.dtype[np.integer[Any]]],
-        settings: Settings,
-        *,
-        follows: Tensor | None = None,
-        fact: np.ndarray[Any, np.dtype[np.integer[Any]]] | None = None,
-        weight: np.ndarray[Any, np.dtype[np.integer[Any]]] | None = None,
-    ) -> None:
+    def __init__(self, model: Model, triples: Triples, settings: Settings) -> None:
         self.model, self.settings = model, settings
-        self.device = model.entities.device
-        self.triples = torch.from_numpy(np.ascontiguousarray(triples, np.int64)).to(self.device)
-        if follows is not None:
-            follows = follows.to(self.device)
-        self.objective = Objective(model, settings, self.triples, follows)
+        self.device = model.device
+        self.triples = torch.from_numpy(triples.array().astype(np.int64)).to(self.device)
+        self.objective = Objective(model, settings, self.triples)
         self._draws: Draws | None = None
         if settings.each == "fact":
-            if fact is None or weight is None:
-                raise ValueError("each fact can only be drawn where facts and weights are given")
-            self._draws = Draws(self.triples, fact, weight)
+            self._draws = Draws(self.triples, triples.fact, triples.overlap)
         count = len(self.triples if self._draws is None else self._draws)
         check_batch(settings.batch_size, count, settings.each)
         self.optimizer = make_optimizer(model, settings)
@@ -113,7 +104,7 @@ class Trainer:
         """Work off the steps that negatives were drawn for; yields the mean loss now and then."""
         last = min(first + self.steps_at_once(), self.last_step())
         if self.device.type == "cuda":
-            from splime.embedding.cuda import run_steps
+            from splime.training.cuda import run_steps
 
             yield from run_steps(self, shuffled, drawn, first, last)
             return
@@ -162,15 +153,15 @@ class Trainer:
             triples = self._draws.draw(self._generator)
         self.examples = self.objective.examples(triples)
         self._groups: Tensor | None = None
-        if self.settings.loss == SOFTMAX:
-            question = self.objective.question(self.examples[:, 0], self.examples[:, 1])
-            self._groups = torch.unique_consecutive(question, return_inverse=True)[1]
+        if not self.objective.sampled:
+            number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
+            self._groups = torch.unique_consecutive(number, return_inverse=True)[1]
 
     def _order(self) -> Tensor:
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
         if self._groups is None:
             return self._shuffle(len(self.examples))
-        # Questions change places, and what answers the same one stays together.
+        # Queries change places, and what answers the same one stays together.
         return self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
 
     def _shuffle(self, count: int) -> Tensor:
@@ -182,36 +173,83 @@ class Trainer:
         return max(1, _DRAWN // (positives * self.settings.negatives))
 
     def _draw(self, first: int, steps: int) -> Tensor | None:
-        if self.settings.loss == SOFTMAX:
+        if not self.objective.sampled:
             return None
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
         return self.objective.negatives.draw(steps, self.batch, self._generator)
 
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters of the model, by their names in files."""
+        return {name: table.detach() for name, table in parameters_of(self.model).items()}
+
+    def scorer(self) -> ModelScorer:
+        """The scores of the model as it is now."""
+        return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
+
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that is needed to go on from here: tensors, and numbers."""
-        tensors = {name: table.detach() for name, table in self.model.named_parameters()}
-        for name, table in self.model.named_parameters():
+        """Everything that is needed to resume from here: tensors, and numbers."""
+        tensors = self.parameters()
+        for name, table in parameters_of(self.model).items():
             for key, value in self.optimizer.state.get(table, {}).items():
                 if isinstance(value, Tensor):
-                    tensors[f"optimizer.{name}.{key}"] = value
+                    tensors[f"{_OPTIMIZER}{name}.{key}"] = value
         return tensors, {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
 
-    def restore(self, tensors: dict[str, Tensor], numbers: dict[str, Any]) -> None:
-        """Go on from a state."""
-        with torch.no_grad():
-            for name, table in self.model.named_parameters():
-                table.copy_(tensors[name])
-        for name, table in self.model.named_parameters():
-            start = f"optimizer.{name}."
-            own = {k[len(start) :]: v for k, v in tensors.items() if k.startswith(start)}
-            if own:
-                fresh = self.optimizer.state[table]
-                for key, value in own.items():
-                    there = fresh.get(key)
+    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Resume from a state."""
+        own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
+        fill_parameters(self.model, own)
+        for name, table in parameters_of(self.model).items():
+            start = f"{_OPTIMIZER}{name}."
+            for full_name, value in tensors.items():
+                key = full_name.removeprefix(start)
+                if key != full_name and "." not in key:
+                    there = self.optimizer.state[table].get(key)
                     place = there.device if isinstance(there, Tensor) else _place(key, table)
-                    fresh[key] = value.clone().to(place)
+                    self.optimizer.state[table][key] = value.clone().to(place)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
+
+
+class Draws:
+    """Triples that came from facts, of which an epoch takes one for each fact.
+
+    A fact that was cut into many scopes would count as often otherwise; so it counts once, whatever
+    its length, as it does in protocol `fact`. Its triples are drawn by their weight, the number of
+    timestamps at which the fact holds in the scope: that draws a timestamp of the fact.
+    """
+
+    def __init__(
+        self,
+        triples: Tensor,
+        fact: npt.NDArray[np.integer],
+        weight: npt.NDArray[np.integer],
+    ) -> None:
+        if (np.diff(fact) < 0).any():
+            raise ValueError("triples must stand in the order of their facts")
+        self.triples = triples
+        upto = np.cumsum(weight, dtype=np.int64)
+        first = np.flatnonzero(np.diff(fact, prepend=-1))
+        before = np.append(0, upto)[first]
+        self._upto = torch.from_numpy(upto).to(triples.device)
+        self._before = torch.from_numpy(before).to(triples.device)
+        self._whole = torch.from_numpy(np.diff(np.append(before, upto[-1:]))).to(triples.device)
+
+    def __len__(self) -> int:
+        return len(self._before)
+
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """A triple for each fact.
+
+        >>> triples = torch.tensor([[0, 0, 1], [0, 1, 1], [2, 0, 3]])
+        >>> draws = Draws(triples, np.array([0, 0, 1]), np.array([1, 0, 5]))
+        >>> draws.draw(torch.Generator().manual_seed(0)).tolist()
+        [[0, 0, 1], [2, 0, 3]]
+        """
+        device = self.triples.device
+        share = torch.rand(len(self), generator=generator, device=device, dtype=torch.float64)
+        within = (share * self._whole).long().minimum(self._whole - 1)
+        return self.triples[torch.searchsorted(self._upto, self._before + within, right=True)]
 
 
 def check_batch(batch_size: int, count: int, each: str = "triple") -> None:
@@ -226,6 +264,14 @@ def check_batch(batch_size: int, count: int, each: str = "triple") -> None:
 def _place(key: str, table: Tensor) -> torch.device:
     """Where the optimizers keep a part of their state."""
     return torch.device("cpu") if key == "step" and not table.is_cuda else table.device
+
+
+LEARNING_RATES: Mapping[str, Axis] = {
+    "adam": Range(0.0001, 0.01, log=True),
+    "adagrad": Range(0.01, 1.0, log=True),
+    "sgd": Range(0.01, 1.0, log=True),
+}
+"""What `splime tune` tries for each optimizer."""
 
 
 def make_optimizer(model: Model, settings: Settings) -> torch.optim.Optimizer:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from splime.embedding.trainer import Trainer
+    from splime.training.trainer import Trainer
 
 # Steps that are taken one by one before the recording, so that everything is set up.
 _WARM_UP = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from splime.embedding.models import Model
@@ -13,9 +12,11 @@ class ModelScorer:
 
     def __init__(self, model: Model, *, reciprocal: bool = False) -> None:
         self.model, self.reciprocal = model, reciprocal
-        self.device: torch.device = model.entities.device
-        # The same numbers as the model's, but autograd keeps nothing of what is made of them.
-        self._entities, self._predicates = model.entities.detach(), model.predicates.detach()
+        self.device = model.device
+        # The vectors as they are now; autograd keeps nothing of what is made of them.
+        self._entities, self._predicates = (
+            table.vectors().detach() for table in (model.entities, model.predicates)
+        )
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""

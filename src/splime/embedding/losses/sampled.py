@@ -1,0 +1,58 @@
+"""Losses that compare a positive with sampled negatives."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, softplus
+
+from splime.axes import Range, Values
+from splime.embedding.losses.base import Loss
+from splime.embedding.settings import Settings
+
+_NEGATIVES = Values((100, 500, 1000))
+_MARGIN = Range(1.0, 12.0)
+
+
+def self_adversarial(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
+    """Sun et al.: -log σ(m + f⁺) - Σ wᵢ log σ(-m - fᵢ⁻), w = softmax(temperature f⁻)."""
+    if negative.is_cuda and negative.dtype == torch.float32:
+        from splime.embedding import kernels
+
+        learned = settings.weights == "learned"
+        return kernels.self_adversarial(
+            positive, negative, settings.margin, settings.temperature, learned
+        )
+    weights = torch.softmax(settings.temperature * negative, dim=1)
+    if settings.weights == "fixed":
+        weights = weights.detach()
+    # softplus(x) = -log σ(-x); unlike log σ it has a derivative of 0 where negatives are left out.
+    wrong = (weights * softplus(settings.margin + negative)).sum(1)
+    return wrong - logsigmoid(settings.margin + positive)
+
+
+def margin(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
+    """Pairwise: Σ max(0, m - f⁺ + fᵢ⁻)."""
+    return torch.relu(settings.margin - positive.unsqueeze(1) + negative).sum(1)
+
+
+def bce(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:  # noqa: ARG001
+    """Binary cross-entropy: -log σ(f⁺) - mean log σ(-f⁻); negatives that are left out add 0."""
+    return softplus(-positive) + softplus(negative).mean(1)
+
+
+SELF_ADVERSARIAL = Loss(
+    "self_adversarial",
+    "log loss over negatives weighted by how hard they are (Sun et al.)",
+    "sampled",
+    self_adversarial,
+    {"negatives": _NEGATIVES, "margin": _MARGIN, "temperature": Values((0.5, 1.0, 2.0))},
+)
+MARGIN = Loss(
+    "margin",
+    "pairwise hinge: each negative at least a margin below",
+    "sampled",
+    margin,
+    {"negatives": _NEGATIVES, "margin": _MARGIN},
+)
+BCE = Loss("bce", "binary cross-entropy", "sampled", bce, {"negatives": _NEGATIVES})

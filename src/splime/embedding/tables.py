@@ -1,0 +1,278 @@
+"""Where vectors come from: a table turns ids into vectors.
+
+A model compares vectors and does not know how they are made: looked up (`Lookup`), summed over
+levels (`Summed`), or made from the vectors of a predicate and of a time (`Timed`). So TTransE is
+TransE over a sum, and TNTComplEx is ComplEx over products and static vectors.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import embedding
+
+from splime.embedding.initial import make_weights
+from splime.embedding.settings import PREDICATE, TIME, Settings
+from splime.errors import check_name
+from splime.segmentation import Scopes
+from splime.static import StaticGraph
+
+
+class Table(nn.Module):
+    """Turns ids into vectors: each is the sum of its parts, of which penalties are taken."""
+
+    width: int
+    """The length of the vectors."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many ids there are."""
+
+    @abstractmethod
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """What the vectors of some ids are the sum of."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The vectors of some ids."""
+        return added(self.parts(ids))
+
+    def vectors(self) -> Tensor:
+        """The vectors of all ids."""
+        device = next(self.parameters()).device
+        vectors: Tensor = self(torch.arange(len(self), device=device))
+        return vectors
+
+    @abstractmethod
+    def lookups(self) -> Iterator[Lookup]:
+        """The lookups that the table is made of."""
+
+
+def added(parts: list[Tensor]) -> Tensor:
+    """The sum of one or more tensors."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+class Lookup(Table):
+    """A learned vector for each row. Several ids may share a row: `rows` says which one they have.
+
+    `follows` has a 1 for each row but the first that is the next in time after the row above, and a
+    0 for others; None where rows have no order in time.
+    """
+
+    rows: Tensor | None
+    follows: Tensor | None
+
+    def __init__(
+        self, weight: Tensor, *, rows: Tensor | None = None, follows: Tensor | None = None
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+        self.width = weight.shape[1]
+        self.register_buffer("rows", rows, persistent=False)
+        self.register_buffer("follows", follows, persistent=False)
+        self.sparse = False
+        """Whether gradients hold only the rows that were looked up."""
+
+    def __len__(self) -> int:
+        return len(self.weight if self.rows is None else self.rows)
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The one vector of each id."""
+        rows = ids if self.rows is None else self.rows[ids]
+        return [embedding(rows, self.weight, sparse=self.sparse)]
+
+    def vectors(self) -> Tensor:
+        """The vectors of all ids, without a copy where each id has a row of its own."""
+        return self.weight if self.rows is None else super().vectors()
+
+    def lookups(self) -> Iterator[Lookup]:
+        """Itself."""
+        yield self
+
+
+class Summed(Table):
+    """Vectors that are sums over levels, such as predicate + coarse scope + scope + time."""
+
+    def __init__(self, levels: Mapping[str, Table]) -> None:
+        super().__init__()
+        self.levels = nn.ModuleDict(dict(levels))
+        first = next(iter(levels.values()))
+        self.width = first.width
+        if {(len(level), level.width) for level in levels.values()} != {(len(first), self.width)}:
+            raise ValueError("all levels need vectors of the same length for the same ids")
+
+    def _tables(self) -> Iterator[Table]:
+        for level in self.levels.values():
+            assert isinstance(level, Table)
+            yield level
+
+    def __len__(self) -> int:
+        return len(next(self._tables()))
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The parts of all levels."""
+        return [part for level in self._tables() for part in level.parts(ids)]
+
+    def lookups(self) -> Iterator[Lookup]:
+        """Those of all levels."""
+        for level in self._tables():
+            yield from level.lookups()
+
+
+def complex_parts(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The real parts, which stand first, and the imaginary ones."""
+    real, imaginary = vectors.chunk(2, dim=-1)
+    return real, imaginary
+
+
+def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
+    """The product a b of complex vectors, or a times the conjugate of b."""
+    (ar, ai), (br, bi) = complex_parts(a), complex_parts(b)
+    if conjugate:
+        bi = -bi
+    return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)
+
+
+NETWORK = "network"
+COMBINE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "add": torch.add,
+    "multiply": torch.mul,
+    "complex": complex_product,
+}
+
+
+class Timed(Table):
+    """Vectors made from a predicate's and a time's: added, multiplied, or by a small network.
+
+    `multiply` is element by element, `complex` the product of complex vectors, and `network` is
+    W₂ tanh(W₁ [p, t] + b₁) + b₂ with one hidden layer as wide as the vectors.
+    """
+
+    def __init__(
+        self,
+        predicates: Lookup,
+        times: Lookup,
+        how: str,
+        generator: Generator | None = None,
+    ) -> None:
+        super().__init__()
+        check_name("way to combine a predicate and a time", how, [*COMBINE, NETWORK])
+        self.predicates, self.times, self.how = predicates, times, how
+        self.width = predicates.width
+        if how == NETWORK:
+            width = self.width
+            device = predicates.weight.device
+            layers = [nn.Linear(n * width, width, device=device) for n in (2, 1)]
+            self.network = nn.Sequential(layers[0], nn.Tanh(), layers[1])
+            if generator is not None:  # torch's own draws are not from it
+                with torch.no_grad():
+                    for parameter in self.network.parameters():
+                        drawn = torch.rand(parameter.shape, generator=generator) * 2 - 1
+                        parameter.copy_(drawn / np.sqrt(2 * width))
+
+    def __len__(self) -> int:
+        return len(self.predicates)
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The one vector that is made for each id."""
+        predicate, time = self.predicates(ids), self.times(ids)
+        if self.how == NETWORK:
+            return [self.network(torch.cat([predicate, time], dim=-1))]
+        return [COMBINE[self.how](predicate, time)]
+
+    def lookups(self) -> Iterator[Lookup]:
+        """The predicates and the times."""
+        yield self.predicates
+        yield self.times
+
+
+class TableMaker:
+    """Makes tables for the entities and scoped predicates of a static graph, as settings say.
+
+    With reciprocal predicates the inverses stand behind all scoped predicates, in the same order.
+    Without a generator the vectors take no memory yet: they are filled from a file.
+    """
+
+    def __init__(
+        self, static: StaticGraph, settings: Settings, generator: Generator | None
+    ) -> None:
+        self.static, self.settings, self.generator = static, settings, generator
+
+    def weights(self, rows: int, width: int) -> Tensor:
+        """First vectors, by the initialiser of the settings."""
+        if self.generator is None:
+            return torch.empty(rows, width, device="meta")
+        settings = self.settings
+        # Sun et al.: distances begin near the margin.
+        spread = (settings.margin + 2) / settings.dimension
+        return make_weights(settings.init, rows, width, self.generator, spread=spread)
+
+    def entities(self, width: int) -> Lookup:
+        """A vector for each (scoped) entity."""
+        return Lookup(self.weights(len(self.static.entities), width))
+
+    def predicates(self, width: int) -> Table:
+        """A vector for each scoped predicate, or the sum over the levels that are asked for."""
+        if self.settings.levels is None:
+            return self.scopes(width)
+        return Summed({level: self.level(level, width) for level in self.settings.level_names})
+
+    def level(self, level: str, width: int) -> Lookup:
+        """One level: each predicate, each timestamp, or each so many neighbouring scopes."""
+        scopes = self.static.predicates
+        if level == PREDICATE:
+            return self._lookup(width, scopes.sources, len(scopes.names))
+        if level == TIME:
+            # A scope of several timestamps has the time in its middle.
+            middle = (scopes.first.astype(np.int64) + scopes.last) // 2
+            count = len(scopes.timeline)
+            return self._lookup(width, middle, count, torch.ones(count - 1), inverses=False)
+        if level == "1":
+            return self.scopes(width)
+        coarser = scopes.coarsen(int(level))
+        follows = follows_in_time(coarser, reciprocal=self.settings.reciprocal)
+        return self._lookup(width, scopes.members(coarser), len(coarser), follows)
+
+    def scopes(self, width: int, weights: Tensor | None = None) -> Lookup:
+        """A vector for each scoped predicate."""
+        scopes, both = self.static.predicates, self.settings.reciprocal
+        if weights is None:
+            weights = self.weights(len(scopes) * (1 + both), width)
+        return Lookup(weights, follows=follows_in_time(scopes, reciprocal=both))
+
+    def _lookup(
+        self,
+        width: int,
+        rows: np.ndarray[tuple[int], np.dtype[np.integer]],
+        count: int,
+        follows: Tensor | None = None,
+        *,
+        inverses: bool = True,
+    ) -> Lookup:
+        """A table in which scoped predicates share rows; inverses have rows of their own or not."""
+        ids = torch.from_numpy(rows.astype(np.int64))
+        if self.settings.reciprocal:
+            ids = torch.cat([ids, ids + count * inverses])
+            count *= 1 + inverses
+        return Lookup(self.weights(count, width), rows=ids, follows=follows)
+
+
+def follows_in_time(scopes: Scopes, *, reciprocal: bool = False) -> Tensor:
+    """1 for each scope but the first that continues the predicate of the one before it, else 0.
+
+    >>> import splime
+    >>> graph = splime.read([("a", p, "b", year) for p in "pq" for year in (1, 2, 3)], split="none")
+    >>> follows_in_time(splime.Timestamp().fit(graph).predicates).tolist()
+    [1.0, 1.0, 0.0, 1.0, 1.0]
+    """
+    same = (scopes.sources[:-1] == scopes.sources[1:]).astype(np.float32)
+    if reciprocal:
+        same = np.concatenate([same, np.zeros(1, np.float32), same])
+    return torch.from_numpy(same)

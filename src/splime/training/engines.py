@@ -1,0 +1,133 @@
+"""Engines: what trains models on a static graph. One line here makes an engine known everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+from splime.axes import Axis
+from splime.embedding.settings import Settings
+from splime.errors import SplimeError, check_name
+from splime.static import StaticGraph
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from splime.scoring import Scorer
+
+ENGINES = {
+    "splime": "splime.training.native",
+    "pykeen": "splime.training.pykeen",
+}
+"""The module of each engine, which has an `engine`."""
+
+
+class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
+    """The training was asked to stop."""
+
+    exit_code = 130
+
+
+class Learner(Protocol):
+    """A model in training."""
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs are done."""
+
+    @property
+    def epochs(self) -> int:
+        """How many there are at most."""
+
+    def parameters(self) -> dict[str, Tensor]:
+        """What is kept of the model, by the names in files."""
+
+    def scorer(self) -> Scorer:
+        """The scores of the model as it is now."""
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """All that is needed to resume: tensors, and numbers; None if it cannot resume."""
+
+    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Resume from a state."""
+
+
+class Session(Protocol):
+    """Whoever has a model trained: watches it, validates it, and keeps what came of it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where to compute."""
+
+    def begin(self, learner: Learner, **about: Any) -> None:
+        """Before the first step: restores the last checkpoint, if there is one.
+
+        `about` is remembered with the run: the numbers of parameters and triples, and more.
+        """
+
+    def step(self, step: int, steps: int, loss: float) -> None:
+        """After some steps of an epoch."""
+
+    def should_stop(self) -> bool:
+        """Whether somebody asked to stop."""
+
+    def end_epoch(self, loss: float) -> None:
+        """After an epoch: validates if it is time for that, and keeps the best parameters."""
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether validations no longer get better."""
+
+    def interrupted(self) -> Interrupted:
+        """What to raise when the training was stopped; saves a checkpoint."""
+
+
+class Engine(Protocol):
+    """A way to train models on a static graph."""
+
+    def make_settings(self, model: str | None, preset: str | None, **given: Any) -> Settings:
+        """The settings of a training; a mistake in them is an error, before any work is done."""
+
+    def read_settings(self, values: Mapping[str, Any]) -> Settings:
+        """The settings of a run, from its configuration."""
+
+    def values(self, settings: Settings) -> dict[str, Any]:
+        """What the configuration of a run keeps of the settings."""
+
+    def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
+        """The settings for one graph; what was given stays as it is."""
+
+    def search_space(self, settings: Settings) -> dict[str, Axis]:
+        """What `splime tune` tries for the settings that have an effect."""
+
+    def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:
+        """Train a model to the end."""
+
+    def open(
+        self,
+        static: StaticGraph,
+        settings: Settings,
+        tensors: Mapping[str, Tensor],
+        device: torch.device,
+    ) -> Scorer:
+        """The scores of a trained model; a ValueError where the tensors are not its parameters."""
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of a name."""
+    check_name("engine", name, ENGINES)
+    engine: Engine = import_module(ENGINES[name]).engine
+    return engine
+
+
+def make_settings(
+    model: str | None = None, preset: str | None = None, *, engine: str = "splime", **given: Any
+) -> Settings:
+    """Settings of a preset (by default the strong one of the model), changed by what is given.
+
+    >>> make_settings("complex").loss, make_settings(preset="paper", margin=1.0).margin
+    ('softmax', 1.0)
+    """
+    return find_engine(engine).make_settings(model, preset, **given)

@@ -1,0 +1,95 @@
+"""The engine of splime itself: factor models over tables, trained by `Trainer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from splime.arrays import distinct
+from splime.axes import Axis, Values
+from splime.embedding.device import matrix_precision
+from splime.embedding.losses import LOSSES
+from splime.embedding.making import fill_parameters, make_model
+from splime.embedding.presets import preset_settings
+from splime.embedding.scorer import ModelScorer
+from splime.embedding.settings import Settings
+from splime.static import StaticGraph, Triples
+from splime.training.engines import Session
+from splime.training.trainer import LEARNING_RATES, Trainer
+
+_DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
+
+
+class NativeEngine:
+    """Trains the models of `splime models`."""
+
+    def make_settings(self, model: str | None, preset: str | None, **given: Any) -> Settings:
+        """Those of a preset, changed by what is given."""
+        return preset_settings(model, preset, **given)
+
+    def read_settings(self, values: Mapping[str, Any]) -> Settings:
+        """All settings are in the configuration."""
+        return Settings.of(values)
+
+    def values(self, settings: Settings) -> dict[str, Any]:
+        """All that are set."""
+        return settings.values()
+
+    def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
+        """A preset's batch is all of train where train is smaller."""
+        if "batch_size" in given:
+            return settings
+        triples = _examples(static, settings)
+        count = len(distinct(triples.fact) if settings.each == "fact" else triples)
+        return replace(settings, batch_size=min(settings.batch_size, count))
+
+    def search_space(self, settings: Settings) -> dict[str, Axis]:
+        """Dimension, learning rate, smoothness, and what the loss has of its own."""
+        return {
+            "dimension": _DIMENSIONS,
+            "learning_rate": LEARNING_RATES[settings.optimizer],
+            "smooth": _SMOOTH,
+            **LOSSES[settings.loss].search,
+        }
+
+    def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:
+        """Epoch by epoch to the end, from the last checkpoint if there is one."""
+        with matrix_precision(settings.precision):
+            model = make_model(settings, static).to(session.device)
+            trainer = Trainer(model, _examples(static, settings), settings)
+            parameters = sum(table.numel() for table in model.parameters())
+            session.begin(trainer, parameters=parameters, triples=len(trainer.triples))
+            while trainer.epoch < trainer.epochs and not session.stopped_early:
+                loss = trainer.run_epoch(
+                    advance=lambda step, loss: session.step(step, trainer.steps, loss),
+                    stop=session.should_stop,
+                )
+                if loss is None:
+                    raise session.interrupted()
+                session.end_epoch(loss)
+
+    def open(
+        self,
+        static: StaticGraph,
+        settings: Settings,
+        tensors: Mapping[str, Tensor],
+        device: torch.device,
+    ) -> ModelScorer:
+        """The scores of a trained model."""
+        model = make_model(settings, static, empty=True)
+        fill_parameters(model, tensors)
+        model.requires_grad_(False)
+        return ModelScorer(model.to(device), reciprocal=settings.reciprocal)
+
+
+def _examples(static: StaticGraph, settings: Settings) -> Triples:
+    """The triples of train that a training goes through, or draws from."""
+    once = settings.distinct and settings.each == "triple"
+    return (static.distinct()[0] if once else static).train
+
+
+engine = NativeEngine()

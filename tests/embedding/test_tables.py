@@ -1,0 +1,196 @@
+"""Tables: what vectors are made of, and that penalties and files see their parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import splime
+from splime.embedding.losses import LOSSES
+from splime.embedding.making import fill_parameters, make_model, parameters_of
+from splime.embedding.models import MODELS
+from splime.embedding.objective import Objective
+from splime.embedding.settings import Settings
+from splime.embedding.tables import COMBINE, NETWORK, Lookup, Summed, Table, Timed
+from splime.errors import UsageError
+from splime.static import StaticGraph
+
+
+@pytest.fixture(scope="module")
+def static() -> StaticGraph:
+    rows = [("a", p, "b", year, year + n) for p in "pq" for n in range(3) for year in range(1, 9)]
+    return splime.Timestamp().fit_transform(splime.read(rows, split="none"))
+
+
+def made(static: StaticGraph, **values: object) -> Table:
+    settings = Settings.of({"model": "complex", "dimension": 3, **values})
+    return make_model(settings, static).predicates
+
+
+def test_a_lookup_shares_rows() -> None:
+    weight = torch.randn(3, 4)
+    table = Lookup(weight, rows=torch.tensor([2, 0, 2]))
+    assert len(table) == 3
+    assert torch.equal(table.vectors(), weight[[2, 0, 2]])
+    assert torch.equal(table(torch.tensor([1, 2])), weight[[0, 2]])
+    plain = Lookup(weight)
+    assert plain.vectors() is plain.weight  # no copy
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+def test_levels_add_up(static: StaticGraph, reciprocal: bool) -> None:
+    """Each vector is what a loop over the scopes adds up."""
+    table = made(static, levels="predicate,3,1,time", reciprocal=reciprocal)
+    assert isinstance(table, Summed)
+    scopes = static.predicates
+    levels = {name: level.weight for name, level in table.levels.items()}
+    count = len(scopes) * (2 if reciprocal else 1)
+    assert len(table) == count
+    for id_ in range(count):
+        inverse, scope = divmod(id_, len(scopes))
+        source = int(scopes.sources[scope])
+        place = scope - scopes.of_name(source)[0]
+        coarse = sum(-(-len(scopes.of_name(name)) // 3) for name in range(source)) + place // 3
+        coarser = sum(-(-len(scopes.of_name(name)) // 3) for name in range(len(scopes.names)))
+        expected = (
+            levels["predicate"][source + inverse * len(scopes.names)]
+            + levels["3"][coarse + inverse * coarser]
+            + levels["1"][id_]
+            + levels["time"][(int(scopes.first[scope]) + int(scopes.last[scope])) // 2]
+        )
+        torch.testing.assert_close(table.vectors()[id_], expected)
+    assert torch.equal(table(torch.arange(count)), table.vectors())
+
+
+def product(p: Tensor, t: Tensor) -> list[complex]:
+    half, p, t = len(p) // 2, p.detach(), t.detach()
+    return [
+        complex(p[k], p[half + k]) * complex(t[k], t[half + k])
+        for k in range(half)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", [*COMBINE, NETWORK])
+def test_timed(how: str) -> None:
+    rows = torch.tensor([0, 0, 1]), torch.tensor([1, 2, 2])
+    predicates, times = (Lookup(torch.randn(3, 4), rows=each) for each in rows)
+    table = Timed(predicates, times, how, torch.Generator().manual_seed(1))
+    for id_ in range(3):
+        p, t = predicates.weight[rows[0][id_]], times.weight[rows[1][id_]]
+        if how == "complex":
+            numbers = product(p, t)
+            expected = torch.tensor([n.real for n in numbers] + [n.imag for n in numbers])
+        elif how == NETWORK:
+            first, second = table.network[0], table.network[2]
+            hidden = (first.weight @ torch.cat([p, t]) + first.bias).tanh()
+            expected = second.weight @ hidden + second.bias
+        else:
+            expected = p + t if how == "add" else p * t
+        torch.testing.assert_close(table(torch.tensor([id_]))[0], expected)
+    assert torch.equal(Timed(predicates, times, how, torch.Generator().manual_seed(1)).vectors(),
+                       table.vectors())  # fmt: skip
+    with pytest.raises(UsageError, match="way to combine"):
+        Timed(predicates, times, "divide")
+
+
+@pytest.mark.parametrize(
+    ("model", "formula"),
+    [
+        # The test vectors of TTransE's and TNTComplEx's public code.
+        ("ttranse", -6.05),
+        ("complex", -0.59375),
+    ],
+)
+def test_known_scores(model: str, formula: float) -> None:
+    s, r, o = ([0.5, -1.0, 0.25, 0.75], [1.0, 0.5, -0.5, 0.25], [-0.25, 0.5, 1.0, -0.75])
+    t = [0.3, -0.2, 0.6, 0.4]
+    table: Table = Lookup(torch.tensor([r]))
+    if model == "ttranse":
+        table = Summed({"predicate": table, "time": Lookup(torch.tensor([t]))})
+    kind = MODELS[model](Lookup(torch.tensor([s, o])), table)
+    entities, predicates = kind.entities.vectors(), kind.predicates.vectors()
+    score = kind.score(entities[0], predicates[0], entities[1])
+    assert float(score) == pytest.approx(formula, abs=1e-5)
+
+
+def test_the_n3_of_tntcomplex_is_taken_of_the_product_and_of_the_static_part() -> None:
+    """|r t|³ + |u|³ of the shared inputs, 8.62199912 with 2|s|³ + 2|o|³ in the public code."""
+    s, r, o = ([0.5, -1.0, 0.25, 0.75], [1.0, 0.5, -0.5, 0.25], [-0.25, 0.5, 1.0, -0.75])
+    t, u = [0.3, -0.2, 0.6, 0.4], [0.2, -0.4, 0.1, 0.5]
+    timed = Timed(Lookup(torch.tensor([r])), Lookup(torch.tensor([t])), "complex")
+    table = Summed({"timed": timed, "static": Lookup(torch.tensor([u]))})
+    model = MODELS["tntcomplex"](Lookup(torch.tensor([s, o])), table)
+    cubes = [
+        float(model.sizes(vector).pow(3).sum())
+        for vector in (*table.parts(torch.tensor([0])), *model.entities.vectors().unsqueeze(1))
+    ]
+    assert cubes[0] + cubes[1] + 2 * cubes[2] + 2 * cubes[3] == pytest.approx(8.62199912, abs=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("levels", [None, "predicate,2,1,time"])
+@pytest.mark.parametrize("model", ["complex", "ttranse", "tntcomplex", "rotate"])
+def test_penalties_are_taken_of_the_parts(
+    model: str, levels: str | None, loss: str, static: StaticGraph
+) -> None:
+    """The gradients of a batch are those of the plain sum of all its terms."""
+    settings = Settings.of(
+        {
+            "model": model, "dimension": 2, "loss": loss, "n3": 0.3, "smooth": 0.7, "negatives": 4,
+            "batch_size": 3, "levels": levels, "reduction": "sum", "init": "uniform",
+        }
+    )  # fmt: skip
+    made_model = make_model(settings, static).double()
+    triples = torch.tensor(static.train.array()[:3].astype(np.int64))
+    objective = Objective(made_model, settings, triples)
+    drawn = None if LOSSES[loss].against == "all" else torch.tensor([0, 1, 1, 0])
+    total = objective.backward(objective.examples(triples), drawn)
+    gradients = [table.grad.clone() for table in made_model.parameters()]
+    free = Objective(
+        made_model, Settings.of({**settings.values(), "n3": 0.0, "smooth": 0.0}), triples
+    )
+    made_model.zero_grad()
+    plain = free.backward(free.examples(triples), drawn)
+    terms = torch.zeros((), dtype=torch.float64)
+    for s, p, o in triples.tolist():
+        ids = [torch.tensor([each]) for each in (s, p, o)]
+        for part in (*made_model.entities.parts(ids[0]), *made_model.entities.parts(ids[2])):
+            terms = terms + 0.3 * made_model.sizes(part).pow(3).sum()
+        for part in made_model.predicates.parts(ids[1]):
+            vectors = made_model.predicate_vectors(part)
+            terms = terms + 0.3 * made_model.sizes(vectors).pow(3).sum()
+    for lookup in made_model.predicates.lookups():
+        if lookup.follows is not None:
+            pairs = [at for at, follows in enumerate(lookup.follows.tolist()) if follows]
+            vectors = made_model.predicate_vectors(lookup.weight)
+            apart = [(vectors[at + 1] - vectors[at]).square().sum() for at in pairs]
+            terms = terms + 0.7 * sum(apart) / len(pairs)
+    terms.backward()
+    torch.testing.assert_close(total, plain + terms.detach())
+    for table, gradient in zip(made_model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(table.grad, gradient)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("levels", [None, "predicate,2,1,time"])
+def test_parameters_are_filled_strictly(
+    model: str, levels: str | None, static: StaticGraph
+) -> None:
+    settings = Settings.of({"model": model, "dimension": 2, "levels": levels, "seed": 3})
+    trained, empty = make_model(settings, static), make_model(settings, static, empty=True)
+    tensors = {name: tensor.detach() for name, tensor in parameters_of(trained).items()}
+    fill_parameters(empty, tensors)
+    for name, tensor in parameters_of(empty).items():
+        assert torch.equal(tensor, tensors[name]), name
+    for name in tensors:
+        less = {key: value for key, value in tensors.items() if key != name}
+        with pytest.raises(ValueError, match=f"{name} missing"):
+            fill_parameters(empty, less)
+        with pytest.raises(ValueError, match=rf"{name} should be \("):
+            fill_parameters(empty, {**tensors, name: tensors[name][:1, :1]})
+        with pytest.raises(ValueError, match="float64"):
+            fill_parameters(empty, {**tensors, name: tensors[name].double()})
+    with pytest.raises(ValueError, match="the model has no bias"):
+        fill_parameters(empty, {**tensors, "bias": torch.zeros(1)})
