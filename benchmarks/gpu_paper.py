@@ -21,19 +21,18 @@ import torch
 import splime
 from record import write_results
 from splime.embedding.making import make_model
-from splime.embedding.presets import make_settings
-from splime.embedding.scoring import ModelScorer
-from splime.embedding.trainer import Trainer
+from splime.embedding.scorer import ModelScorer
 from splime.evaluation import evaluate_triples
 from splime.static import StaticGraph
+from splime.training.engines import make_settings
+from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def make_trainer(static: StaticGraph, **settings: Any) -> Trainer:
     chosen = make_settings(preset="paper", **settings)
-    model = make_model(chosen, len(static.entities), len(static.predicates)).to("cuda")
-    return Trainer(model, static.train.array(), chosen)
+    return Trainer(make_model(chosen, static).to("cuda"), static.train, chosen)
 
 
 def whole_run(static: StaticGraph, **settings: Any) -> dict[str, Any]:

@@ -24,11 +24,13 @@ import numpy.typing as npt
 import torch
 
 import splime
+from splime.embedding.initial import make_weights
 from splime.embedding.making import make_model
-from splime.embedding.models import Model
+from splime.embedding.models import MODELS, Model
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
-from splime.static import StaticGraph
+from splime.embedding.tables import Lookup
+from splime.static import StaticGraph, Triples
+from splime.training.trainer import Trainer
 
 Rows: TypeAlias = npt.NDArray[np.integer]
 SHRINK = {"yago11k": 2, "wikidata12k": 4}
@@ -78,8 +80,25 @@ def wait_for_quiet(patience: float = 20.0, most: float = 0.15) -> dict[str, floa
 
 def make_trainer(static: StaticGraph, settings: Settings, triples: Rows) -> Trainer:
     """Our training, as `splime train` sets it up."""
-    model = make_model(settings, len(static.entities), len(static.predicates))
-    return Trainer(model, triples, settings)
+    return Trainer(make_model(settings, static), as_triples(triples), settings)
+
+
+def as_triples(rows: Rows) -> Triples:
+    """Triples that came from a fact each."""
+    s, p, o = rows.astype(np.int32).T
+    return Triples(s, p, o, np.arange(len(s)), np.ones(len(s), np.int32))
+
+
+def random_model(
+    name: str, entities: int, predicates: int, dimension: int, init: str = "xavier_normal"
+) -> Model:
+    """A model over plain lookups, without a graph."""
+    kind, generator = MODELS[name], torch.Generator().manual_seed(0)
+    tables = [
+        Lookup(make_weights(init, rows, dimension * parts, generator))
+        for rows, parts in ((entities, kind.entity_parts), (predicates, kind.predicate_parts))
+    ]
+    return kind(*tables)
 
 
 def factory(static: StaticGraph, triples: Rows, *, inverse: bool = False) -> Any:
@@ -102,8 +121,8 @@ def factory_of(ids: torch.Tensor, entities: int, predicates: int, *, inverse: bo
 def give_weights(peer: Any, model: Model) -> None:
     """Our embeddings into the tables of a PyKEEN model (TransE or ComplEx)."""
     pairs = (
-        (peer.entity_representations[0], model.entities),
-        (peer.relation_representations[0], model.predicates),
+        (peer.entity_representations[0], model.entities.vectors()),
+        (peer.relation_representations[0], model.predicates.vectors()),
     )
     with torch.no_grad():
         for representation, ours in pairs:

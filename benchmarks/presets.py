@@ -22,13 +22,12 @@ import splime
 from record import write_results
 from splime.embedding.device import choose_device, matrix_precision
 from splime.embedding.making import make_model
-from splime.embedding.penalties import follows_in_time
-from splime.embedding.presets import make_settings
-from splime.embedding.scoring import ModelScorer
-from splime.embedding.trainer import Trainer
+from splime.embedding.scorer import ModelScorer
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
+from splime.training.engines import make_settings
+from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 CUTS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -91,11 +90,10 @@ def tries() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def train(graph: TemporalGraph, static: StaticGraph, given: dict[str, Any]) -> dict[str, Any]:
-    """The best look at valid of one training, and all of them."""
+    """The best validation of one training, and all of them."""
     settings = make_settings(**given)
-    model = make_model(settings, len(static.entities), len(static.predicates)).to(choose_device())
-    follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
-    trainer = Trainer(model, static.distinct()[0].train.array(), settings, follows=follows)
+    model = make_model(settings, static).to(choose_device())
+    trainer = Trainer(model, static.distinct()[0].train, settings)
     scorer = ModelScorer(model, reciprocal=settings.reciprocal)
     began, looks, best = time.monotonic(), [], {"exact": 0.0, "overlap": 0.0, "epoch": 0.0}
     with matrix_precision(settings.precision):

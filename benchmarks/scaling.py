@@ -26,12 +26,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from peers import rounded, wait_for_quiet
+from peers import as_triples, random_model, rounded, wait_for_quiet
 from record import peak_mb, write_results
-from splime.embedding.models import MODELS
-from splime.embedding.presets import make_settings
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
+from splime.training.engines import make_settings
+from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
 PREDICATES = 400
@@ -66,10 +65,9 @@ def measure(who: str, entities: int, triples: int, dimension: int, limit: float)
     tops = (entities, PREDICATES, entities)
     rows = np.stack([generator.integers(0, top, triples) for top in tops], 1)
     before = peak_mb()
-    model = MODELS[settings.model](
-        entities, PREDICATES * (1 + settings.reciprocal), dimension, init=settings.init
-    )
-    trainer = Trainer(model, rows, settings)
+    predicates = PREDICATES * (1 + settings.reciprocal)
+    model = random_model(settings.model, entities, predicates, dimension, settings.init)
+    trainer = Trainer(model, as_triples(rows), settings)
     began = time.perf_counter()
     ends: list[float] = []
 

@@ -48,10 +48,10 @@ from peers import (
     wait_for_quiet,
 )
 from record import peak_mb, write_results
-from splime.embedding.presets import make_settings
 from splime.embedding.settings import Settings
-from splime.embedding.trainer import Trainer
 from splime.static import StaticGraph
+from splime.training.engines import make_settings
+from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "training.json"
 DIMENSION = 100

@@ -112,7 +112,7 @@ def test_known_scores(model: str, formula: float) -> None:
     kind = MODELS[model](Lookup(torch.tensor([s, o])), table)
     entities, predicates = kind.entities.vectors(), kind.predicates.vectors()
     score = kind.score(entities[0], predicates[0], entities[1])
-    assert float(score) == pytest.approx(formula, abs=1e-5)
+    assert score.item() == pytest.approx(formula, abs=1e-5)
 
 
 def test_the_n3_of_tntcomplex_is_taken_of_the_product_and_of_the_static_part() -> None:

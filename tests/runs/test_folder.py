@@ -30,7 +30,7 @@ from splime.io.files import locked, read_json
 from splime.io.files import to_toml as write_toml
 from splime.runs import Epoch, Run, folder, is_finished
 from splime.runs.config import checksum, checksum_of_cuts, fingerprint
-from splime.runs.history import read_history, write_history
+from splime.runs.folder import read_history, write_history
 from tests.graphs import graphs
 from tests.runs.small import CUTS, SETTINGS, StopAfter, small_graph, small_run
 

@@ -128,7 +128,7 @@ def test_a_kill_between_two_writes(
     assert same(small_run(graph, out, **KINDS["early"]).path, wholes["early"].path)
 
 
-@pytest.mark.parametrize("name", ["write_history", "describe_machine"])
+@pytest.mark.parametrize("name", ["write_history", "_machine"])
 def test_a_kill_at_the_very_end(
     name: str,
     wholes: dict[str, Run],

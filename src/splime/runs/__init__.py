@@ -1,8 +1,7 @@
 """Runs: a training and what came of it, in a folder that explains itself."""
 
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
-from splime.runs.folder import is_finished
-from splime.runs.history import Epoch
+from splime.runs.folder import Epoch, is_finished
 from splime.runs.run import Run
 from splime.runs.training import Unwatched, Watch, train
 from splime.training.engines import Interrupted

@@ -16,7 +16,7 @@ from splime.io import load_segmentation, read
 from splime.io.files import read_json
 from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
-from splime.runs.history import Epoch, read_history
+from splime.runs.folder import Epoch, read_history
 from splime.runs.tensors import NAMES, check_names, load_tensors
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import shlex
+import sys
 import time
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+import splime
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
 from splime.errors import DataError, UsageError, enough_memory
@@ -17,9 +24,8 @@ from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import Method
 from splime.runs import folder as files
-from splime.runs.about import describe_machine
 from splime.runs.config import Config, describe, fingerprint
-from splime.runs.history import Epoch, write_history
+from splime.runs.folder import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.segmentation import Segmentation
@@ -102,7 +108,7 @@ def train(
         if state != "finished":
             session = _Session(static, chosen, out, config, place)
             session.watch, session.save_seconds = watch or Unwatched(), save_seconds
-            session.resumes = state == "begun"
+            session.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
                 trainer.fit(static, chosen, session)
             session.finish()
@@ -151,7 +157,7 @@ class _Session:
     ) -> None:
         self.static, self.settings, self.out, self.device = static, settings, out, device
         self.config, self.fingerprint = config, fingerprint(config)
-        self.about = describe_machine(device)
+        self.about = _machine(device)
         self.progress = _Progress(started=self.about["started"])
         self.saved_at = self.started_at = time.monotonic()
 
@@ -285,3 +291,34 @@ class _Session:
         write_json(self.out / files.ABOUT, about)
         (self.out / files.BEST).replace(self.out / files.MODEL)
         (self.out / files.CHECKPOINT).unlink(missing_ok=True)
+
+
+def _machine(device: torch.device) -> dict[str, Any]:
+    """Versions, device, command and date."""
+    packages = ("torch", "numpy", "pyarrow", "safetensors", "pykeen")
+    versions = {"splime": splime.__version__, "python": platform.python_version()}
+    for name in packages:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "versions": versions,
+        "device": _device_name(device),
+        "threads": torch.get_num_threads(),
+        "platform": platform.platform(),
+        "command": shlex.join([_program(), *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return f"cuda ({torch.cuda.get_device_name(device)})"
+    return f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
+
+
+def _program() -> str:
+    """The name of the program, also where it was called as a module."""
+    path = Path(sys.argv[0])
+    return path.parent.name if path.name == "__main__.py" else path.name
