@@ -48,7 +48,7 @@ class _Recording:
     """
 
     def __init__(self, trainer: Trainer, drawn: Tensor | None, size: int) -> None:
-        place = {"dtype": torch.int64, "device": trainer.device}
+        place: dict[str, Any] = {"dtype": torch.int64, "device": trainer.device}
         self.shuffled = torch.zeros_like(trainer.examples)
         self.drawn = None
         if drawn is not None:

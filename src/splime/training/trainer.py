@@ -276,7 +276,8 @@ LEARNING_RATES: Mapping[str, Axis] = {
 
 def make_optimizer(model: Model, settings: Settings) -> torch.optim.Optimizer:
     """The optimizer of a training, in its fastest version."""
-    tables, rate = list(model.parameters()), settings.learning_rate
+    tables: list[Tensor] = list(model.parameters())
+    rate = settings.learning_rate
     if settings.optimizer == "adam":
         if tables[0].is_cuda:
             from splime.embedding.kernels import Adam

@@ -27,7 +27,10 @@ def softmax_loss(
     its scores are made once. The probabilities are made in the place of the scores, block by block,
     and their gradients at once: one matrix of `block x candidates` is all the memory it needs.
     """
-    return _Softmax.apply(query, candidates, target, which)
+    loss: Tensor = _Softmax.apply(  # type: ignore[no-untyped-call]
+        query, candidates, target, which
+    )
+    return loss
 
 
 # Scores that are held at once: on a processor few enough to stay in its cache, but not so few rows
@@ -36,7 +39,7 @@ _ROWS = {"cpu": 1 << 21, "cuda": 1 << 27}
 _LEAST_ROWS, _MOST = 256, 1 << 26
 
 
-class _Softmax(torch.autograd.Function):  # type: ignore[misc]
+class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, query: Tensor, candidates: Tensor, target: Tensor, which: Tensor | None

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from splime.embedding.distances import complex_sizes, dot, l2, moduli, root
+from splime.embedding.distances import complex_sizes, dot, l2, moduli, norm, root
 from splime.embedding.models.base import DISTANCES, Model
 from splime.embedding.tables import Table, TableMaker, complex_parts, complex_product
 
@@ -36,7 +36,8 @@ class RotatE(Model):
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
-        return -complex_sizes(complex_product(s, _turn(p)) - o).norm(p=self.norm, dim=-1)
+        sizes = complex_sizes(complex_product(s, _turn(p)) - o)
+        return -norm(sizes, self.norm)
 
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """‖s r - o‖."""

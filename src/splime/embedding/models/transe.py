@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from splime.embedding.distances import l1, l2
+from splime.embedding.distances import l1, l2, norm
 from splime.embedding.models.base import DISTANCES, Model
 
 
@@ -17,7 +17,7 @@ class TransE(Model):
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
-        return -(s + p - o).norm(p=self.norm, dim=-1)
+        return -norm(s + p - o, self.norm)
 
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """‖(s + p) - o‖."""
