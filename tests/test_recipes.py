@@ -1,0 +1,89 @@
+"""The recipes of CONTRIBUTING.md: a file and an entry make a method, a model and a loss known everywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SMALL = ["--dimension", "6", "--epochs", "2", "--validate-every", "1", "--batch-size", "200"]
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source in which the recipes were followed word for word."""
+    home = tmp_path_factory.mktemp("recipes")
+    shutil.copytree(ROOT / "src", home / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    recipe = re.compile(
+        r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n\nand its entry in `(src/\S+\.py)`: `(\w+)`", re.S
+    )
+    recipes = recipe.findall(text)
+    assert len(recipes) == 3
+    for path, code, registry, name in recipes:
+        (home / path).write_text(code, encoding="utf-8")
+        module = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
+        listed = (home / registry).read_text(encoding="utf-8")
+        # The import, and a line at the end of the list.
+        listed = re.sub(r"^from splime", f"from {module} import {name}\nfrom splime", listed,
+                        count=1, flags=re.M)  # fmt: skip
+        listed, entries = re.subn(r"\n    \)\n\}", f"\n        {name},\n    )\n}}", listed, count=1)
+        assert entries == 1, registry
+        (home / registry).write_text(listed, encoding="utf-8")
+    return home
+
+
+def call(home: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "splime", *arguments],
+        cwd=home,
+        env={**os.environ, "PYTHONPATH": str(home / "src"), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_everything_knows_them(extended: Path) -> None:
+    assert re.search(r"halves\s+Cuts in the middle", call(extended, "methods"))
+    assert "--times" in call(extended, "methods")
+    models = call(extended, "models")
+    assert re.search(r"hole\s+f\(s, p, o\) = ⟨shift\(s\), p, o⟩", models)
+    assert re.search(r"squared_hinge\s+pairwise hinge, squared", models)
+    call(extended, "transform", "demo", "--method", "halves", "--times", "2", "--out", "cut")
+    scopes = json.loads((extended / "cut" / "segmentation.json").read_text(encoding="utf-8"))
+    assert {len(each["cuts"]) for each in scopes["predicates"].values()} == {2}
+
+
+def test_trained_compared_and_asked(extended: Path) -> None:
+    new = ["--model", "hole", "--loss", "squared_hinge", "--negatives", "8", "--no-reciprocal"]
+    call(extended, "train", "demo", "--method", "halves", *new, *SMALL, "--out", "runs/halves")
+    call(extended, "train", "demo", "--method", "vanilla", *new, *SMALL, "--out", "runs/vanilla")
+    compared = call(extended, "compare", "runs/halves", "runs/vanilla")
+    assert "halves" in compared
+    asked = call(extended, "ask", "runs/halves", "Sara Finnby", "livesIn", "?", "--at", "1982")
+    assert "livesIn[" in asked
+    call(extended, "report", "runs/halves", "runs/vanilla", "--out", "report.html")
+    page = (extended / "report.html").read_text(encoding="utf-8")
+    assert "squared_hinge" in page
+    assert "Halves" in page
+
+
+def test_run_by_default_and_tuned(extended: Path) -> None:
+    new = ["--model", "hole", "--loss", "squared_hinge", "--negatives", "8", "--no-reciprocal"]
+    table = call(extended, "run", "demo", *new, *SMALL, "--out", "all")
+    assert "halves" in table  # one of the methods that are compared by default
+    call(extended, "tune", "demo", "--models", "hole", "--loss", "squared_hinge", "--no-reciprocal",
+         "--methods", "halves", "--trials", "2", "--processes", "1", *SMALL, "--out", "search")  # fmt: skip
+    trials = (extended / "search" / "trials.csv").read_text(encoding="utf-8").splitlines()
+    assert {"halves.times", "margin"} <= set(trials[0].split(","))
+    assert "halves" in (extended / "search" / "best.toml").read_text(encoding="utf-8")
