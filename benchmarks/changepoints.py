@@ -18,7 +18,7 @@ import numpy as np
 import splime
 from record import write_results
 from splime.methods import ChangePointSplit
-from splime.methods.signatures import change_cuts
+from splime.methods.changepoint import change_cuts
 
 RESULTS = Path(__file__).parent / "results" / "changepoints.json"
 INTERVALS = ("livesIn", "playsFor", "memberOf")

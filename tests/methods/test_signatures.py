@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splime.methods.bottomup import bottom_up, rbf_gram
-from splime.methods.proximity import PROXIMITIES, Integers
-from splime.methods.signatures import change_cuts, signatures
+from splime.methods.changepoint import change_cuts
+from splime.methods.signatures import PROXIMITIES, Integers, signatures
 from tests.methods.test_proximity import literal_score
 
 Held = tuple[int, int, int, int]

@@ -9,6 +9,7 @@ from typing import Any
 import optuna
 import pytest
 
+from splime.axes import Range, Values
 from splime.embedding.models import MODELS
 from splime.embedding.presets import make_settings
 from splime.errors import DataError, UsageError
@@ -16,7 +17,6 @@ from splime.graph import TemporalGraph
 from splime.io.files import to_toml as write_toml
 from splime.methods import METHODS
 from splime.tuning import make_space, read_space
-from splime.tuning.axes import Range, Values
 from splime.tuning.space import Configuration, Space
 from tests.runs.small import small_graph
 
@@ -38,7 +38,7 @@ def test_defaults_cover_everything_and_can_be_made(graph: TemporalGraph) -> None
     assert {one.method for one in found} == {*METHODS}
     assert {one.model for one in found} == {*MODELS}
     for one in found:
-        segmentation = one.make_method(len(graph.predicates)).fit(graph)
+        segmentation = one.make_method().fit(graph)
         assert len(segmentation.predicates) >= len(graph.predicates)
         make_settings(one.model, **one.settings)
 

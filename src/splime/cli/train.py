@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from splime.runs import Run
     from splime.segmentation import Segmentation
 
+Engine = Annotated[str, typer.Option(help="splime, or pykeen for any model that PyKEEN has.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")]
 
 
@@ -54,9 +55,7 @@ def train(
             " one for each model (the default)."
         ),
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="splime, or pykeen for any model that PyKEEN has.")
-    ] = "splime",
+    engine: Engine = "splime",
     device: Device = "auto",
     **given: Any,
 ) -> None:
@@ -85,7 +84,7 @@ def train(
     try:
         with progress_bar() as update:
             if isinstance(cuts, Method):
-                cuts = cuts.fit(graph, advance=lambda done, of: update("choosing cuts", done, of))
+                cuts = cuts.fit(graph, progress=update)
             with Watching(update) as watch:
                 run = trainer(graph, cuts, out, watch=watch)
     except Interrupted as stopped:

@@ -119,6 +119,7 @@ def make_settings(
     >>> make_settings("complex").loss, make_settings(preset="paper", margin=1.0).margin
     ('softmax', 1.0)
     """
+    check_name("engine", engine, ("splime", "pykeen"))
     if engine == "pykeen":
         from splime.runs.pykeen import check_pykeen
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
+from splime.axes import Range, Values
 from splime.errors import UsageError
-from splime.methods.base import Advance, Known, Method
-from splime.methods.proximity import find_proximity
-from splime.methods.signatures import change_cuts
+from splime.graph import Ids, TemporalGraph
+from splime.methods.base import CHOOSING, Known, Method
+from splime.methods.bottomup import Floats, bottom_up, rbf_gram
+from splime.methods.signatures import PROXIMITIES, Integers, find_proximity, signatures
+from splime.progress import Progress, silent
 from splime.times import Ints
 
 
@@ -41,14 +43,15 @@ class ChangePointSplit(Method):
         metadata={"help": "count an entity among its own neighbours, as the paper's figures do"},
     )
 
-    needs_facts: ClassVar[bool] = True
+    name = "changepoint"
+    standard = {"epsilon": 5.0}
+    search = {"proximity": Values(tuple(PROXIMITIES)), "epsilon": Range(0.5, 50.0, log=True)}
+    one_of = ("epsilon", "penalty", "changes")
+    needs_facts = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         find_proximity(self.proximity)
-        limits = (self.epsilon, self.penalty, self.changes)
-        if sum(limit is not None for limit in limits) != 1:
-            raise UsageError("ChangePointSplit needs one of epsilon, penalty and changes")
         for name, limit in (("epsilon", self.epsilon), ("penalty", self.penalty)):
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be greater than 0, not {limit}")
@@ -57,12 +60,10 @@ class ChangePointSplit(Method):
         if self.min_size < 1:
             raise UsageError(f"min_size must be at least 1, not {self.min_size}")
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
-        """The cuts of each name, from the facts it has."""
-        order = np.argsort(known.name, kind="stable")
-        stops = np.cumsum(np.bincount(known.name, minlength=len(known.counts.totals)))
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+        """The cuts of each source, from the facts it has."""
         cuts = []
-        for name, rows in enumerate(np.split(order, stops[:-1])):
+        for rows in _rows(known.sources, len(known.counts.totals)):
             times = change_cuts(
                 known.begin[rows],
                 known.end[rows],
@@ -77,6 +78,107 @@ class ChangePointSplit(Method):
             )
             # A change at a timestamp is a cut just before it.
             cuts.append(2 * np.array(times, np.int64) - 1)
-            if advance is not None:
-                advance(name + 1, len(stops))
+            progress(CHOOSING, len(cuts), len(known.counts.totals))
         return cuts
+
+
+def _rows(sources: Ids, count: int) -> list[Ints]:
+    """The rows of each source."""
+    order = np.argsort(sources, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(sources, minlength=count))[:-1])
+
+
+def change_cuts(
+    begin: Integers,
+    end: Integers,
+    subject: Integers,
+    object: Integers,
+    *,
+    proximity: str,
+    closed: bool = True,
+    min_size: int = 1,
+    epsilon: float | None = None,
+    penalty: float | None = None,
+    changes: int | None = None,
+) -> list[int]:
+    """The timestamps just before which the signatures of a predicate change.
+
+    `epsilon`, `penalty` or `changes` says where `bottom_up` stops; give one.
+
+    >>> facts = [np.array(column) for column in ([0, 4], [3, 7], [5, 8], [6, 9])]
+    >>> change_cuts(*facts, proximity="jaccard", changes=1)
+    [4]
+    """
+    linked = signatures(begin, end, subject, object, proximity=proximity, closed=closed)
+    rows = bottom_up(
+        rbf_gram(linked.scores),
+        epsilon=epsilon,
+        penalty=penalty,
+        changes=changes,
+        min_size=min_size,
+    )
+    return [int(linked.timestamps[row]) for row in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """The total cost after every union, and how many change points the method keeps."""
+
+    changes: Ints
+    """Numbers of change points, from the most to 0."""
+    costs: Floats
+    """The total cost of the segments with so many."""
+    chosen: int
+
+    @property
+    def cost(self) -> float:
+        """The cost with the chosen number."""
+        return float(self.costs[self.changes == self.chosen][0])
+
+
+def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Costs]:
+    """The costs of every predicate that has facts, from the search that the method itself makes.
+
+    >>> import splime
+    >>> rows = [("a", "p", "b", 1990, 1993), ("c", "p", "d", 1994, 1997)]
+    >>> method = ChangePointSplit(changes=1)
+    >>> costs = change_costs(splime.read(rows, split="none", granularity="year"), method)["p"]
+    >>> costs.changes.tolist(), costs.costs.round(2).tolist(), costs.chosen
+    ([3, 2, 1, 0], [0.0, 0.01, 0.02, 1.27], 1)
+    """
+    facts = method.facts(graph)
+    begin, end = graph.timestamps(facts)
+    costs = {}
+    for name, rows in zip(
+        graph.predicates, _rows(facts.predicate, len(graph.predicates)), strict=True
+    ):
+        if len(rows):
+            linked = signatures(
+                begin[rows],
+                end[rows],
+                facts.subject[rows],
+                facts.object[rows],
+                proximity=method.proximity,
+                closed=method.closed,
+            )
+            costs[name] = _costs(rbf_gram(linked.scores), method)
+    return costs
+
+
+def _costs(gram: Floats, method: ChangePointSplit) -> Costs:
+    steps: list[tuple[int, float]] = []
+    bottom_up(
+        gram,
+        changes=0,
+        min_size=method.min_size,
+        joined=lambda changes, cost: steps.append((changes, cost)),
+    )
+    chosen = bottom_up(
+        gram,
+        epsilon=method.epsilon,
+        penalty=method.penalty,
+        changes=method.changes,
+        min_size=method.min_size,
+    )
+    changes, costs = zip(*steps, strict=True)
+    return Costs(np.array(changes, np.int64), np.array(costs), len(chosen))

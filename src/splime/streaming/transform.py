@@ -11,7 +11,7 @@ from splime.errors import UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.batches import FactFile
 from splime.methods.base import Method
-from splime.progress import Update
+from splime.progress import Update, silent
 from splime.segmentation import Scopes, Segmentation
 from splime.streaming.applying import Applying
 from splime.streaming.frame import Frame
@@ -69,15 +69,13 @@ def stream_transform(
         last: what an unknown end becomes.
     """
     _check(method, target, batch_rows)
-    update = progress or (lambda *_: None)
+    update = progress or silent
     with FactFile(source, batch_rows) as file:
         clock = time.perf_counter()
         frame = Frame.of(file, granularity, first, last)
         counted = Tally(file, frame, everything_decides=method.fit_on == "all").count(update)
         counting, clock = time.perf_counter() - clock, time.perf_counter()
-        cuts = method.choose(
-            counted.known(), advance=lambda done, total: update("choosing cuts", done, total)
-        )
+        cuts = method.choose(counted.known(), progress=update)
         scopes = Scopes.of(counted.predicates, counted.timeline, cuts, counted.counts)
         choosing, clock = time.perf_counter() - clock, time.perf_counter()
         applied = Applying(file, frame, counted, scopes)

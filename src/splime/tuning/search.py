@@ -1,4 +1,9 @@
-"""The folder of a search: what is searched for, and the trials in optuna's journal."""
+"""The folder of a search: what is searched for, and the trials in optuna's journal.
+
+Trials are asked for one by one (`ask` and `tell`), not by `Study.optimize`: that would seed the
+sampler once a process, so that a resumed search would try other things; would try more than
+was asked for where processes race; and would give an interrupted trial a new number.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 SEARCH, GRAPH, DATA, JOURNAL, TRIALS = (
     "search.toml", "graph.parquet", "data.parquet", "journal.log", "trials",
 )  # fmt: skip
-WAIT = 60.0  # seconds, for other processes of the same search
+WAIT = 60.0  # seconds, for the locks of other processes of the same search
 _NAME = "splime"
 
 
@@ -49,9 +54,9 @@ class Search:
     @classmethod
     def open(cls, folder: Path) -> Search:
         """The search that a folder belongs to."""
-        found = read_toml(folder / SEARCH)
+        tables = read_toml(folder / SEARCH)
         try:
-            return cls(folder, Space.of(found), found["search"]["seed"], found["data"])
+            return cls(folder, Space.of(tables), tables["search"]["seed"], tables["data"])
         except (KeyError, TypeError, AttributeError, UsageError) as error:
             raise DataError(f"{folder / SEARCH}: not a search: {error}") from None
 
@@ -72,10 +77,11 @@ class Search:
                 )
             _mend(self.folder / JOURNAL)
             return
-        strange = [p.name for p in self.folder.iterdir() if p.name not in (LOCK, GRAPH, DATA)]
-        strange = [name for name in strange if not name.endswith(".part")]
-        if strange:
-            raise UsageError(f"{self.folder}: holds {strange[0]!r} and no search; choose another")
+        for other in self.folder.iterdir():
+            if other.name not in (LOCK, GRAPH, DATA) and not other.name.endswith(".part"):
+                raise UsageError(
+                    f"{self.folder}: holds {other.name!r} and no search; choose another"
+                )
         save(graph, self.folder / GRAPH)
         write_toml(path, wanted)
 
@@ -83,7 +89,7 @@ class Search:
         """The facts of train and valid."""
         graph = read(self.folder / GRAPH)
         if checksum(graph) != self.data["sha256"]:
-            raise DataError(f"{self.folder / GRAPH}: not the facts that the search began with")
+            raise DataError(f"{self.folder / GRAPH}: not the facts of this search")
         return graph
 
     def trial_folder(self, number: int) -> Path:
@@ -100,7 +106,7 @@ class Search:
             journal.JournalFileOpenLock(str(self.folder / JOURNAL)),
         )
         before = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would tell that it made a study
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would report that it made a study
         try:
             return optuna.create_study(
                 study_name=_NAME,
@@ -115,7 +121,7 @@ class Search:
             optuna.logging.set_verbosity(before)
 
     def _warm_up(self) -> int:
-        """Epochs before which nothing is stopped early: a third, for those that begin slowly."""
+        """Epochs before which nothing is pruned: a third, as some improve slowly at first."""
         epochs = [make_settings(model, **self.space.fixed).epochs for model in self.space.models]
         return 1 + max(epochs) // 3
 
@@ -134,10 +140,10 @@ class Search:
         return trial
 
     def again(self, study: Study, number: int) -> Trial:
-        """A trial that was begun, to go on with; what it suggested it suggests again."""
+        """An unfinished trial, to resume; what it suggested it suggests again."""
         study.sampler = _sampler(self.seed, number)
-        begun = study.get_trials(deepcopy=False)[number]
-        return need_optuna().trial.Trial(study, begun._trial_id)
+        unfinished = study.get_trials(deepcopy=False)[number]
+        return need_optuna().trial.Trial(study, unfinished._trial_id)
 
 
 def _sampler(seed: int, number: int) -> Any:
@@ -162,7 +168,7 @@ def need_optuna() -> Any:
 
 
 def _mend(journal: Path) -> None:
-    """Cut off what a process that was killed wrote half of: optuna would write behind it."""
+    """Cut off a line that a killed process wrote half of: optuna would append to it."""
     if journal.exists():
         written = journal.read_bytes()
         if not written.endswith(b"\n"):
