@@ -17,7 +17,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.files import locked
 from splime.plans import read_plan
 from splime.runs import Interrupted, train
-from splime.tuning import Tuned, trials, tune
+from splime.tuning import Tuned, search, tune
 from tests.runs.small import small_graph
 
 SMALL: dict[str, Any] = {
@@ -149,7 +149,7 @@ def test_finished_trials_are_not_repeated(
 ) -> None:
     out = shutil.copytree(finished.out, tmp_path / "search")
     with monkeypatch.context() as patch:
-        patch.setattr(trials, "train", None)
+        patch.setattr(search, "train", None)
         assert same_trials(small_search(out, trials=6), finished)
         assert same_trials(small_search(out, trials=2), finished)
     more = small_search(out, trials=7)
@@ -203,7 +203,7 @@ def test_what_is_the_same_is_trained_once(tmp_path: Path, monkeypatch: pytest.Mo
         trained.append(arguments[2])
         return train(*arguments, **options)
 
-    monkeypatch.setattr(trials, "train", counting)
+    monkeypatch.setattr(search, "train", counting)
     space = {"settings": {"learning_rate": 0.1, "n3": 0.1, "smooth": 0.0}}
     # Cuts count, not the parameters that led to them.
     space["method"] = {"split": {"predicates": [5, 6], "by": "time"}}  # type: ignore[dict-item]

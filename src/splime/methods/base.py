@@ -22,7 +22,7 @@ from splime.vocabulary import Vocabulary
 Target: TypeAlias = Literal["predicates", "entities", "both"]
 FitOn: TypeAlias = Literal["train", "all"]
 CHOOSING = "choosing cuts"
-"""What progress is told of."""
+"""What progress bars of methods are called."""
 
 
 @dataclass(frozen=True)

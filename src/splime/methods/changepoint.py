@@ -40,7 +40,7 @@ class ChangePointSplit(Method):
     min_size: int = field(default=1, metadata={"help": "fewest timestamps between change points"})
     closed: bool = field(
         default=True,
-        metadata={"help": "count an entity among its own neighbours, as the paper's figures do"},
+        metadata={"help": "count an entity among its own neighbours, as for the paper's results"},
     )
 
     name = "changepoint"
@@ -62,62 +62,46 @@ class ChangePointSplit(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of each source, from the facts it has."""
+        columns = known.begin, known.end, known.subject, known.object
         cuts = []
         for rows in _rows(known.sources, len(known.counts.totals)):
-            times = change_cuts(
-                known.begin[rows],
-                known.end[rows],
-                known.subject[rows],
-                known.object[rows],
-                proximity=self.proximity,
-                closed=self.closed,
-                min_size=self.min_size,
-                epsilon=self.epsilon,
-                penalty=self.penalty,
-                changes=self.changes,
-            )
             # A change at a timestamp is a cut just before it.
-            cuts.append(2 * np.array(times, np.int64) - 1)
+            cuts.append(2 * self.change_points(*(column[rows] for column in columns)) - 1)
             progress(CHOOSING, len(cuts), len(known.counts.totals))
         return cuts
+
+    def change_points(self, *facts: Integers) -> Ints:
+        """The timestamps just before which the signatures of a predicate change.
+
+        Its facts are columns: begin, end (timestamps), subject and object.
+
+        >>> facts = [np.array(column) for column in ([0, 4], [3, 7], [5, 8], [6, 9])]
+        >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
+        [4]
+        """
+        timestamps, gram = self.gram(*facts)
+        return timestamps[self.search_gram(gram)]
+
+    def gram(self, *facts: Integers) -> tuple[Ints, Floats]:
+        """The timestamps of a predicate's facts, and how alike its signatures are then."""
+        linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
+        return linked.timestamps, rbf_gram(linked.scores)
+
+    def search_gram(self, gram: Floats) -> list[int]:
+        """The rows at which a new segment begins."""
+        return bottom_up(
+            gram,
+            epsilon=self.epsilon,
+            penalty=self.penalty,
+            changes=self.changes,
+            min_size=self.min_size,
+        )
 
 
 def _rows(sources: Ids, count: int) -> list[Ints]:
     """The rows of each source."""
     order = np.argsort(sources, kind="stable")
     return np.split(order, np.cumsum(np.bincount(sources, minlength=count))[:-1])
-
-
-def change_cuts(
-    begin: Integers,
-    end: Integers,
-    subject: Integers,
-    object: Integers,
-    *,
-    proximity: str,
-    closed: bool = True,
-    min_size: int = 1,
-    epsilon: float | None = None,
-    penalty: float | None = None,
-    changes: int | None = None,
-) -> list[int]:
-    """The timestamps just before which the signatures of a predicate change.
-
-    `epsilon`, `penalty` or `changes` says where `bottom_up` stops; give one.
-
-    >>> facts = [np.array(column) for column in ([0, 4], [3, 7], [5, 8], [6, 9])]
-    >>> change_cuts(*facts, proximity="jaccard", changes=1)
-    [4]
-    """
-    linked = signatures(begin, end, subject, object, proximity=proximity, closed=closed)
-    rows = bottom_up(
-        rbf_gram(linked.scores),
-        epsilon=epsilon,
-        penalty=penalty,
-        changes=changes,
-        min_size=min_size,
-    )
-    return [int(linked.timestamps[row]) for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,38 +131,17 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     ([3, 2, 1, 0], [0.0, 0.01, 0.02, 1.27], 1)
     """
     facts = method.facts(graph)
-    begin, end = graph.timestamps(facts)
+    columns = *graph.timestamps(facts), facts.subject, facts.object
     costs = {}
-    for name, rows in zip(
-        graph.predicates, _rows(facts.predicate, len(graph.predicates)), strict=True
-    ):
+    for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
-            linked = signatures(
-                begin[rows],
-                end[rows],
-                facts.subject[rows],
-                facts.object[rows],
-                proximity=method.proximity,
-                closed=method.closed,
-            )
-            costs[name] = _costs(rbf_gram(linked.scores), method)
+            _, gram = method.gram(*(column[rows] for column in columns))
+            costs[graph.predicates[source]] = _costs(gram, method)
     return costs
 
 
 def _costs(gram: Floats, method: ChangePointSplit) -> Costs:
     steps: list[tuple[int, float]] = []
-    bottom_up(
-        gram,
-        changes=0,
-        min_size=method.min_size,
-        joined=lambda changes, cost: steps.append((changes, cost)),
-    )
-    chosen = bottom_up(
-        gram,
-        epsilon=method.epsilon,
-        penalty=method.penalty,
-        changes=method.changes,
-        min_size=method.min_size,
-    )
+    bottom_up(gram, changes=0, min_size=method.min_size, joined=lambda *step: steps.append(step))
     changes, costs = zip(*steps, strict=True)
-    return Costs(np.array(changes, np.int64), np.array(costs), len(chosen))
+    return Costs(np.array(changes, np.int64), np.array(costs), len(method.search_gram(gram)))

@@ -2,7 +2,7 @@
 
 The paper has three measures of how near two linked entities are, judged by their neighbours. Γ(s)
 is the neighbourhood of an entity s among the links of one timestamp; direction does not matter. It
-is *closed* when s belongs to its own neighbourhood, as behind the paper's figures, and *open* when
+is *closed* when s belongs to its own neighbourhood, as behind the paper's results, and *open* when
 it does not (unless a link leads from s to s), as the paper's text defines it.
 """
 
@@ -151,7 +151,7 @@ def adamic_adar(links: Links, *, closed: bool = True) -> Floats:
     The logarithm is natural; its base cancels where scores are normalised. A z with |Γ(z)| = 1,
     whose term has no value, is left out (it occurs only in open neighbourhoods, for a link from an
     entity to itself). With closed neighbourhoods a pair with Γ(s) = Γ(o) scores 0, as in the code
-    behind the paper's figures; the paper does not say so, and open neighbourhoods do without.
+    behind the paper's results; the paper does not say so, and open neighbourhoods do without.
 
     >>> links = Links.of(*np.array([[0, 0, 0], [0, 0, 0], [0, 1, 2], [1, 2, 3]]))
     >>> adamic_adar(links).round(2).tolist()  # 1 / log 2 + 1 / log 3, 2 / log 3, ...

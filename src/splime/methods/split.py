@@ -57,7 +57,7 @@ class Split(Method):
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
         scopes = ScopeCounts.uncut(known.counts)
         predicates, triples = len(scopes), sum(scope.facts for scope in scopes)
-        # Most facts first; ties go to the older scope (so it was in the figures of the paper),
+        # Most facts first; ties go to the older scope (so it was for the results of the paper),
         # which has the lower number.
         number = itertools.count()
         heap = [(-scope.facts, next(number), scope) for scope in scopes]
@@ -97,7 +97,7 @@ def grown(predicates: int, grow: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ScopeCounts:
-    """A scope while splitting goes on: how many of its facts begin and end at each timestamp.
+    """A scope while it is being split: how many of its facts begin and end at each timestamp.
 
     Facts that reach beyond the scope are clipped to it.
     """
@@ -132,7 +132,7 @@ class ScopeCounts:
 
     @property
     def can_be_split(self) -> bool:
-        """What the paper's figures need and its text does not say."""
+        """What the paper's results need and its text does not say."""
         return (
             self.last - self.first >= 3
             and int(np.count_nonzero(self.begins)) > 2

@@ -98,7 +98,7 @@ class _PlanTables(msgspec.Struct, forbid_unknown_fields=True):
     training: dict[str, Any] = {}
 
 
-_EXAMPLE = 'a plan has data = "demo" and a [[run]] with a method, such as method = "split"'
+_EXAMPLE = 'a plan has data = "demo" and at least one [[run]] with method = "split"'
 
 
 def read_plan(path: str | Path) -> Plan:

@@ -209,7 +209,7 @@ class _Page:
 
 def _method_name(run: Run) -> str | None:
     method = restore_method(run.segmentation.method)
-    return method and method.name
+    return None if method is None else method.name
 
 
 def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> Html:

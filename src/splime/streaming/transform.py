@@ -11,7 +11,7 @@ from splime.errors import UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.batches import FactFile
 from splime.methods.base import Method
-from splime.progress import Update, silent
+from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
 from splime.streaming.applying import Applying
 from splime.streaming.frame import Frame
@@ -39,7 +39,7 @@ def stream_transform(
     method: Method,
     *,
     batch_rows: int = 1 << 20,
-    progress: Update | None = None,
+    progress: Progress | None = None,
     granularity: Granularity | None = None,
     first: When | None = None,
     last: When | None = None,

@@ -144,14 +144,14 @@ def importances(
     parameters that only some trials have, such as those of one method: the others get a common
     value, so that it does not give away the method. Empty where trials are too few or all alike.
     """
-    columns = {}
+    columns: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for one in chosen for name in one):
         own = [one[name] for one in chosen if name in one]
+        is_word = any(isinstance(value, str | bool) for value in own)
         if len({*own}) > 1:
-            words = any(isinstance(value, str | bool) for value in own)
-            common = mode(own) if words else median(own)
+            common = mode(own) if is_word else median(own)
             column = [one.get(name, common) for one in chosen]
-            columns[name] = [*map(str, column)] if words else column
+            columns[name] = [*map(str, column)] if is_word else column
     if len(chosen) < _FEWEST or not columns or np.ptp(values) == 0:
         return {}
     from sklearn.compose import make_column_transformer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -87,25 +87,22 @@ class Space:
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """Tables that TOML can hold, and `Space.of` reads."""
-        return {
-            title: {
-                name: {key: axis.plain() for key, axis in axes.items()}
-                for name, axes in tables.items()
-            }
-            for title, tables in (("methods", self.methods), ("models", self.models))
-        } | {"fixed": dict(self.fixed)}
+        methods, models = (
+            _each(axes, lambda axis: axis.plain()) for axes in (self.methods, self.models)
+        )
+        return {"methods": methods, "models": models, "fixed": dict(self.fixed)}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Space:
         """The inverse of `plain`."""
-        methods, models = (
-            {
-                name: {key: read_axis(axis) for key, axis in axes.items()}
-                for name, axes in plain[title].items()
-            }
-            for title in ("methods", "models")
-        )
+        methods, models = (_each(plain[title], read_axis) for title in ("methods", "models"))
         return cls(methods, models, plain["fixed"])
+
+
+def _each(tables: Mapping[str, Mapping[str, Any]], change: Callable[[Any], Any]) -> dict[str, Any]:
+    return {
+        name: {key: change(axis) for key, axis in axes.items()} for name, axes in tables.items()
+    }
 
 
 def read_space(path: str | Path) -> dict[str, Any]:

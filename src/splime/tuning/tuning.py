@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from splime.embedding.device import choose_device
 from splime.errors import SplimeError, UsageError
@@ -24,14 +24,10 @@ from splime.runs import Interrupted
 from splime.tuning.results import Tried, Tuned, best_plan, importances, ranking, write_trials
 from splime.tuning.search import DATA, Search, need_optuna
 from splime.tuning.space import make_space, read_space
-from splime.tuning.trials import drop_large, work
-
-if TYPE_CHECKING:
-    from optuna import Study
 
 BEST, TABLE, PICTURE = "best.toml", "trials.csv", "importance.png"
-_POLL = 0.5  # seconds between looks at what the processes did
-_PROCESS = "import sys; from splime.tuning.trials import main; main(*sys.argv[1:])"
+_POLL = 0.5  # seconds between updates of the progress
+_PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
 
 
 def tune(
@@ -102,15 +98,13 @@ def tune(
         if data is None:
             data = str((out / DATA).absolute())
             save(graph, out / DATA)
-        study = search.study()
-        _run(search, study, trials, processes, device, progress, stop)
-        done = [Tried.of(one, chosen) for one in study.get_trials(deepcopy=False)]
+        _run(search, trials, processes, device, progress, stop)
+        done = [Tried.of(one, chosen) for one in search.trials()]
         return _finish(search, done, data, reading or {}, stop)
 
 
 def _run(
     search: Search,
-    study: Study,
     trials: int,
     processes: int,
     device: str,
@@ -118,12 +112,11 @@ def _run(
     stop: Callable[[], bool],
 ) -> None:
     """All trials that are left, in this process or in others."""
-    known = study.get_trials(deepcopy=False)
-    unfinished = [one.number for one in known if not one.state.is_finished()]
-    left = len(unfinished) + max(0, trials - len(known))
+    unfinished = [one.number for one in search.trials() if not one.state.is_finished()]
+    left = len(unfinished) + max(0, trials - len(search.trials()))
 
     def tell() -> None:
-        known = study.get_trials(deepcopy=False)
+        known = search.trials()
         values = [one.value for one in known if one.value is not None]
         note = f"best valid MRR {max(values):.3f}" if values else ""
         done = sum(one.state.is_finished() for one in known)
@@ -131,7 +124,7 @@ def _run(
 
     tell()
     if left and processes == 1:
-        work(search, trials, unfinished, device=device, stop=stop, tell=tell)
+        search.work(trials, unfinished, device=device, stop=stop, tell=tell)
     elif left:
         _run_processes(search, trials, unfinished, min(processes, left), device, tell, stop)
     tell()
@@ -196,7 +189,7 @@ def _finish(
     out, stopped = search.folder, stop()
     ended = [one for one in done if one.state != "begun"]
     for one in ended:
-        drop_large(search.trial_folder(one.number))
+        search.drop_large(one.number)
     write_trials(out / TABLE, done)
     if ranking(done) or not stopped:
         plan = best_plan(done, search.space, data, reading)
