@@ -18,7 +18,6 @@ import numpy as np
 import splime
 from record import write_results
 from splime.methods import ChangePointSplit
-from splime.methods.signatures import change_cuts
 
 RESULTS = Path(__file__).parent / "results" / "changepoints.json"
 INTERVALS = ("livesIn", "playsFor", "memberOf")
@@ -52,7 +51,8 @@ def large(timestamps: int, pairs: int) -> dict[str, Any]:
     found: dict[str, Any] = {"timestamps": timestamps, "pairs": pairs}
     for proximity in ("jaccard", "adamic_adar", "preferential_attachment"):
         start = time.process_time()
-        change_cuts(begin, end, subject, object_, proximity=proximity, epsilon=50.0)
+        method = ChangePointSplit(proximity=proximity, epsilon=50.0)
+        method.change_points(begin, end, subject, object_)
         found[proximity] = round(time.process_time() - start, 2)
     return found
 

@@ -23,7 +23,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", home / "src", ignore=shutil.ignore_patterns("__pycache__"))
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = re.compile(
-        r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n\nand its entry in `(src/\S+\.py)`: `(\w+)`", re.S
+        r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n\nand its entry in `(src/\S+\.py)`: `(\w+)`",
+        re.S,
     )
     recipes = recipe.findall(text)
     assert len(recipes) == 3

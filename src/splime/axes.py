@@ -1,4 +1,4 @@
-"""What a parameter may be: some values, or all between two numbers."""
+"""What a search may try for a parameter: some values, or all numbers between two."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Values:
         return trial.suggest_categorical(name, self.values)
 
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be allowed."""
+        """The values that must be valid."""
         return self.values
 
     def plain(self) -> Any:
-        """As `read_axis` reads it."""
+        """What `read_axis` reads."""
         return self.values[0] if len(self.values) == 1 else list(self.values)
 
 
@@ -45,7 +45,7 @@ class Range:
     low: float
     high: float
     log: bool = False
-    """Whether 1 to 10 counts as much as 10 to 100."""
+    """Whether to search on a logarithmic scale: 1 to 10 counts as much as 10 to 100."""
 
     def __post_init__(self) -> None:
         for end in (self.low, self.high):
@@ -63,8 +63,8 @@ class Range:
         if self.whole:
             number: int = trial.suggest_int(name, self.low, self.high, log=self.log)
             return number
-        found = float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
-        return min(max(found, self.low), self.high)
+        rounded = float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
+        return min(max(rounded, self.low), self.high)
 
     @property
     def whole(self) -> bool:
@@ -72,18 +72,18 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def ends(self) -> tuple[Any, ...]:
-        """Values that must be allowed."""
+        """The values that must be valid."""
         return self.low, self.high
 
     def plain(self) -> Any:
-        """As `read_axis` reads it."""
+        """What `read_axis` reads."""
         return {"low": self.low, "high": self.high, "log": self.log}
 
 
 Axis: TypeAlias = Values | Range
 
 
-def read_axis(found: Any) -> Axis:
+def read_axis(value: Any) -> Axis:
     """An axis as it is written in TOML: a value, a list of values, or a table with low and high.
 
     >>> read_axis({"low": 2.0, "high": 50.0, "log": True})
@@ -91,15 +91,15 @@ def read_axis(found: Any) -> Axis:
     >>> read_axis([0.01, 0.1]), read_axis("count")
     (Values(values=(0.01, 0.1)), Values(values=('count',)))
     """
-    if isinstance(found, Mapping):
-        for key in found:
+    if isinstance(value, Mapping):
+        for key in value:
             if key not in _KEYS:
                 raise UsageError(
                     f"a range has low, high and log, not {key!r}.{nearest(key, _KEYS)}"
                 )
-        if not {"low", "high"} <= found.keys():
+        if not {"low", "high"} <= value.keys():
             raise UsageError("a range needs low and high, such as {low = 2.0, high = 50.0}")
-        if not isinstance(found.get("log", False), bool):
-            raise UsageError(f"log is true or false, not {found['log']!r}")
-        return Range(**found)
-    return Values(tuple(found) if isinstance(found, list) else (found,))
+        if not isinstance(value.get("log", False), bool):
+            raise UsageError(f"log is true or false, not {value['log']!r}")
+        return Range(**value)
+    return Values(tuple(value) if isinstance(value, list) else (value,))

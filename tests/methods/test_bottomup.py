@@ -26,9 +26,8 @@ from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore
 
 import splime
 from splime.errors import UsageError
-from splime.methods.bottomup import _SegmentCost, bottom_up, rbf_gram
-from splime.methods.proximity import PROXIMITIES, Floats
-from splime.methods.signatures import signatures
+from splime.methods.bottomup import Floats, _SegmentCost, bottom_up, rbf_gram
+from splime.methods.signatures import PROXIMITIES, signatures
 
 PAPER = {
     "wikidata12k": ("preferential_attachment", 2.5),

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import splime
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
-from splime.methods import ChangePointSplit
+from splime.methods import ChangePointSplit, change_method
 from splime.methods.bottomup import bottom_up, rbf_gram
-from splime.methods.costs import change_costs, change_method
+from splime.methods.changepoint import change_costs
 from splime.methods.signatures import signatures
 from splime.segmentation import Segmentation
 
@@ -89,13 +89,13 @@ def test_the_method_of_cuts() -> None:
     method = ChangePointSplit(epsilon=5, proximity="jaccard", min_size=2, closed=False)
     cuts = method.fit(graph)
     assert change_method(cuts) == method
-    with pytest.raises(UsageError, match=r"only changepoint .* these cuts are of Merge"):
+    with pytest.raises(UsageError, match=r"only changepoint .* these cuts are of merge"):
         change_method(splime.Merge(shrink=4).fit(graph))
     for wrong, message in (
         ({}, "of an unknown method"),
-        ({"method": "ChangePointSplit"}, "cannot be: ChangePointSplit needs one of epsilon"),
-        ({"method": "ChangePointSplit", "epsilon": "x"}, "cannot be: "),
-        ({"method": "ChangePointSplit", "epsilons": 5}, "cannot be: .*epsilons"),
+        ({"method": "ChangePointSplit"}, "wrong parameters: ChangePointSplit needs one of epsilon"),
+        ({"method": "ChangePointSplit", "epsilon": "x"}, "wrong parameters: "),
+        ({"method": "ChangePointSplit", "epsilons": 5}, "wrong parameters: .*epsilons"),
         ({"method": "ChangePointSplit", "epsilon": 5, "target": "entities"}, "are of entities"),
     ):
         with pytest.raises(UsageError, match=message):

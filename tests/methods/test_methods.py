@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +25,8 @@ from splime.methods import (
     Timestamp,
     Vanilla,
     make_method,
+    restore_method,
+    standard_methods,
 )
 from splime.segmentation import Scopes, Segmentation, covering_cuts
 from splime.static import StaticGraph, apply
@@ -307,8 +309,11 @@ def test_covering_cuts(held: list[int], cuts: list[int]) -> None:
         (lambda: Split(grow=2, predicates=5), "one of grow, predicates and triples"),
         (lambda: make_method("split", by="luck", grow=2), "by time or by count"),
         (lambda: Merge(shrink=0.9), "shrink must be at least 1"),
-        (lambda: Merge(), "either shrink or predicates"),
+        (lambda: Merge(), "one of shrink and predicates"),
         (lambda: RandomSplit(predicates=0), "at least 1"),
+        (lambda: RandomSplit(grow=0.5), "grow must be at least 1"),
+        (lambda: RandomSplit(grow=2, predicates=5), "one of grow and predicates"),
+        (lambda: make_method("split", grow="much"), "split cannot be made with .*grow.*'str'"),
         (lambda: ChangePointSplit(epsilon=0), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(epsilon=math.nan), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(penalty=-1), "penalty must be greater than 0"),
@@ -384,31 +389,53 @@ def test_questions_to_a_segmentation() -> None:
     assert "3 scoped predicates of 2" in repr(segmentation)
 
 
-EXAMPLES: dict[str, dict[str, Any]] = {
-    "vanilla": {},
-    "random": {"predicates": 40},
-    "timestamp": {},
-    "split": {"grow": 4},
-    "changepoint": {"penalty": 3.0},
-    "merge": {"shrink": 4},
-}
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_the_contract_of_methods(name: str) -> None:
     """What is listed in the registry is made by its name, documented, and says what it did."""
-    method = make_method(name, **EXAMPLES[name])
-    assert isinstance(method, METHODS[name])
+    kind = METHODS[name]
+    method = make_method(name, **kind.standard)
+    assert (type(method), method.name) == (kind, name)
     assert method.__doc__
     assert all(field.metadata.get("help") for field in fields(method))
     graph = splime.load("demo")
-    seen: list[tuple[int, int]] = []
-    static = method.fit_transform(graph, advance=lambda done, of: seen.append((done, of)))
-    assert all(done <= of for done, of in seen)
-    assert static.segmentation.method["method"] == type(method).__name__
+    seen: list[tuple[str, int, int | None]] = []
+    static = method.fit_transform(graph, progress=lambda *told: seen.append(told[:3]))
+    assert {what for what, _, _ in seen} <= {"choosing cuts"}
+    assert all(total is not None and done <= total for _, done, total in seen)
     assert len(static.predicates) >= len(graph.predicates)
     assert static.predicates.facts.min() > 0
-    assert method == make_method(name, **EXAMPLES[name])
+    assert method == make_method(name, **kind.standard) == standard_methods()[name]
+    remembered = json.loads(json.dumps(static.segmentation.method))
+    assert restore_method(remembered) == method
+    assert make_method(name, **method.changed()) == method
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_search_space_of_methods(name: str) -> None:
+    """Both ends of every axis can be made; every axis is one of a parameter."""
+    kind = METHODS[name]
+    own = {field.name for field in fields(kind)}
+    assert {*kind.search} | {*kind.standard} | {*kind.one_of} <= own
+    middle = {axis: values.ends()[0] for axis, values in kind.search.items()}
+    for axis, values in kind.search.items():
+        for end in values.ends():
+            assert getattr(make_method(name, **{**middle, axis: end}), axis) == end
+    if kind.one_of:
+        assert len({*kind.search} & {*kind.one_of}) == 1
+
+
+def test_random_grows_as_split_does() -> None:
+    graph = splime.load("demo")
+    for grow in (1, 1.34, 5):
+        split, random = (make_method(name, grow=grow).fit(graph) for name in ("split", "random"))
+        assert len(random.predicates) == len(split.predicates)
+
+
+def test_a_method_that_nobody_knows() -> None:
+    assert restore_method({}) is None
+    assert restore_method({"method": "Guess", "luck": 3}) is None
+    with pytest.raises(UsageError, match=r"wrong parameters: .*'shrnk'"):
+        restore_method({"method": "Merge", "shrnk": 3})
 
 
 def test_methods_by_name() -> None:
@@ -416,5 +443,5 @@ def test_methods_by_name() -> None:
         make_method("merg")
     with pytest.raises(UsageError, match=r"merge has no parameter 'shrnk'; .* Did you mean shrink"):
         make_method("merge", shrnk=4)
-    with pytest.raises(UsageError, match="random needs predicates"):
+    with pytest.raises(UsageError, match="needs one of grow and predicates"):
         make_method("random")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from splime.errors import UsageError
-from splime.methods import proximity
-from splime.methods.proximity import PROXIMITIES, Links, find_proximity
+from splime.methods import signatures
+from splime.methods.signatures import PROXIMITIES, Links, find_proximity
 
 Linked = tuple[int, int, int]
 """Timestamp, subject, object."""
@@ -61,7 +61,7 @@ def test_measures_are_their_formulas(
 ) -> None:
     links = links_of(facts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proximity, "_AT_ONCE", at_once)
+        patch.setattr(signatures, "_AT_ONCE", at_once)
         found = PROXIMITIES[name](links, closed=closed)
     at: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for t, s, o in facts:

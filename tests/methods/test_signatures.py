@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from splime.methods import ChangePointSplit
 from splime.methods.bottomup import bottom_up, rbf_gram
-from splime.methods.proximity import PROXIMITIES, Integers
-from splime.methods.signatures import change_cuts, signatures
+from splime.methods.signatures import PROXIMITIES, Integers, signatures
 from tests.methods.test_proximity import literal_score
 
 Held = tuple[int, int, int, int]
@@ -61,7 +61,8 @@ def test_signatures_are_the_pseudocode(held: list[Held], name: str, closed: bool
 def test_cuts_lie_before_the_timestamps_of_rows(
     held: list[Held], min_size: int, changes: int
 ) -> None:
-    cuts = change_cuts(*columns(held), proximity="jaccard", min_size=min_size, changes=changes)
+    method = ChangePointSplit(proximity="jaccard", min_size=min_size, changes=changes)
+    cuts = method.change_points(*columns(held)).tolist()
     found = signatures(*columns(held), proximity="jaccard")
     rows = bottom_up(rbf_gram(found.scores), changes=changes, min_size=min_size)
     assert cuts == found.timestamps[rows].tolist()
@@ -78,11 +79,13 @@ def test_timestamps_without_facts_are_no_rows() -> None:
         10,
         11,
     ]
-    assert change_cuts(*columns(held), proximity="jaccard", changes=1) == [9]
+    method = ChangePointSplit(proximity="jaccard", changes=1)
+    assert method.change_points(*columns(held)).tolist() == [9]
 
 
 def test_no_facts() -> None:
     nothing = columns([(0, 0, 0, 0)])
     nothing = [column[:0] for column in nothing]
     assert signatures(*nothing, proximity="adamic_adar").scores.shape == (0, 0)
-    assert change_cuts(*nothing, proximity="adamic_adar", epsilon=1) == []
+    method = ChangePointSplit(proximity="adamic_adar", epsilon=1)
+    assert method.change_points(*nothing).tolist() == []

@@ -78,11 +78,11 @@ def test_what_is_written_is_read(
         ('data = "demo"', r"at least one \[\[run\]\]"),
         ('data = "demo"\nruns = 3', "no key 'runs'.*Did you mean run"),
         ('data = "demo"\nrun = 3', "at least one"),
-        ('data = "demo"\n[[run]]\nname = "x"', "number 1: it needs a method"),
+        ('data = "demo"\n[[run]]\nname = "x"', "number 1: missing required field method"),
         ('data = "demo"\n[[run]]\nmethod = "splitt"', "number 1: .*Did you mean split"),
         (
             'data = "demo"\n[[run]]\nmethod = "split"\nparameters = 5',
-            "number 1: parameters must be",
+            "number 1: parameters: Expected table, got int",
         ),
         (
             'data = "demo"\n[[run]]\nmethod = "split"\nparameters = { grwo = 5 }',

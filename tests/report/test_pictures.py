@@ -16,7 +16,7 @@ from splime.errors import DataError, UsageError
 from splime.evaluation import Evaluation
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
-from splime.methods.costs import change_costs
+from splime.methods.changepoint import change_costs
 from splime.report.costs import plot_change_costs
 from splime.report.learning import plot_learning
 from splime.report.pictures import PICTURES, draw_picture, draw_pictures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from splime.tuning.importance import importances
+from splime.tuning.results import importances
 
 
 def trials(count: int, seed: int = 0) -> list[dict[str, Any]]:

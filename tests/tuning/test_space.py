@@ -38,7 +38,7 @@ def test_defaults_cover_everything_and_can_be_made(graph: TemporalGraph) -> None
     assert {one.method for one in found} == {*METHODS}
     assert {one.model for one in found} == {*MODELS}
     for one in found:
-        segmentation = one.make_method(len(graph.predicates)).fit(graph)
+        segmentation = one.make_method().fit(graph)
         assert len(segmentation.predicates) >= len(graph.predicates)
         make_settings(one.model, **one.settings)
 

@@ -17,7 +17,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.files import locked
 from splime.plans import read_plan
 from splime.runs import Interrupted, train
-from splime.tuning import Tuned, trying, tune
+from splime.tuning import Tuned, search, tune
 from tests.runs.small import small_graph
 
 SMALL: dict[str, Any] = {
@@ -149,7 +149,7 @@ def test_finished_trials_are_not_repeated(
 ) -> None:
     out = shutil.copytree(finished.out, tmp_path / "search")
     with monkeypatch.context() as patch:
-        patch.setattr(trying, "train", None)
+        patch.setattr(search, "train", None)
         assert same_trials(small_search(out, trials=6), finished)
         assert same_trials(small_search(out, trials=2), finished)
     more = small_search(out, trials=7)
@@ -203,7 +203,7 @@ def test_what_is_the_same_is_trained_once(tmp_path: Path, monkeypatch: pytest.Mo
         trained.append(arguments[2])
         return train(*arguments, **options)
 
-    monkeypatch.setattr(trying, "train", counting)
+    monkeypatch.setattr(search, "train", counting)
     space = {"settings": {"learning_rate": 0.1, "n3": 0.1, "smooth": 0.0}}
     # Cuts count, not the parameters that led to them.
     space["method"] = {"split": {"predicates": [5, 6], "by": "time"}}  # type: ignore[dict-item]
@@ -224,25 +224,24 @@ def test_trials_that_fail(tmp_path: Path) -> None:
     assert all("cannot reach 5,000 predicates" in (one.error or "") for one in failed)
     assert found.best.chosen["split.predicates"] == 6
     none = {"method": {"split": {"predicates": 5_000}}}
-    with pytest.raises(SplimeError, match=r"no trial of 4 came to its end; .*cannot reach 5,000"):
+    with pytest.raises(SplimeError, match=r"none of 4 trials was finished; .*cannot reach 5,000"):
         small_search(tmp_path / "all", methods=["split"], space=none)
     assert not (tmp_path / "all" / "best.toml").exists()
 
 
 def test_the_worse_half_is_stopped_early(tmp_path: Path) -> None:
-    told: list[tuple[int, int, float | None]] = []
+    told: list[tuple[object, ...]] = []
     found = small_search(
         tmp_path / "search",
         trials=10,
         epochs=4,
-        progress=lambda done, total, best: told.append((done, total, best)),
+        progress=lambda *update: told.append(update),
     )
     pruned = [one for one in found.trials if one.state == "pruned"]
     assert pruned
     assert all(one.epochs is not None and 2 <= one.epochs < 4 for one in pruned)
-    assert found.best.valid == told[-1][2]
-    assert told[0] == (0, 10, None)
-    assert told[-1][:2] == (10, 10)
+    assert told[0] == ("trials", 0, 10, "")
+    assert told[-1] == ("trials", 10, 10, f"best valid MRR {found.best.valid:.3f}")
 
 
 def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +251,7 @@ def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: dict[str, Any] = {"methods": ["split"], "epochs": 30}
     told: list[int] = []
 
-    def progress(done: int, *_: object) -> None:
+    def progress(what: str, done: int, *_: object) -> None:
         told.append(done)
 
     def stop() -> bool:

@@ -12,7 +12,7 @@ import typer
 from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import method_options, setting_options, taken_by, with_options
-from splime.cli.train import Device, torch_needed
+from splime.cli.train import Device, Engine, torch_needed
 from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
 from splime.errors import UsageError
@@ -50,6 +50,7 @@ def run(
     preset: Annotated[
         str | None, typer.Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
+    engine: Engine = "splime",
     device: Device = "auto",
     **given: Any,
 ) -> None:
@@ -57,7 +58,7 @@ def run(
 
     The folder then has plan.toml (what was done; `splime run DIR/plan.toml` does it again),
     data.json, a run for each method in runs/, comparison.md and .json, and report.html. The same
-    command goes on with what was interrupted.
+    command resumes what was interrupted.
 
     Example: splime run demo --method vanilla --method split --grow 5 --epochs 20 --out demo-run
     """
@@ -66,7 +67,7 @@ def run(
     from splime.report.comparison import comparison_table, in_short
     from splime.runs import Interrupted
 
-    given |= {"model": model, "preset": preset}
+    given |= {"model": model, "preset": preset, "engine": None if engine == "splime" else engine}
     plan, graph = _planned(data, method, {k: v for k, v in given.items() if v is not None})
     try:
         with progress_bar() as update:
@@ -109,7 +110,7 @@ def _planned(
             wrong = "--method" if methods else f"--{next(iter(given)).removeprefix('set_')}"
             raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
         return read_plan(data), None
-    named = ("model", "preset")
+    named = ("model", "preset", "engine")
     training: dict[str, Any] = {name: given.pop(name) for name in named if name in given}
     training |= {n: given.pop(f"set_{n}") for n in SETTINGS if f"set_{n}" in given}
     reading = {
@@ -126,7 +127,7 @@ def _planned(
         if not any(taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
     graph = source.load_graph(data, reading)
-    chosen = chosen or standard_methods(len(graph.predicates))
+    chosen = chosen or standard_methods()
     runs = [PlannedRun(name, one) for name, one in chosen.items()]
     return Plan(data, runs, reading, training), graph
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from splime.runs import Run
     from splime.segmentation import Segmentation
 
+Engine = Annotated[str, typer.Option(help="splime, or pykeen for any model that PyKEEN has.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")]
 
 
@@ -52,9 +53,7 @@ def train(
             " one for each model (the default)."
         ),
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="splime, or pykeen for any model that PyKEEN has.")
-    ] = "splime",
+    engine: Engine = "splime",
     device: Device = "auto",
     **given: Any,
 ) -> None:
@@ -86,7 +85,7 @@ def train(
     try:
         with progress_bar() as update:
             if isinstance(cuts, Method):
-                cuts = cuts.fit(graph, advance=lambda done, of: update("choosing cuts", done, of))
+                cuts = cuts.fit(graph, progress=update)
             with Watching(update) as watch:
                 run = train_run(
                     graph,

@@ -104,9 +104,7 @@ def _transform(
 
     graph = source.load_graph(data, reading)
     with progress_bar() as update:
-        static = method.fit_transform(
-            graph, advance=lambda done, of: update("choosing cuts", done, of)
-        )
+        static = method.fit_transform(graph, progress=update)
     filtered, removed = static.filter(cast(LeakFilter, filter.value))
     if distinct:
         filtered, _ = filtered.distinct()

@@ -12,7 +12,7 @@ from rich.text import Text
 from splime.cli import source
 from splime.cli.console import console
 from splime.cli.parameters import setting_options, with_options
-from splime.cli.train import Device, torch_needed
+from splime.cli.train import Device, Engine, torch_needed
 from splime.cli.watching import Watching
 from splime.embedding.settings import SETTINGS
 from splime.methods import METHODS
@@ -45,15 +45,15 @@ def tune(
             metavar="FILE", help="A TOML file that says what else to try, see docs/tuning.md."
         ),
     ] = None,
+    engine: Engine = "splime",
     device: Device = "auto",
     **given: Any,
 ) -> None:
     """Search for the method, its parameters and the settings that are best on valid.
 
-    Settings that are given are the same for all trials, and not searched for. Test is never looked
-    at. The same command goes on with a search that was interrupted, or that should have more
-    trials. At the end DIR has best.toml, which `splime run` carries out, trials.csv and
-    importance.png.
+    Settings that are given are the same for all trials, and not searched for. The facts of test
+    are never used. The same command resumes a search that was interrupted, or adds trials to it.
+    At the end DIR has best.toml, which `splime run` carries out, trials.csv and importance.png.
 
     Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
     """
@@ -66,58 +66,55 @@ def tune(
     graph = source.load_graph(data, reading)
     try:
         with progress_bar() as update, Watching(update) as watch:
-            found = search(
+            tuned = search(
                 graph,
                 out,
                 trials=trials,
                 processes=processes,
                 methods=None if methods is None else _names(methods),
                 models=_names(models),
+                engine=engine,
                 space=space,
                 device=device,
                 data=data,
                 reading=reading,
-                progress=lambda done, total, best: update("trials", done, total, _note(best)),
+                progress=update,
                 stop=watch.stop,
                 **settings,
             )
     except Interrupted as stopped:
         typer.secho(str(stopped), err=True)
         raise typer.Exit(stopped.exit_code) from None
-    _tell(found)
+    _tell(tuned)
 
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _note(best: float | None) -> str:
-    return "" if best is None else f"best valid MRR {best:.3f}"
-
-
-def _tell(found: Tuned) -> None:
+def _tell(tuned: Tuned) -> None:
     from splime.report.tables import make_table
 
-    states = [one.state for one in found.trials]
+    states = [one.state for one in tuned.trials]
     counts = {state: states.count(state) for state in dict.fromkeys(states)}
     listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     title = f"the best of {len(states):,} trials ({listed})"
     columns = ("trial", "valid MRR", "method", "model", "seconds")
     table = make_table(title, *columns, words=("method", "model"))
-    for one in found.ranking()[:_SHOWN]:
+    for one in tuned.ranking()[:_SHOWN]:
         method, model = one.described()
-        figures = f"{one.number:,}", f"{one.valid:.3f}"
-        table.add_row(*figures, Text(method), Text(model), f"{one.seconds:,.1f}")
+        mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
+        table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
     out = console()
     out.print(table)
-    if found.importances:
+    if tuned.importances:
         shares = ", ".join(
-            f"{name} {100 * s:.0f} %" for name, s in found.importances.items() if s >= 0.005
+            f"{name} {100 * s:.0f} %" for name, s in tuned.importances.items() if s >= 0.005
         )
         out.print(f"what mattered: {shares}", soft_wrap=True)
-    place = shlex.quote(str(found.out / "best.toml"))
+    place = shlex.quote(str(tuned.out / "best.toml"))
     out.print(
-        f"{found.out}: written trials.csv, importance.png and best.toml;"
+        f"{tuned.out}: written trials.csv, importance.png and best.toml;"
         f" next: splime run {place} --out DIR",
         soft_wrap=True,
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from splime.counts import Counts
 from splime.graph import TemporalGraph
-from splime.methods.pieces import Piece, whole
+from splime.methods.split import ScopeCounts as Piece
 from splime.timeline import Timeline
 from splime.vocabulary import Vocabulary
 
@@ -32,11 +32,11 @@ class TouchingPiece(Piece):
         begins, ends = self.begins[: cut + 1], self.ends[: cut + 1].copy()
         ends[cut] = begins.sum() - ends[:cut].sum()
         left = TouchingPiece(
-            self.name, self.left, begins, ends, self.instants[: cut + 1], int(begins.sum())
+            self.source, self.left, begins, ends, self.instants[: cut + 1], int(begins.sum())
         )
         begins, ends = self.begins[cut:].copy(), self.ends[cut:]
         begins[0] = ends.sum() - begins[1:].sum()
-        right = TouchingPiece(self.name, at, begins, ends, self.instants[cut:], int(ends.sum()))
+        right = TouchingPiece(self.source, at, begins, ends, self.instants[cut:], int(ends.sum()))
         return left, right
 
 
@@ -56,10 +56,7 @@ def algorithm_2(
     facts = graph.facts()
     begin, end = graph.timestamps(facts)
     counts = Counts.of(facts.predicate, begin, end, len(graph.predicates), len(graph.timeline))
-    pieces: list[Piece] = [
-        TouchingPiece(**vars(whole(counts, name)))
-        for name in np.flatnonzero(counts.totals).tolist()
-    ]
+    pieces: list[Piece] = [*TouchingPiece.uncut(counts)]
     wanted = predicates if grow is None else math.ceil(round(grow * len(pieces), 9))
     if by == "random":
         pieces = _split_at_random(pieces, wanted, seed)
@@ -103,7 +100,7 @@ def _as_graph(graph: TemporalGraph, pieces: list[Piece]) -> TemporalGraph:
         begin, end = graph.timestamps(facts)
         rows = [
             np.flatnonzero(
-                (facts.predicate == piece.name)
+                (facts.predicate == piece.source)
                 & (begin < piece.left + len(piece.begins))
                 & (end >= piece.left)
             )
@@ -123,7 +120,7 @@ def _as_graph(graph: TemporalGraph, pieces: list[Piece]) -> TemporalGraph:
             )
         )
     train, valid, test = splits
-    names = [f"{at:06} {graph.predicates[piece.name]}" for at, piece in enumerate(pieces)]
+    names = [f"{at:06} {graph.predicates[piece.source]}" for at, piece in enumerate(pieces)]
     return replace(
         graph,
         train=train,

@@ -1,10 +1,10 @@
 """The methods of the paper: each chooses cuts. One line here makes a method known everywhere."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from typing import Any
 
-from splime.errors import UsageError, check_name, nearest
+from splime.errors import SplimeError, UsageError, check_name, nearest
 from splime.methods.base import Method
 from splime.methods.changepoint import ChangePointSplit
 from splime.methods.merge import Merge
@@ -12,14 +12,10 @@ from splime.methods.random_split import RandomSplit
 from splime.methods.split import Split
 from splime.methods.timestamp import Timestamp
 from splime.methods.vanilla import Vanilla
+from splime.segmentation import Segmentation
 
 METHODS: Mapping[str, type[Method]] = {
-    "vanilla": Vanilla,
-    "random": RandomSplit,
-    "timestamp": Timestamp,
-    "split": Split,
-    "changepoint": ChangePointSplit,
-    "merge": Merge,
+    kind.name: kind for kind in (Vanilla, RandomSplit, Timestamp, Split, ChangePointSplit, Merge)
 }
 
 
@@ -30,17 +26,53 @@ def make_method(name: str, **parameters: Any) -> Method:
     4
     """
     check_name("method", name, METHODS)
-    own = {field.name: field for field in fields(METHODS[name])}
+    known = [field.name for field in fields(METHODS[name])]
     for parameter in parameters:
-        if parameter not in own:
+        if parameter not in known:
             raise UsageError(
-                f"{name} has no parameter {parameter!r}; it has {', '.join(own)}."
-                f"{nearest(parameter, own)}"
+                f"{name} has no parameter {parameter!r}; it has {', '.join(known)}."
+                f"{nearest(parameter, known)}"
             )
-    missing = [n for n, field in own.items() if field.default is MISSING and n not in parameters]
-    if missing:
-        raise UsageError(f"{name} needs {' and '.join(missing)}")
-    return METHODS[name](**parameters)
+    try:
+        return METHODS[name](**parameters)
+    except TypeError as error:
+        raise UsageError(f"{name} cannot be made with {parameters}: {error}") from None
+
+
+def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noqa: ARG001
+    """Every method with its standard parameters, which fit graphs of any number of predicates.
+
+    >>> standard_methods()["merge"].shrink
+    4
+    """
+    return {name: make_method(name, **kind.standard) for name, kind in METHODS.items()}
+
+
+def restore_method(parameters: Mapping[str, Any]) -> Method | None:
+    """The method that a segmentation remembers; None if it is none of those known here.
+
+    >>> restore_method({"method": "Merge", "shrink": 4}).name
+    'merge'
+    """
+    given = {key: value for key, value in parameters.items() if key != "method"}
+    for name, kind in METHODS.items():
+        if kind.__name__ == parameters.get("method"):
+            try:
+                return make_method(name, **given)
+            except SplimeError as error:
+                raise UsageError(f"the cuts name a method with wrong parameters: {error}") from None
+    return None
+
+
+def change_method(segmentation: Segmentation) -> ChangePointSplit:
+    """The change point method that chose the cuts of predicates; an error if it was another."""
+    method = restore_method(segmentation.method)
+    if not isinstance(method, ChangePointSplit):
+        name = method.name if method else segmentation.method.get("method", "an unknown method")
+        raise UsageError(f"only changepoint has costs of change points; these cuts are of {name}")
+    if method.target == "entities":
+        raise UsageError("the change points of these cuts are of entities, not of predicates")
+    return method
 
 
 __all__ = [
@@ -52,5 +84,8 @@ __all__ = [
     "Split",
     "Timestamp",
     "Vanilla",
+    "change_method",
     "make_method",
+    "restore_method",
+    "standard_methods",
 ]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from splime.axes import Axis
 from splime.counts import Counts
 from splime.errors import UsageError
 from splime.graph import Facts, Ids, TemporalGraph
+from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
 from splime.static import StaticGraph, apply
 from splime.times import Ints
@@ -19,16 +21,16 @@ from splime.vocabulary import Vocabulary
 
 Target: TypeAlias = Literal["predicates", "entities", "both"]
 FitOn: TypeAlias = Literal["train", "all"]
-Advance: TypeAlias = Callable[[int, int], None]
-"""Takes how much of the work is done, and how much there is."""
+CHOOSING = "choosing cuts"
+"""What progress bars of methods are called."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a method may look at: facts, by the name (predicate or entity) they are cut for."""
+    """What a method may look at: facts, each under the source (predicate or entity) to cut."""
 
     counts: Counts
-    name: Ids
+    sources: Ids
     begin: Ids
     end: Ids
     subject: Ids
@@ -49,6 +51,14 @@ class Method(ABC):
         default="train", metadata={"help": "whose facts decide: train, or all as in the paper"}
     )
 
+    name: ClassVar[str]
+    """The name on the command line and in plans."""
+    standard: ClassVar[Mapping[str, Any]] = {}
+    """Moderate parameters, for when nobody gives any."""
+    search: ClassVar[Mapping[str, Axis]] = {}
+    """What a search tries for the parameters."""
+    one_of: ClassVar[tuple[str, ...]] = ()
+    """Parameters of which exactly one is given: they say how far the method goes."""
     needs_facts: ClassVar[bool] = False
     """Whether counts are not enough to choose the cuts."""
 
@@ -57,47 +67,66 @@ class Method(ABC):
             raise UsageError(f"the target is predicates, entities or both, not {self.target!r}")
         if self.fit_on not in ("train", "all"):
             raise UsageError(f"fit_on is train or all, not {self.fit_on!r}")
+        if self.one_of and sum(getattr(self, name) is not None for name in self.one_of) != 1:
+            *others, last = self.one_of
+            raise UsageError(
+                f"{type(self).__name__} needs one of {', '.join(others)} and {last}, and only one"
+            )
 
     @abstractmethod
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
-        """The doubled cuts of every name."""
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+        """The doubled cuts of every source."""
 
-    def fit(self, graph: TemporalGraph, *, advance: Advance | None = None) -> Segmentation:
+    def fit(self, graph: TemporalGraph, *, progress: Progress = silent) -> Segmentation:
         """Choose the cuts for a graph."""
-        facts = graph.train if self.fit_on == "train" else graph.facts()
+        facts = self.facts(graph)
         if not len(facts):
             raise UsageError("there are no facts to fit on")
         known = _known(facts, facts.predicate, graph, graph.predicates)
         if self.target == "entities":
             cuts = [np.empty(0, np.int64)] * len(graph.predicates)
         else:
-            cuts = self.choose(known, advance=advance)
+            cuts = self.choose(known, progress=progress)
         predicates = Scopes.of(graph.predicates, graph.timeline, cuts, known.counts)
         entities = None
         if self.target != "predicates":
             known = _by_entity(facts, graph)
-            cuts = self.choose(known, advance=advance)
+            cuts = self.choose(known, progress=progress)
             entities = Scopes.of(graph.entities, graph.timeline, cuts, known.counts)
         return Segmentation(predicates, entities, self.parameters())
 
-    def fit_transform(self, graph: TemporalGraph, *, advance: Advance | None = None) -> StaticGraph:
+    def fit_transform(self, graph: TemporalGraph, *, progress: Progress = silent) -> StaticGraph:
         """Choose the cuts, and apply them to all splits."""
-        return apply(self.fit(graph, advance=advance), graph)
+        return apply(self.fit(graph, progress=progress), graph)
+
+    def facts(self, graph: TemporalGraph) -> Facts:
+        """The facts that decide."""
+        return graph.train if self.fit_on == "train" else graph.facts()
 
     def parameters(self) -> dict[str, object]:
-        """The name of the method and its parameters, for people and files."""
+        """The class of the method and its parameters, as segmentations remember them."""
         return {"method": type(self).__name__, **asdict(self)}
 
+    def changed(self) -> dict[str, object]:
+        """The parameters that differ from their defaults.
 
-def _known(facts: Facts, name: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:
+        >>> from splime.methods import Split
+        >>> Split(grow=5, by="time").changed()
+        {'grow': 5}
+        """
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: value for name, (value, default) in values.items() if value != default}
+
+
+def _known(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:
     begin, end = graph.timestamps(facts)
-    counts = Counts.of(name, begin, end, len(names), len(graph.timeline))
-    return Known(counts, name, begin, end, facts.subject, facts.object)
+    counts = Counts.of(sources, begin, end, len(names), len(graph.timeline))
+    return Known(counts, sources, begin, end, facts.subject, facts.object)
 
 
 def _by_entity(facts: Facts, graph: TemporalGraph) -> Known:
     """Every fact under its subject and under its object; once, where they are the same."""
     other = np.flatnonzero(facts.subject != facts.object)
     rows = np.concatenate([np.arange(len(facts)), other])
-    name = np.concatenate([facts.subject, facts.object[other]])
-    return _known(facts.take(rows), name, graph, graph.entities)
+    sources = np.concatenate([facts.subject, facts.object[other]])
+    return _known(facts.take(rows), sources, graph, graph.entities)

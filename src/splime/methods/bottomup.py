@@ -13,15 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from splime.errors import UsageError
-from splime.methods.proximity import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 # Squared distances of unit vectors below this are rounding: those rows are equal. Without it
 # the median could be noise, and the kernel's width with it.
@@ -60,16 +62,16 @@ def bottom_up(
     penalty: float | None = None,
     changes: int | None = None,
     min_size: int = 1,
-    told: Callable[[int, float], None] | None = None,
+    joined: Callable[[int, float], None] | None = None,
 ) -> list[int]:
     """The rows at which a new segment begins, the first segment apart.
 
     Rows are halved again and again into segments of at least `min_size`. Then the two neighbours
     whose union raises the total cost least are joined, the earlier ones on ties, while the total
     is below `epsilon`, or while it rises by less than `penalty`, or while there are more than
-    `changes` change points: give one of the three. The total is looked at *before* joining, so that
-    it may end above `epsilon`. Fewer than 2 · `min_size` rows have no change points. `told` is
-    given the number of change points and the total cost, at the beginning and after each union.
+    `changes` change points: give one of the three. The total is compared *before* joining, so that
+    it may end above `epsilon`. Fewer than 2 · `min_size` rows have no change points. `joined` gets
+    the number of change points and the total cost, at first and after each union.
 
     >>> gram = np.exp(-np.abs(np.subtract.outer([0, 0, 5, 5, 9], [0, 0, 5, 5, 9])))
     >>> bottom_up(gram, changes=2), bottom_up(gram, epsilon=0.5), bottom_up(gram, penalty=2)
@@ -86,8 +88,8 @@ def bottom_up(
     end_of = dict(zip(starts, [*starts[1:], len(gram)], strict=True))
     start_of = {end: start for start, end in end_of.items()}
     total = sum(cost.near(*segment) for segment in end_of.items())
-    if told is not None:
-        told(len(end_of) - 1, total)
+    if joined is not None:
+        joined(len(end_of) - 1, total)
 
     # A candidate is (at least this gain, whether the gain is exact, start, middle, end). Gains from
     # prefix sums are right to within cost.slack, so that only candidates that close to the best
@@ -115,15 +117,15 @@ def bottom_up(
                 heappush(heap, (cost.exact_gain(start, middle, end), True, start, middle, end))
                 continue
         if changes is not None:
-            go_on = len(end_of) > changes + 1
+            join = len(end_of) > changes + 1
         elif penalty is not None:
-            go_on = gain < penalty
+            join = gain < penalty
         else:
             assert epsilon is not None
             if abs(total - epsilon) <= len(gram) * cost.slack:
                 total = sum(cost.exact(*segment) for segment in sorted(end_of.items()))
-            go_on = total < epsilon
-        if not go_on:
+            join = total < epsilon
+        if not join:
             break
         total += cost.gain(start, middle, end)
         del end_of[middle], start_of[middle]
@@ -132,8 +134,8 @@ def bottom_up(
             heappush(heap, candidate(start_of[start], start, end))
         if end in end_of:
             heappush(heap, candidate(start, end, end_of[end]))
-        if told is not None:
-            told(len(end_of) - 1, total)
+        if joined is not None:
+            joined(len(end_of) - 1, total)
     return sorted(end_of)[1:]
 
 

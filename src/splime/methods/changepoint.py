@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
+from splime.axes import Range, Values
 from splime.errors import UsageError
-from splime.methods.base import Advance, Known, Method
-from splime.methods.proximity import find_proximity
-from splime.methods.signatures import change_cuts
+from splime.graph import Ids, TemporalGraph
+from splime.methods.base import CHOOSING, Known, Method
+from splime.methods.bottomup import Floats, bottom_up, rbf_gram
+from splime.methods.signatures import PROXIMITIES, Integers, find_proximity, signatures
+from splime.progress import Progress, silent
 from splime.times import Ints
 
 
@@ -38,17 +40,18 @@ class ChangePointSplit(Method):
     min_size: int = field(default=1, metadata={"help": "fewest timestamps between change points"})
     closed: bool = field(
         default=True,
-        metadata={"help": "count an entity among its own neighbours, as the paper's figures do"},
+        metadata={"help": "count an entity among its own neighbours, as for the paper's results"},
     )
 
-    needs_facts: ClassVar[bool] = True
+    name = "changepoint"
+    standard = {"epsilon": 5.0}
+    search = {"proximity": Values(tuple(PROXIMITIES)), "epsilon": Range(0.5, 50.0, log=True)}
+    one_of = ("epsilon", "penalty", "changes")
+    needs_facts = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         find_proximity(self.proximity)
-        limits = (self.epsilon, self.penalty, self.changes)
-        if sum(limit is not None for limit in limits) != 1:
-            raise UsageError("ChangePointSplit needs one of epsilon, penalty and changes")
         for name, limit in (("epsilon", self.epsilon), ("penalty", self.penalty)):
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be greater than 0, not {limit}")
@@ -57,26 +60,88 @@ class ChangePointSplit(Method):
         if self.min_size < 1:
             raise UsageError(f"min_size must be at least 1, not {self.min_size}")
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
-        """The cuts of each name, from the facts it has."""
-        order = np.argsort(known.name, kind="stable")
-        stops = np.cumsum(np.bincount(known.name, minlength=len(known.counts.totals)))
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+        """The cuts of each source, from the facts it has."""
+        columns = known.begin, known.end, known.subject, known.object
         cuts = []
-        for name, rows in enumerate(np.split(order, stops[:-1])):
-            times = change_cuts(
-                known.begin[rows],
-                known.end[rows],
-                known.subject[rows],
-                known.object[rows],
-                proximity=self.proximity,
-                closed=self.closed,
-                min_size=self.min_size,
-                epsilon=self.epsilon,
-                penalty=self.penalty,
-                changes=self.changes,
-            )
+        for rows in _rows(known.sources, len(known.counts.totals)):
             # A change at a timestamp is a cut just before it.
-            cuts.append(2 * np.array(times, np.int64) - 1)
-            if advance is not None:
-                advance(name + 1, len(stops))
+            cuts.append(2 * self.change_points(*(column[rows] for column in columns)) - 1)
+            progress(CHOOSING, len(cuts), len(known.counts.totals))
         return cuts
+
+    def change_points(self, *facts: Integers) -> Ints:
+        """The timestamps just before which the signatures of a predicate change.
+
+        Its facts are columns: begin, end (timestamps), subject and object.
+
+        >>> facts = [np.array(column) for column in ([0, 4], [3, 7], [5, 8], [6, 9])]
+        >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
+        [4]
+        """
+        timestamps, gram = self.gram(*facts)
+        return timestamps[self.search_gram(gram)]
+
+    def gram(self, *facts: Integers) -> tuple[Ints, Floats]:
+        """The timestamps of a predicate's facts, and how alike its signatures are then."""
+        linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
+        return linked.timestamps, rbf_gram(linked.scores)
+
+    def search_gram(self, gram: Floats) -> list[int]:
+        """The rows at which a new segment begins."""
+        return bottom_up(
+            gram,
+            epsilon=self.epsilon,
+            penalty=self.penalty,
+            changes=self.changes,
+            min_size=self.min_size,
+        )
+
+
+def _rows(sources: Ids, count: int) -> list[Ints]:
+    """The rows of each source."""
+    order = np.argsort(sources, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(sources, minlength=count))[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """The total cost after every union, and how many change points the method keeps."""
+
+    changes: Ints
+    """Numbers of change points, from the most to 0."""
+    costs: Floats
+    """The total cost of the segments with so many."""
+    chosen: int
+
+    @property
+    def cost(self) -> float:
+        """The cost with the chosen number."""
+        return float(self.costs[self.changes == self.chosen][0])
+
+
+def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Costs]:
+    """The costs of every predicate that has facts, from the search that the method itself makes.
+
+    >>> import splime
+    >>> rows = [("a", "p", "b", 1990, 1993), ("c", "p", "d", 1994, 1997)]
+    >>> method = ChangePointSplit(changes=1)
+    >>> costs = change_costs(splime.read(rows, split="none", granularity="year"), method)["p"]
+    >>> costs.changes.tolist(), costs.costs.round(2).tolist(), costs.chosen
+    ([3, 2, 1, 0], [0.0, 0.01, 0.02, 1.27], 1)
+    """
+    facts = method.facts(graph)
+    columns = *graph.timestamps(facts), facts.subject, facts.object
+    costs = {}
+    for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
+        if len(rows):
+            _, gram = method.gram(*(column[rows] for column in columns))
+            costs[graph.predicates[source]] = _costs(gram, method)
+    return costs
+
+
+def _costs(gram: Floats, method: ChangePointSplit) -> Costs:
+    steps: list[tuple[int, float]] = []
+    bottom_up(gram, changes=0, min_size=method.min_size, joined=lambda *step: steps.append(step))
+    changes, costs = zip(*steps, strict=True)
+    return Costs(np.array(changes, np.int64), np.array(costs), len(method.search_gram(gram)))

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from splime.axes import Range
 from splime.errors import UsageError
-from splime.methods.base import Advance, Known, Method
+from splime.methods.base import CHOOSING, Known, Method
+from splime.progress import Progress, silent
 from splime.segmentation import covering_cuts
 from splime.times import Ints
 
@@ -17,8 +19,8 @@ from splime.times import Ints
 class Merge(Method):
     """Start from timestamps, and join the two neighbours of a predicate with the fewest facts.
 
-    A fact counts once for every timestamp. It goes on until `shrink` (what timestamping added,
-    divided by it, is left) or an absolute number of `predicates` is reached.
+    A fact counts once for every timestamp. It stops when the predicates that timestamps added are
+    divided by `shrink`, or at an absolute number of `predicates`.
     """
 
     shrink: float | None = field(
@@ -28,15 +30,18 @@ class Merge(Method):
         default=None, metadata={"help": "how many predicates to end with"}
     )
 
+    name = "merge"
+    standard = {"shrink": 4}
+    search = {"shrink": Range(1.5, 20.0, log=True)}
+    one_of = ("shrink", "predicates")
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.shrink is None) == (self.predicates is None):
-            raise UsageError("Merge needs either shrink or predicates")
         if self.shrink is not None and not self.shrink >= 1:
             raise UsageError(f"shrink must be at least 1, not {self.shrink}")
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
-        """The cuts of timestamping, minus those between joined pieces."""
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+        """The cuts of timestamping, minus those between joined scopes."""
         holding = known.counts.holding
         held = [np.flatnonzero(row) for row in holding]
         cuts = [covering_cuts(times) for times in held]
@@ -45,9 +50,9 @@ class Merge(Method):
         chains = _Chains([row[times] for row, times in zip(holding, held, strict=True)])
         for done in range(to_join):
             chains.join_smallest()
-            if advance is not None and done % 1024 == 0:
-                advance(done, to_join)
-        return [own[chains.separate(name)] for name, own in enumerate(cuts)]
+            if done % 1024 == 0:
+                progress(CHOOSING, done, to_join)
+        return [own[chains.separate(source)] for source, own in enumerate(cuts)]
 
     def _wanted(self, held: list[Ints]) -> int:
         timestamped = sum(map(len, held))
@@ -64,16 +69,16 @@ class Merge(Method):
 
 
 class _Chains:
-    """For every name a chain of pieces with their numbers of facts; neighbours can be joined."""
+    """For every source a chain of scopes with their numbers of facts; neighbours can be joined."""
 
     def __init__(self, weights: list[Ints]) -> None:
         self._weight = [row.tolist() for row in weights]
         self._next = [list(range(1, len(row) + 1)) for row in weights]
         self._previous = [list(range(-1, len(row) - 1)) for row in weights]
-        # Ties go to the first name, and there to the earliest pair.
+        # Ties go to the first source, and there to the earliest pair.
         self._heap = [
-            (row[at] + row[at + 1], name, at)
-            for name, row in enumerate(self._weight)
+            (row[at] + row[at + 1], source, at)
+            for source, row in enumerate(self._weight)
             for at in range(len(row) - 1)
         ]
         heapq.heapify(self._heap)
@@ -81,20 +86,20 @@ class _Chains:
     def join_smallest(self) -> None:
         """Join the two neighbours with the smallest sum."""
         while True:
-            total, name, at = heapq.heappop(self._heap)
-            weight, after = self._weight[name], self._next[name]
+            total, source, at = heapq.heappop(self._heap)
+            weight, after = self._weight[source], self._next[source]
             right = after[at] if weight[at] is not None else len(weight)
             if right < len(weight) and weight[at] + weight[right] == total:
                 break
         weight[at], weight[right] = total, None
         after[at] = after[right]
-        before = self._previous[name]
+        before = self._previous[source]
         if after[at] < len(weight):
             before[after[at]] = at
-            heapq.heappush(self._heap, (total + weight[after[at]], name, at))
+            heapq.heappush(self._heap, (total + weight[after[at]], source, at))
         if before[at] >= 0:
-            heapq.heappush(self._heap, (weight[before[at]] + total, name, before[at]))
+            heapq.heappush(self._heap, (weight[before[at]] + total, source, before[at]))
 
-    def separate(self, name: int) -> list[bool]:
+    def separate(self, source: int) -> list[bool]:
         """For every two timestamps next to each other, whether a cut is still between them."""
-        return [weight is not None for weight in self._weight[name][1:]]
+        return [weight is not None for weight in self._weight[source][1:]]

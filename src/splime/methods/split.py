@@ -6,23 +6,25 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
+from splime.axes import Range, Values
+from splime.counts import Counts
 from splime.errors import UsageError
-from splime.methods.base import Advance, Known, Method
-from splime.methods.pieces import whole
+from splime.methods.base import CHOOSING, Known, Method
+from splime.progress import Progress, silent
 from splime.times import Ints
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split(Method):
-    """Again and again cut the predicate with the most facts in two.
+    """Again and again cut the scope with the most facts in two.
 
     `by="time"` cuts in the middle of its time, `by="count"` where as many facts have ended as are
-    still to begin. It goes on until there are `grow` times as many predicates as in the beginning,
-    or an absolute number of `predicates`, or of `triples`.
+    still to begin. It stops when there are `grow` times as many predicates as at first, or an
+    absolute number of `predicates` or `triples`.
     """
 
     by: Literal["time", "count"] = field(
@@ -38,46 +40,45 @@ class Split(Method):
         default=None, metadata={"help": "how many triples to end with, at least"}
     )
 
+    name = "split"
+    standard = {"grow": 5}
+    search = {"by": Values(("time", "count")), "grow": Range(2.0, 50.0, log=True)}
+    one_of = ("grow", "predicates", "triples")
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by not in ("time", "count"):
             raise UsageError(f"Split cuts by time or by count, not by {self.by!r}")
-        if sum(limit is not None for limit in (self.grow, self.predicates, self.triples)) != 1:
-            raise UsageError("Split needs one of grow, predicates and triples")
         if self.grow is not None and not 1 <= self.grow < math.inf:
             raise UsageError(f"grow must be at least 1, not {self.grow}")
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:
-        """Cut the largest piece that can be cut, until enough."""
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+        """Cut the largest scope that can be cut, until there are enough."""
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
-        pieces = [
-            whole(known.counts, name) for name in np.flatnonzero(known.counts.totals).tolist()
-        ]
-        predicates, triples = len(pieces), sum(piece.facts for piece in pieces)
-        # Most facts first; ties go to the piece that was there first (so it was in the figures of
-        # the paper), which the number of the piece tells.
+        scopes = ScopeCounts.uncut(known.counts)
+        predicates, triples = len(scopes), sum(scope.facts for scope in scopes)
+        # Most facts first; ties go to the older scope (so it was for the results of the paper),
+        # which has the lower number.
         number = itertools.count()
-        heap = [(-piece.facts, next(number), piece) for piece in pieces]
+        heap = [(-scope.facts, next(number), scope) for scope in scopes]
         heapq.heapify(heap)
-        wanted = self.predicates
-        if self.grow is not None:
-            wanted = math.ceil(round(self.grow * predicates, 9))
-        begun = predicates
+        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        before = predicates
         while predicates < wanted if wanted is not None else triples < (self.triples or 0):
             while heap and not heap[0][2].can_be_split:
                 heapq.heappop(heap)
             if not heap:
                 raise UsageError(self._stuck(predicates, triples, wanted))
-            piece = heapq.heappop(heap)[2]
-            at = piece.middle() if self.by == "time" else piece.balance()
-            cuts[piece.name].append(2 * at)
-            for part in piece.split(at):
-                heapq.heappush(heap, (-part.facts, next(number), part))
-                triples += part.facts
-            triples -= piece.facts
+            scope = heapq.heappop(heap)[2]
+            at = scope.middle() if self.by == "time" else scope.balance()
+            cuts[scope.source].append(2 * at)
+            for side in scope.split(at):
+                heapq.heappush(heap, (-side.facts, next(number), side))
+                triples += side.facts
+            triples -= scope.facts
             predicates += 1
-            if advance is not None and wanted is not None and predicates % 256 == 0:
-                advance(predicates - begun, wanted - begun)
+            if wanted is not None and predicates % 256 == 0:
+                progress(CHOOSING, predicates - before, wanted - before)
         return [np.array(sorted(own), np.int64) for own in cuts]
 
     def _stuck(self, predicates: int, triples: int, wanted: int | None) -> str:
@@ -87,3 +88,96 @@ class Split(Method):
             f" {triples:,} triples, and none of them spans 4 timestamps with more than two"
             " different begins and ends any more; ask for less, or merge from timestamps instead"
         )
+
+
+def grown(predicates: int, grow: float) -> int:
+    """How many predicates `grow` times as many are; 1.1 · 10 are 11, in spite of rounding."""
+    return math.ceil(round(grow * predicates, 9))
+
+
+@dataclass(frozen=True, eq=False)
+class ScopeCounts:
+    """A scope while it is being split: how many of its facts begin and end at each timestamp.
+
+    Facts that reach beyond the scope are clipped to it.
+    """
+
+    source: int
+    left: int
+    """The timestamp of the first entry of the tables."""
+    begins: Ints
+    ends: Ints
+    instants: Ints
+    facts: int
+
+    @classmethod
+    def uncut(cls, counts: Counts) -> list[Self]:
+        """The scope of every source that has facts, before anything is cut."""
+        scopes = []
+        for source in np.flatnonzero(counts.totals).tolist():
+            instants = counts.instants[source]
+            begins, ends = counts.begins[source] + instants, counts.ends[source] + instants
+            scopes.append(cls(source, 0, begins, ends, instants, int(begins.sum())))
+        return scopes
+
+    @property
+    def first(self) -> int:
+        """The first timestamp of its facts."""
+        return self.left + int(np.argmax(self.begins > 0))
+
+    @property
+    def last(self) -> int:
+        """The last timestamp of its facts."""
+        return self.left + len(self.ends) - 1 - int(np.argmax(self.ends[::-1] > 0))
+
+    @property
+    def can_be_split(self) -> bool:
+        """What the paper's results need and its text does not say."""
+        return (
+            self.last - self.first >= 3
+            and int(np.count_nonzero(self.begins)) > 2
+            and int(np.count_nonzero(self.ends)) > 2
+        )
+
+    def middle(self) -> int:
+        """The middle between its first and last timestamp."""
+        return (self.first + self.last) // 2
+
+    def balance(self) -> int:
+        """Where the facts ended by then and those that begin from then on differ least."""
+        candidates = (self.begins > 0) | (self.ends > 0)
+        candidates[[self.first - self.left, self.last - self.left]] = False
+        if not candidates.any():
+            return self.middle()
+        ended = self.ends.cumsum()
+        to_begin = self.facts - self.begins.cumsum() + self.begins
+        difference = np.where(candidates, np.abs(ended - to_begin), self.facts + 1)
+        return self.left + int(np.argmin(difference))
+
+    def places(self) -> Ints:
+        """The timestamps at which a cut leaves facts on both sides."""
+        # To the left come facts that begin before the cut, and instants at it; to the right those
+        # that end after it.
+        began = self.begins.cumsum() - self.begins + self.instants
+        to_end = self.facts - self.ends.cumsum()
+        places: Ints = np.flatnonzero((began > 0) & (to_end > 0)) + self.left
+        return places
+
+    def split(self, at: int) -> tuple[ScopeCounts, ScopeCounts]:
+        """The scopes on both sides of a cut at a timestamp, by the rule."""
+        cut = at - self.left
+        instants_at = int(self.instants[cut])
+        # Longer facts that begin before the cut and end at it or later; those that begin at it or
+        # before, and end later.
+        crossing = int(self.begins[:cut].sum() - self.ends[:cut].sum())
+        leaving = crossing + int(self.begins[cut] - self.ends[cut])
+        begins, ends = self.begins[: cut + 1].copy(), self.ends[: cut + 1].copy()
+        begins[cut], ends[cut] = instants_at, crossing + instants_at
+        instants = self.instants[: cut + 1]
+        left = ScopeCounts(self.source, self.left, begins, ends, instants, int(begins.sum()))
+        begins, ends = self.begins[cut:].copy(), self.ends[cut:].copy()
+        begins[0], ends[0] = leaving, 0
+        instants = self.instants[cut:].copy()
+        instants[0] = 0
+        right = ScopeCounts(self.source, at, begins, ends, instants, int(begins.sum()))
+        return left, right

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splime.methods.base import Advance, Known, Method
+from splime.methods.base import Known, Method
+from splime.progress import Progress, silent
 from splime.segmentation import covering_cuts
 from splime.times import Ints
 
@@ -15,6 +16,8 @@ from splime.times import Ints
 class Timestamp(Method):
     """Cuts between every two neighbouring timestamps at which facts hold."""
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:  # noqa: ARG002
-        """Every timestamp at which a fact holds, in a piece of its own."""
+    name = "timestamp"
+
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+        """A scope for every timestamp at which a fact holds."""
         return [covering_cuts(np.flatnonzero(row)) for row in known.counts.holding]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splime.methods.base import Advance, Known, Method
+from splime.methods.base import Known, Method
+from splime.progress import Progress, silent
 from splime.times import Ints
 
 
@@ -14,6 +15,8 @@ from splime.times import Ints
 class Vanilla(Method):
     """The baseline of the paper: predicates stay as they are, time is lost."""
 
-    def choose(self, known: Known, *, advance: Advance | None = None) -> list[Ints]:  # noqa: ARG002
-        """No cuts for any name."""
+    name = "vanilla"
+
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+        """No cuts for any source."""
         return [np.empty(0, np.int64) for _ in known.counts.totals]

@@ -13,7 +13,7 @@ from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
-from splime.progress import Update
+from splime.progress import Progress, silent
 from splime.report.comparison import comparison_markdown
 from splime.report.page import write_page
 from splime.report.style import make_figure
@@ -23,7 +23,7 @@ from splime.runs.comparing import Comparison, compare
 from splime.statistics import describe
 
 PLAN, DATA, RUNS = "plan.toml", "data.json", "runs"
-FIGURES, REPORT = "comparison", "report.html"
+COMPARISON, REPORT = "comparison", "report.html"
 
 
 Watching = Callable[[str], AbstractContextManager[Watch]]
@@ -50,36 +50,42 @@ def carry_out(
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
-    progress: Update | None = None,
+    progress: Progress = silent,
     watching: Watching | None = None,
 ) -> Carried:
-    """Carry out a plan; what a folder holds of it already is not done again.
+    """Carry out a plan; what its folder already holds is not done again.
 
     Args:
         plan: what to do.
         out: the folder; one that holds another plan is an error.
         graph: the facts, where they are loaded already.
         device: cpu, cuda or auto.
-        progress: is told how much of each part is done.
-        watching: watches the trainings, and can stop them; the same plan goes on from there.
+        progress: is told of the progress of each step.
+        watching: watches the trainings, and can stop them; the same plan then resumes.
     """
-    make_figure(1, 1)  # what the report needs at the end is missed at the beginning
+    make_figure(1, 1)  # without matplotlib it fails now, not at the end
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
     _claim(out, plan)
     write_json(out / DATA, inspection_json(facts, describe(facts), leakage.report(facts)))
     runs: dict[str, Run] = {}
     for planned in plan.runs:
-        cuts = planned.method.fit(facts, advance=_part(progress, f"cutting, {planned.name}"))
+        cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
         place, settings = out / RUNS / planned.name, plan.settings_of(planned)
         with nullcontext() if watching is None else watching(planned.name) as watch:
             runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
-    found = compare(list(runs.values()), progress=_part(progress, "evaluating"))
-    write_json(out / f"{FIGURES}.json", found.to_json())
-    with written_beside(out / f"{FIGURES}.md") as beside:
-        beside.write_text(comparison_markdown(found), encoding="utf-8")
-    write_page(list(runs.values()), out / REPORT, progress=_part(progress, "drawing"))
-    return Carried(out, runs, found)
+    compared = compare(
+        list(runs.values()), progress=lambda done, total: progress("evaluating", done, total)
+    )
+    write_json(out / f"{COMPARISON}.json", compared.to_json())
+    with written_beside(out / f"{COMPARISON}.md") as beside:
+        beside.write_text(comparison_markdown(compared), encoding="utf-8")
+    write_page(
+        list(runs.values()),
+        out / REPORT,
+        progress=lambda done, total: progress("drawing", done, total),
+    )
+    return Carried(out, runs, compared)
 
 
 def _claim(out: Path, plan: Plan) -> None:
@@ -88,7 +94,7 @@ def _claim(out: Path, plan: Plan) -> None:
     if path.exists():
         if read_plan(path).to_toml() != plan.to_toml():
             raise UsageError(
-                f"{path}: another plan is carried out in this folder; choose another folder, or"
+                f"{path}: this folder belongs to another plan; choose another folder, or"
                 " remove this one"
             )
         return
@@ -102,5 +108,10 @@ def _claim(out: Path, plan: Plan) -> None:
         beside.write_text(plan.to_toml(), encoding="utf-8")
 
 
-def _part(progress: Update | None, what: str) -> Callable[[int, int], None] | None:
-    return None if progress is None else lambda done, total: progress(what, done, total)
+def _of_run(progress: Progress, name: str) -> Progress:
+    """Progress with a bar for each run."""
+
+    def tell(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        progress(f"{what}, {name}", done, total, note)
+
+    return tell

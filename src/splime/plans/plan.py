@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.io.files import read_toml, to_toml
-from splime.methods import METHODS, Method, make_method
+from splime.methods import Method, make_method
 from splime.training.engines import make_settings
-
-_KEYS = ("data", "reading", "training", "run")
-_RUN_KEYS = ("name", "method", "parameters", "training")
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class PlannedRun:
     """The name of its folder."""
     method: Method
     training: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the settings that all runs share: model, preset, settings."""
+    """What differs from the settings that all runs share: model, engine, preset, settings."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w][\w.+=, -]*", self.name):
@@ -47,7 +46,7 @@ class Plan:
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Options of `splime.load`."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """What all runs share: model, preset, settings of `splime.train`."""
+    """What all runs share: model, engine, preset, settings of `splime.train`."""
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -63,69 +62,81 @@ class Plan:
                 raise UsageError(f"run {run.name!r}: {error}") from None
 
     def settings_of(self, run: PlannedRun) -> dict[str, Any]:
-        """Model, preset and settings of a run."""
+        """Model, engine, preset and settings of a run."""
         return {**self.training, **run.training}
 
     def to_toml(self) -> str:
         """The text of a file that `read_plan` reads back."""
-        tables = {"data": self.data, "reading": self.reading, "training": self.training}
-        runs = []
-        for run in self.runs:
-            name = next(name for name, kind in METHODS.items() if type(run.method) is kind)
-            given = {
-                key: value for key, value in run.method.parameters().items() if key != "method"
-            }
-            table = {
+        runs = [
+            {
                 "name": run.name,
-                "method": name,
-                "parameters": given,
-                "training": run.training,
+                "method": run.method.name,
+                "parameters": asdict(run.method),
+                "training": run.training or None,
             }
-            runs.append({key: value for key, value in table.items() if value})
-        return to_toml({**{key: value for key, value in tables.items() if value}, "run": runs})
+            for run in self.runs
+        ]
+        tables = {"reading": self.reading or None, "training": self.training or None, "run": runs}
+        return to_toml({"data": self.data, **tables})
+
+
+class _RunTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A [[run]] of a plan file."""
+
+    method: str
+    name: str | int | None = None
+    parameters: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+class _PlanTables(msgspec.Struct, forbid_unknown_fields=True):
+    """A plan file."""
+
+    data: str
+    run: list[_RunTable]
+    reading: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+_EXAMPLE = 'a plan has data = "demo" and at least one [[run]] with method = "split"'
 
 
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; a mistake in it is an error that says where it is."""
     path = Path(path)
-    found = read_toml(path)
+    tables = read_toml(path)
     try:
-        _check_keys(found, _KEYS)
-        data, runs = found.get("data"), found.get("run", [])
-        if not isinstance(data, str):
-            raise UsageError('it needs a line such as data = "demo", the facts to read')
-        if not isinstance(runs, list) or not runs:
-            raise UsageError('it needs at least one [[run]], such as [[run]] with method = "split"')
-        planned = [_planned(run, number) for number, run in enumerate(runs, 1)]
-        return Plan(data, planned, _table(found, "reading"), _table(found, "training"))
+        file = msgspec.convert(tables, _PlanTables)
+        if not file.run:
+            raise UsageError(f"it has no [[run]]; {_EXAMPLE}")
+        runs = [_planned(table, number) for number, table in enumerate(file.run, 1)]
+        return Plan(file.data, runs, file.reading, file.training)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: {_explained(error)}") from None
     except SplimeError as error:
         raise DataError(f"{path}: {error}") from None
 
 
-def _planned(found: Any, number: int) -> PlannedRun:
+def _planned(table: _RunTable, number: int) -> PlannedRun:
     try:
-        if not isinstance(found, dict):
-            raise UsageError("not a table; write it as [[run]]")
-        _check_keys(found, _RUN_KEYS)
-        method = found.get("method")
-        if not isinstance(method, str):
-            raise UsageError(f"it needs a method, one of {', '.join(METHODS)}")
-        chosen = make_method(method, **_table(found, "parameters"))
-        return PlannedRun(str(found.get("name", method)), chosen, _table(found, "training"))
-    except (SplimeError, TypeError) as error:
+        method = make_method(table.method, **table.parameters)
+        msgspec.convert(table.parameters, type(method))  # 2.5 predicates, for example
+        return PlannedRun(str(table.name or table.method), method, table.training)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"[[run]] number {number}: parameters: {_explained(error)}") from None
+    except SplimeError as error:
         raise UsageError(f"[[run]] number {number}: {error}") from None
 
 
-def _table(found: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = found.get(key, {})
-    if not isinstance(value, dict):
-        raise UsageError(f"{key} must be a table of names and values, not {value!r}")
-    return value
-
-
-def _check_keys(found: Mapping[str, Any], known: Sequence[str]) -> None:
-    for key in found:
-        if key not in known:
-            raise UsageError(
-                f"there is no key {key!r}; there are {', '.join(known)}.{nearest(key, known)}"
-            )
+def _explained(error: msgspec.ValidationError) -> str:
+    """What is wrong with a table, and where."""
+    what, _, place = str(error).replace("`", "").partition(" - at $.")
+    place = re.sub(r"^run\[(\d+)\]\.?", lambda at: f"[[run]] number {int(at[1]) + 1}: ", place)
+    what = what.removeprefix("Object ").replace("object", "table").replace("array", "list")
+    if what.startswith("contains unknown field "):
+        name = what.removeprefix("contains unknown field ")
+        known = (_RunTable if place else _PlanTables).__struct_fields__
+        what = f"there is no key {name!r}; there are {', '.join(known)}.{nearest(name, known)}"
+    elif not place.removeprefix("run"):
+        what = f"{what}; {_EXAMPLE}"
+    return f"{place.rstrip(': ')}: {what}" if place else what

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
-from splime.methods.costs import Costs, change_costs
+from splime.methods.changepoint import Costs, change_costs
 from splime.report.style import (
     SMALL,
     frequent,

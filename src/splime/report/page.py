@@ -14,8 +14,7 @@ import splime
 from splime import leakage
 from splime.errors import SplimeError, UsageError
 from splime.io.files import written_beside
-from splime.methods import ChangePointSplit
-from splime.methods.costs import change_method
+from splime.methods import change_method, restore_method
 from splime.report.comparison import comparison_table, in_short
 from splime.report.comparison_plot import plot_comparison
 from splime.report.costs import plot_change_costs
@@ -135,7 +134,7 @@ class _Page:
                 f"{name}: segments of each predicate, over the facts that hold",
             )
             yield _folded("the segments", segmentation_table(run.segmentation))
-            if run.config["method"]["name"] == ChangePointSplit.__name__:
+            if _method_name(run) == "changepoint":
                 yield _picture(
                     lambda run=run: plot_change_costs(  # type: ignore[misc]
                         self.graph, change_method(run.segmentation)
@@ -181,7 +180,7 @@ class _Page:
         yield _picture(
             lambda: plot_predicates(cut[0]), f"{name}: t-SNE of the most frequent predicates"
         )
-        random = [run for run in cut if run.config["method"]["name"] == "RandomSplit"]
+        random = [run for run in cut if _method_name(run) == "random"]
         beside = [run for run in cut if run not in random][:1] + random[:1]
         yield _picture(
             lambda: plot_predicate(beside), "One predicate, from old (red) to recent (blue)"
@@ -206,6 +205,11 @@ class _Page:
                 tag("p", f"{about['device']}; {versions}", class_="note"),
                 tag("pre", f"$ {about['command']}\n\n{config}"),
             )
+
+
+def _method_name(run: Run) -> str | None:
+    method = restore_method(run.segmentation.method)
+    return None if method is None else method.name
 
 
 def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> Html:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from splime.errors import DataError, SplimeError, UsageError, check_name
-from splime.methods.costs import change_method
+from splime.methods import change_method
 from splime.report.costs import plot_change_costs
 from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.learning import plot_learning

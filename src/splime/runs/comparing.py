@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from splime.evaluation.metrics import Floats
 from splime.evaluation.paired import Difference, compare_ranks, holm
 from splime.graph import SplitName, check_split
 from splime.leakage import FILTERS
-from splime.methods import METHODS
+from splime.methods import restore_method
 from splime.runs.comparison import Comparison, Pair, Row
 from splime.runs.evaluating import PROTOCOLS, evaluate, kept
 from splime.runs.names import run_names
@@ -147,7 +147,7 @@ class _Answered:
 
     def row(self, test_set: int, intervals: Intervals) -> Row:
         config, about = self.run.config, self.run.about
-        method, parameters = _method(config["method"])
+        method, parameters = _method(self.run)
         return Row(
             name=self.name,
             path=str(self.run.path),
@@ -203,13 +203,12 @@ def _check_samples(runs: int, samples: int, level: float) -> None:
         )
 
 
-def _method(config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _method(run: Run) -> tuple[str, dict[str, Any]]:
     """The name of a method as it is given, and its parameters that are not as by default."""
-    for name, kind in METHODS.items():
-        if kind.__name__ == config["name"]:
-            defaults = {one.name: one.default for one in fields(kind)}
-            rest = {key: value for key, value in config.items() if key != "name"}
-            return name, {k: v for k, v in rest.items() if k not in defaults or v != defaults[k]}
+    method = restore_method(run.segmentation.method)
+    if method is not None:
+        return method.name, method.changed()
+    config = run.config["method"]
     return config["name"], {key: value for key, value in config.items() if key != "name"}
 
 

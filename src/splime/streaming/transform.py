@@ -11,7 +11,7 @@ from splime.errors import UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.batches import FactFile
 from splime.methods.base import Method
-from splime.progress import Update
+from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
 from splime.streaming.applying import Applying
 from splime.streaming.frame import Frame
@@ -39,7 +39,7 @@ def stream_transform(
     method: Method,
     *,
     batch_rows: int = 1 << 20,
-    progress: Update | None = None,
+    progress: Progress | None = None,
     granularity: Granularity | None = None,
     first: When | None = None,
     last: When | None = None,
@@ -69,15 +69,13 @@ def stream_transform(
         last: what an unknown end becomes.
     """
     _check(method, target, batch_rows)
-    update = progress or (lambda *_: None)
+    update = progress or silent
     with FactFile(source, batch_rows) as file:
         clock = time.perf_counter()
         frame = Frame.of(file, granularity, first, last)
         counted = Tally(file, frame, everything_decides=method.fit_on == "all").count(update)
         counting, clock = time.perf_counter() - clock, time.perf_counter()
-        cuts = method.choose(
-            counted.known(), advance=lambda done, total: update("choosing cuts", done, total)
-        )
+        cuts = method.choose(counted.known(), progress=update)
         scopes = Scopes.of(counted.predicates, counted.timeline, cuts, counted.counts)
         choosing, clock = time.perf_counter() - clock, time.perf_counter()
         applied = Applying(file, frame, counted, scopes)

@@ -49,11 +49,14 @@ class NativeEngine:
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:
         """Dimension, learning rate, smoothness, and what the loss has of its own."""
+        loss = LOSSES[settings.loss]
         return {
             "dimension": _DIMENSIONS,
             "learning_rate": LEARNING_RATES[settings.optimizer],
+            # The order decides what a seed draws: it is that of searches made before.
+            **(loss.search if loss.against == "all" else {}),
             "smooth": _SMOOTH,
-            **LOSSES[settings.loss].search,
+            **loss.search,
         }
 
     def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""What a search found: its trials, the best of them as a plan, and a table for others."""
+"""What a search gave: its trials, the best of them as a plan, and which choices mattered."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median, mode
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from splime.errors import SplimeError
 from splime.io.files import written_beside
@@ -17,7 +20,9 @@ from splime.tuning.space import Configuration, Space
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-_STATES = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "begun"}
+_STATES = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
+_FEWEST = 8  # trials, below which importances are noise
+_SHUFFLES, _TREES = 20, 100
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Tried:
 
     number: int
     state: str
-    """finished, pruned (worse than half of the others so far), failed or begun."""
+    """finished, pruned (worse than half of the others so far), failed, or begun (unfinished)."""
     valid: float | None
     """The best MRR on valid (protocol fact, filter exact)."""
     configuration: Configuration | None
@@ -38,45 +43,46 @@ class Tried:
     """The trial that trained the same cuts with the same settings; this one then did not."""
     error: str | None
 
+    @classmethod
+    def of(cls, trial: FrozenTrial, space: Space) -> Tried:
+        """A trial of optuna, for people."""
+        about, validated = trial.user_attrs, trial.intermediate_values
+        configuration, chosen = None, {}
+        if "configuration" in about:
+            configuration = Configuration(**about["configuration"])
+            chosen = _chosen(configuration, space)
+        return cls(
+            number=trial.number,
+            state=_STATES.get(trial.state.name, "begun"),
+            valid=max(validated.values(), default=None) if trial.value is None else trial.value,
+            configuration=configuration,
+            chosen=chosen,
+            seconds=about.get("seconds"),
+            epochs=about.get("epochs", max(validated, default=None)),
+            same_as=about.get("same_as"),
+            error=about.get("error"),
+        )
+
     def described(self) -> tuple[str, str]:
         """The method and the model, each with what was chosen for it."""
-        if self.configuration is None:
+        one = self.configuration
+        if one is None:
             return "", ""
-        found = self.configuration
         own = {name.rpartition(".")[2] for name in self.chosen}
-        settings = {name: value for name, value in found.settings.items() if name in own}
-        return described(found.method, found.parameters), described(found.model, settings)
+        settings = {name: value for name, value in one.settings.items() if name in own}
+        return described(one.method, one.parameters), described(one.model, settings)
 
 
-def tried(trial: FrozenTrial, space: Space) -> Tried:
-    """A trial of optuna, for people."""
-    about = trial.user_attrs
-    configuration = Configuration(**about["configuration"]) if "configuration" in about else None
-    looks = trial.intermediate_values
-    valid = trial.value if trial.value is not None else max(looks.values(), default=None)
-    return Tried(
-        number=trial.number,
-        state=_STATES.get(trial.state.name, "begun"),
-        valid=valid,
-        configuration=configuration,
-        chosen={} if configuration is None else _chosen(configuration, space),
-        seconds=about.get("seconds"),
-        epochs=about.get("epochs", max(looks, default=None)),
-        same_as=about.get("same_as"),
-        error=about.get("error"),
-    )
-
-
-def _chosen(found: Configuration, space: Space) -> dict[str, Any]:
-    parameters = {f"{found.method}.{name}": value for name, value in found.parameters.items()}
-    prefix = space.prefix(found.model)
-    settings = {prefix + n: v for n, v in found.settings.items() if n not in space.fixed}
-    return {"method": found.method, **parameters, "model": found.model, **settings}
+def _chosen(one: Configuration, space: Space) -> dict[str, Any]:
+    parameters = {f"{one.method}.{name}": value for name, value in one.parameters.items()}
+    prefix = space.prefix(one.model)
+    settings = {prefix + n: v for n, v in one.settings.items() if n not in space.fixed}
+    return {"method": one.method, **parameters, "model": one.model, **settings}
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A search that came to its end."""
+    """A finished search."""
 
     out: Path
     trials: Sequence[Tried]
@@ -101,19 +107,16 @@ def ranking(trials: Sequence[Tried]) -> list[Tried]:
     return sorted(done, key=lambda one: (-(one.valid or 0.0), one.number))
 
 
-def best_plan(
-    trials: Sequence[Tried], space: Space, data: str, reading: Mapping[str, Any], predicates: int
-) -> Plan:
-    """The plan of the best trial; an error that says why, if none came to its end."""
+def best_plan(trials: Sequence[Tried], space: Space, data: str, reading: Mapping[str, Any]) -> Plan:
+    """The plan of the best trial; an error that says why, if none was finished."""
     done = ranking(trials)
     if not done:
         why = next((one.error for one in trials if one.error), "all were stopped")
-        raise SplimeError(f"no trial of {len(trials):,} came to its end; the first: {why}")
+        raise SplimeError(f"none of {len(trials):,} trials was finished; the first: {why}")
     best = done[0].configuration
     assert best is not None, "a finished trial has one"
     own = {name: value for name, value in best.settings.items() if name not in space.fixed}
-    method = best.make_method(predicates)
-    run = PlannedRun(best.method, method, {"model": best.model, **own})
+    run = PlannedRun(best.method, best.make_method(), {"model": best.model, **own})
     plain = {key: str(v) if isinstance(v, Path) else v for key, v in reading.items()}
     return Plan(data, (run,), plain, dict(space.fixed))
 
@@ -126,6 +129,51 @@ def write_trials(path: Path, trials: Sequence[Tried]) -> None:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(header)
         for one in trials:
-            figures = (one.number, one.state, one.valid, one.epochs, one.seconds)
+            about = (one.number, one.state, one.valid, one.epochs, one.seconds)
             chosen = (one.chosen.get(name) for name in names)
-            rows.writerow([*figures, *chosen, one.same_as, one.error])
+            rows.writerow([*about, *chosen, one.same_as, one.error])
+
+
+def importances(
+    chosen: Sequence[Mapping[str, Any]], values: Sequence[float], *, seed: int = 0
+) -> dict[str, float]:
+    """The shares of the choices in the differences between values, most first.
+
+    A random forest learns the values from the choices; then the values of a choice are shuffled,
+    and its guesses get worse by so much. Unlike the evaluators of optuna this also works for
+    parameters that only some trials have, such as those of one method: the others get a common
+    value, so that it does not give away the method. Empty where trials are too few or all alike.
+    """
+    columns: dict[str, list[Any]] = {}
+    for name in dict.fromkeys(name for one in chosen for name in one):
+        own = [one[name] for one in chosen if name in one]
+        is_word = any(isinstance(value, str | bool) for value in own)
+        if len({*own}) > 1:
+            common = mode(own) if is_word else median(own)
+            column = [one.get(name, common) for one in chosen]
+            columns[name] = [*map(str, column)] if is_word else column
+    if len(chosen) < _FEWEST or not columns or np.ptp(values) == 0:
+        return {}
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.inspection import permutation_importance
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    words = [at for at, column in enumerate(columns.values()) if isinstance(column[0], str)]
+    encoder = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), words), remainder="passthrough"
+    )
+    forest = RandomForestRegressor(_TREES, min_samples_leaf=2, random_state=seed)
+    table = np.array([*columns.values()], object).T
+    worse = permutation_importance(
+        make_pipeline(encoder, forest).fit(table, values),
+        table,
+        values,
+        scoring="neg_mean_squared_error",
+        n_repeats=_SHUFFLES,
+        random_state=seed,
+    ).importances_mean
+    shares = np.maximum(worse, 0.0) / max(np.maximum(worse, 0.0).sum(), np.finfo(float).tiny)
+    names = list(columns)
+    return {names[at]: float(shares[at]) for at in np.argsort(-shares, kind="stable").tolist()}

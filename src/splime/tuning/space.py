@@ -1,13 +1,20 @@
-"""The space of a search: methods and models, with what their parameters may be."""
+"""The space of a search: methods and models, with what is tried for their parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, TypeAlias
 
-from splime.axes import Axis, Values, read_axis
-from splime.methods import Method, make_method
+from splime.axes import Axis, Range, Values, read_axis
+from splime.embedding.losses import LOSSES
+from splime.embedding.settings import SETTINGS, Settings
+from splime.errors import SplimeError, UsageError, check_name
+from splime.graph import TemporalGraph
+from splime.io.files import read_toml
+from splime.methods import METHODS, Method, Timestamp, make_method
+from splime.training.engines import find_engine, make_settings
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -22,12 +29,9 @@ class Configuration:
     settings: dict[str, Any]
     """Those that the search chose, and those that are the same for all."""
 
-    def make_method(self, predicates: int) -> Method:
-        """The method, for a graph with so many predicates."""
-        parameters = dict(self.parameters)
-        if self.method == "random" and "grow" in parameters:
-            parameters["predicates"] = max(1, round(parameters.pop("grow") * predicates))
-        return make_method(self.method, **parameters)
+    def make_method(self) -> Method:
+        """The method with its parameters."""
+        return make_method(self.method, **self.parameters)
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,10 @@ class Space:
     methods: Mapping[str, Axes]
     models: Mapping[str, Axes]
     fixed: Mapping[str, Any]
+    """Settings of all trainings, and their engine where it is not splime's own."""
 
     def suggest(self, trial: Any) -> Configuration:
-        """A point for a trial of optuna; the same one, if it has got one before."""
+        """A point for a trial of optuna; always the same one for the same trial."""
         method: str = Values(tuple(self.methods)).suggest(trial, "method")
         parameters = {
             name: axis.suggest(trial, f"{method}.{name}")
@@ -54,27 +59,145 @@ class Space:
         return Configuration(method, parameters, model, {**chosen, **self.fixed})
 
     def prefix(self, model: str) -> str:
-        """Before the names of settings, where models have settings of their own."""
+        """What stands before the names of settings, where models have settings of their own."""
         return f"{model}." if len(self.models) > 1 else ""
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """Tables that TOML can hold, and `Space.of` reads."""
-        return {
-            title: {
-                name: {key: axis.plain() for key, axis in axes.items()}
-                for name, axes in tables.items()
-            }
-            for title, tables in (("methods", self.methods), ("models", self.models))
-        } | {"fixed": dict(self.fixed)}
+        methods, models = (
+            _each(axes, lambda axis: axis.plain()) for axes in (self.methods, self.models)
+        )
+        return {"methods": methods, "models": models, "fixed": dict(self.fixed)}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Space:
         """The inverse of `plain`."""
-        methods, models = (
-            {
-                name: {key: read_axis(axis) for key, axis in axes.items()}
-                for name, axes in plain[title].items()
-            }
-            for title in ("methods", "models")
-        )
+        methods, models = (_each(plain[title], read_axis) for title in ("methods", "models"))
         return cls(methods, models, plain["fixed"])
+
+
+def _each(tables: Mapping[str, Mapping[str, Any]], change: Callable[[Any], Any]) -> dict[str, Any]:
+    return {
+        name: {key: change(axis) for key, axis in axes.items()} for name, axes in tables.items()
+    }
+
+
+def read_space(path: str | Path) -> dict[str, Any]:
+    """Read what to try from a TOML file: `[method.NAME]` and `[settings]`."""
+    return read_toml(Path(path))
+
+
+def make_space(
+    graph: TemporalGraph,
+    methods: Iterable[str] | None = None,
+    models: Iterable[str] = ("complex",),
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    given: Mapping[str, Any] | None = None,
+) -> Space:
+    """The space of some methods (by default all) and models.
+
+    `fixed` has the settings that all trials share, and perhaps an `engine`. `given` is what
+    `read_space` reads; it replaces the defaults of the parameters that it names. Whatever could be
+    tried is checked here, not hours later.
+    """
+    fixed, given = fixed or {}, given or {}
+    for key in given:
+        check_name("table", key, ("method", "settings"))
+    by_method, settings = _table(given, "method"), _table(given, "settings")
+    wanted = list(METHODS) if methods is None else list(methods)
+    for name in (*wanted, *by_method):
+        check_name("method", name, METHODS)
+        if name not in wanted:
+            raise UsageError(f"[method.{name}]: {name} is not among the methods to try")
+    chosen = [make_settings(model, **fixed) for model in models]
+    if not wanted or not chosen:
+        raise UsageError("a search needs at least one method and one model")
+    most = len(Timestamp().fit(graph).predicates) / len(graph.predicates)
+    space = Space(
+        {name: _method_axes(name, _table(by_method, name), most) for name in wanted},
+        {one.model: _model_axes(one, fixed, settings) for one in chosen},
+        dict(fixed),
+    )
+    for name in settings:
+        check_name("setting", name, SETTINGS)
+        if name in fixed:
+            raise UsageError(f"[settings] {name}: it is fixed as {fixed[name]!r} at the same time")
+        if not any(name in axes for axes in space.models.values()):
+            raise UsageError(f"[settings] {name}: has no effect on {', '.join(space.models)}")
+    _check(space)
+    return space
+
+
+def _method_axes(name: str, given: Mapping[str, Any], most: float) -> Axes:
+    """The axes of a method; one that says how far it goes replaces the default one."""
+    kind = METHODS[name]
+    own = {key: _axis(f"[method.{name}] {key}", value) for key, value in given.items()}
+    for key in own:
+        check_name(f"parameter of {name}", key, [field.name for field in fields(kind)])
+    default = {
+        key: _reachable(key, axis, most)
+        for key, axis in kind.search.items()
+        if not (key in kind.one_of and {*own} & {*kind.one_of})
+    }
+    return {**default, **own}
+
+
+def _reachable(key: str, axis: Axis, most: float) -> Axis:
+    """Not more predicates than a graph can have; splitting stops at spans of four timestamps."""
+    if key != "grow" or not isinstance(axis, Range):
+        return axis
+    return Range(axis.low, max(axis.low, min(axis.high, round(most / 3, 1))), axis.log)
+
+
+def _model_axes(settings: Settings, fixed: Mapping[str, Any], given: Mapping[str, Any]) -> Axes:
+    """The axes of the settings that have an effect on a model."""
+    engine = fixed.get("engine", "splime")
+    if engine == "splime" and not settings.validate_every:
+        raise UsageError("tuning needs the MRR on valid; validate_every must not be 0")
+    default = find_engine(engine).search_space(settings)
+    of_losses = {name for loss in LOSSES.values() for name in loss.search}
+    own = {
+        name: _axis(f"[settings] {name}", value)
+        for name, value in given.items()
+        if name in default or name not in of_losses
+    }
+    return {n: axis for n, axis in default.items() if n not in fixed} | own
+
+
+def _check(space: Space) -> None:
+    for method, axes in space.methods.items():
+        for parameters in _corners(axes):
+            try:
+                make_method(method, **parameters)
+            except SplimeError as error:
+                raise UsageError(f"[method.{method}]: {error}") from None
+    for model, axes in space.models.items():
+        for chosen in _corners(axes):
+            try:
+                make_settings(model, **{**chosen, **space.fixed})
+            except SplimeError as error:
+                raise UsageError(f"[settings]: {error}") from None
+
+
+def _corners(axes: Axes) -> Iterator[dict[str, Any]]:
+    """Every axis at each of its ends, the others at their lower one."""
+    lowest = {key: axis.ends()[0] for key, axis in axes.items()}
+    yield lowest
+    for key, axis in axes.items():
+        for end in axis.ends():
+            yield {**lowest, key: end}
+
+
+def _axis(where: str, value: Any) -> Axis:
+    try:
+        return read_axis(value)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    table = tables.get(key, {})
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{key} must be a table of names and values, not {table!r}")
+    return table
