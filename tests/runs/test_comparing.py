@@ -14,7 +14,7 @@ import pytest
 
 import splime
 from splime.errors import DataError, UsageError
-from splime.evaluation.paired import holm, paired_bootstrap
+from splime.evaluation.metrics import holm, paired_bootstrap
 from splime.graph import TemporalGraph
 from splime.runs import Run, evaluate
 from splime.runs.comparing import compare
@@ -78,7 +78,7 @@ def test_what_is_kept_is_not_evaluated_again(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[int, int]] = []
-    first = compare(folders, samples=300, progress=lambda done, total: told.append((done, total)))
+    first = compare(folders, samples=300, progress=lambda what, *step: told.append(step))
     assert told[-1] == (120, 120)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     with monkeypatch.context() as patch:

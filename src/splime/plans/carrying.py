@@ -13,7 +13,7 @@ from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
-from splime.progress import Update
+from splime.progress import Update, silent
 from splime.report.comparison import comparison_markdown
 from splime.report.page import write_page
 from splime.report.style import make_figure
@@ -74,7 +74,7 @@ def carry_out(
         place, settings = out / RUNS / planned.name, plan.settings_of(planned)
         with nullcontext() if watching is None else watching(planned.name) as watch:
             runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
-    found = compare(list(runs.values()), progress=_part(progress, "evaluating"))
+    found = compare(list(runs.values()), progress=progress or silent)
     write_json(out / f"{FIGURES}.json", found.to_json())
     with written_beside(out / f"{FIGURES}.md") as beside:
         beside.write_text(comparison_markdown(found), encoding="utf-8")

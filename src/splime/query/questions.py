@@ -1,9 +1,10 @@
-"""Many questions from a file or table; whatever is wrong with one is told with its place."""
+"""Questions as people ask them, one by one or many from a file or table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,16 +12,22 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError, nearest
-from splime.graph import Facts, TemporalGraph
+from splime.graph import Facts, Ids, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.delimited import Dialect, rows_of
 from splime.io.tables import is_table, label_column, time_column
-from splime.query.question import ASKED, KINDS, question_facts
+from splime.scoring.known import KINDS, NAMES
 from splime.timeline import Timeline
-from splime.times import KNOWN, Ints, format_ticks, parse_times, tick_range
+from splime.times import KNOWN, Ints, When, format_ticks, parse_times, tick_range
 from splime.vocabulary import Vocabulary
 
-NAMES = ("subject", "predicate", "object")
+ASKED = "?"
+"""Stands where the answer belongs."""
+_WORDS = {"object": "What", "subject": "Who", "predicate": "Which predicate", "time": "When"}
+_ONE = (
+    "a question has one '?': ('Ada', 'livesIn', '?') asks what, ('?', 'livesIn', 'Norport') who,"
+    " ('Ada', '?', 'Norport') which predicate, ('Ada', 'livesIn', 'Norport', '?') when"
+)
 _TIMES = (("at",), ("begin", "end"), ())
 _EXPECTED = "questions have the columns subject, predicate, object, and at, or begin and end"
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
@@ -31,6 +38,147 @@ Locate: TypeAlias = Callable[[int], str]
 """Tells where a row stands: `questions.tsv, line 7`."""
 Problem: TypeAlias = tuple[int, str]
 """The row of a wrong question, and what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, with its time as dates of the graph."""
+
+    kind: str
+    """object, subject, predicate or time; near, where names like another one are looked for."""
+    subject: str | None
+    predicate: str | None
+    object: str | None
+    begin: str | None = None
+    end: str | None = None
+    whole: bool = False
+    """Whether no time was given, so that it is the whole time of the graph."""
+
+    @property
+    def text(self) -> str:
+        """The question in words.
+
+        >>> Question("object", "Ada", "livesIn", "?", "1985", "1985").text
+        'What: Ada livesIn ? at 1985'
+        """
+        if self.kind == "time":
+            return f"When: {self.subject} {self.predicate} {self.object}"
+        if self.kind == "near":
+            return f"Near {self.subject or self.predicate}{self._when()}"
+        names = f"{self.subject} {self.predicate} {self.object}"
+        return f"{_WORDS[self.kind]}: {names}{self._when()}"
+
+    def _when(self) -> str:
+        if self.begin is None:
+            return ""
+        if self.whole:
+            return f", over the whole time of the graph, {self.begin} to {self.end}"
+        return (
+            f" at {self.begin}" if self.begin == self.end else f" from {self.begin} to {self.end}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def read_question(
+    graph: TemporalGraph,
+    names: tuple[str, str, str],
+    time: str | None,
+    at: When | None,
+    during: tuple[When, When] | None,
+) -> tuple[Question, Facts]:
+    """A question, and the fact that it asks about, with zeros for what is not known of it."""
+    parts = (*names, *([] if time is None else [time]))
+    for part in parts:
+        if not isinstance(part, str):
+            raise UsageError(f"names are text, not {part!r}; {_ONE}")
+    if time not in (None, ASKED):
+        raise UsageError(
+            f"time is '?' to ask when, not {time!r}; a time is given as at= or during="
+        )
+    if (count := parts.count(ASKED)) != 1:
+        raise UsageError(
+            f"{'nothing is' if not count else f'{count} things are'} asked for; {_ONE}"
+        )
+    kind = ("subject", "predicate", "object", "time")[parts.index(ASKED)]
+    if kind == "time" and (at is not None or during is not None):
+        raise UsageError("a question for the time has no time of its own; leave out at and during")
+    vocabularies = (graph.entities, graph.predicates, graph.entities)
+    ids = [
+        0 if name == ASKED else vocabulary.id(name)
+        for name, vocabulary in zip(names, vocabularies, strict=True)
+    ]
+    first, last = read_time(graph.timeline, at, during)
+    begin: str | None
+    end: str | None
+    begin, end = format_ticks(np.array([first, last]), graph.timeline.granularity)
+    if kind == "time":
+        begin = end = None
+    subject, predicate, object_ = names
+    whole = at is None and during is None
+    question = Question(kind, subject, predicate, object_, begin, end, whole)
+    one, which, other, low, high = (np.array([number]) for number in (*ids, first, last))
+    return question, question_facts(one, which, other, low, high)
+
+
+def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: Ints) -> Facts:
+    """Questions as facts, to be cut and scored like any others."""
+    one, which, other = (column.astype(np.int32) for column in (subject, predicate, object))
+    return Facts(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
+
+
+def read_time(
+    timeline: Timeline, at: When | None, during: tuple[When, When] | None
+) -> tuple[int, int]:
+    """The first and last tick of a time; of the graph, if none is given."""
+    if at is not None and during is not None:
+        raise UsageError("give at or during, not both")
+    if at is not None:
+        return timeline.interval(at, at)
+    if during is None:
+        return timeline.first, timeline.last
+    if isinstance(during, str) or len(during) != 2:
+        raise UsageError(f"during is a pair of times, such as (1980, 1989), not {during!r}")
+    return timeline.interval(*during)
+
+
+def read_during(text: str) -> tuple[str, str]:
+    """Begin and end, as they are written on the command line.
+
+    >>> read_during("2009..2017")
+    ('2009', '2017')
+    """
+    begin, dots, end = text.partition("..")
+    if not (begin.strip() and dots and end.strip()):
+        raise UsageError(f"during is written 2009..2017, begin and end, not {text!r}")
+    return begin.strip(), end.strip()
+
+
+def find_name(graph: TemporalGraph, name: str, kind: str | None) -> Vocabulary:
+    """Whether a name is that of an entity or of a predicate."""
+    kinds = {"entity": graph.entities, "predicate": graph.predicates}
+    if kind is not None:
+        if kind not in kinds:
+            raise UsageError(f"kind is entity or predicate, not {kind!r}")
+        kinds[kind].id(name)
+        return kinds[kind]
+    having = [vocabulary for vocabulary in kinds.values() if name in vocabulary]
+    if len(having) == 2:
+        raise UsageError(
+            f"{name!r} is an entity and a predicate; say which with kind='entity' or"
+            " kind='predicate' (--kind)"
+        )
+    if not having:
+        errors = []
+        for vocabulary in kinds.values():
+            try:
+                vocabulary.id(name)
+            except UsageError as error:
+                errors.append(str(error))
+        raise UsageError(" ".join(errors))
+    return having[0]
 
 
 class Asked(NamedTuple):
@@ -88,11 +236,11 @@ def _first(problems: list[Problem], wrong: Any, what: str) -> None:
 def _ids(table: _Table, column: str, names: Vocabulary, problems: list[Problem]) -> Ints:
     """The ids of a column of names."""
     encoded = EncodedColumn(label_column(table.columns[column], column, table.where))
-    found = names.ids(encoded.values).astype(np.int64)
+    of_values = names.ids(encoded.values).astype(np.int64)
     texts = encoded.values.to_pylist()
-    found[[place for place, text in enumerate(texts) if text == ASKED]] = _ASKED
-    found[[place for place, text in enumerate(texts) if text == ""]] = _EMPTY
-    ids: Ints = encoded.lookup(found, _EMPTY)
+    of_values[[place for place, text in enumerate(texts) if text == ASKED]] = _ASKED
+    of_values[[place for place, text in enumerate(texts) if text == ""]] = _EMPTY
+    ids: Ints = encoded.lookup(of_values, _EMPTY)
     empty = f", column {column}: there is no name; write ? for what is asked for"
     if (ids == _EMPTY).any():
         problems.append((int(np.argmax(ids == _EMPTY)), empty))
@@ -202,8 +350,8 @@ def _read_table(table: pa.Table, where: str) -> _Table:
     if not table.num_rows:
         raise DataError(f"{where}: there are no questions")
     places = [table.column_names.index(name) for name in kept]
-    found = {name: table.column(place) for name, place in zip(columns, places, strict=True)}
-    return _Table(found, where, lambda row: f"{where}, row {row + 1}")
+    by_name = {name: table.column(place) for name, place in zip(columns, places, strict=True)}
+    return _Table(by_name, where, lambda row: f"{where}, row {row + 1}")
 
 
 def _read_text(path: Path) -> _Table:
@@ -230,8 +378,8 @@ def _read_text(path: Path) -> _Table:
     if not rows:
         raise DataError(f"{path}: there are no questions")
     texts = [pa.chunked_array([pa.array(text, pa.string())]) for text in zip(*rows, strict=True)]
-    found = dict(zip(columns, texts, strict=True))
-    return _Table(found, str(path), lambda row: f"{path}, line {lines[row]}")
+    by_name = dict(zip(columns, texts, strict=True))
+    return _Table(by_name, str(path), lambda row: f"{path}, line {lines[row]}")
 
 
 def _check(names: Sequence[str], where: str) -> list[str]:

@@ -35,7 +35,7 @@ from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 
 if TYPE_CHECKING:
-    from splime.evaluation import Scorer
+    from splime.scoring.scorer import Scorer
 
 _DEFAULTS = {
     "dimension": 100,

@@ -18,13 +18,14 @@ from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
 from splime.runs.history import Epoch, read_history
 from splime.runs.tensors import check_names, load_tensors
+from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 
 if TYPE_CHECKING:
     import torch
 
-    from splime.evaluation import Scorer
+    from splime.scoring.scorer import Scorer
 
 ENGINES = ("splime", "pykeen")
 
@@ -89,6 +90,11 @@ class Run:
     def static(self) -> StaticGraph:
         """The triples that the cuts make of the facts."""
         return apply(self.segmentation, self.graph)
+
+    @cached_property
+    def scoping(self) -> Scoping:
+        """Which scopes are asked for at a time; made once for all evaluations and questions."""
+        return Scoping(self.static)
 
     @cached_property
     def history(self) -> list[Epoch]:

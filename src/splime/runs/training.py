@@ -18,7 +18,7 @@ from splime.embedding.scoring import ModelScorer
 from splime.embedding.settings import Settings
 from splime.embedding.trainer import Trainer
 from splime.errors import DataError, SplimeError, UsageError, enough_memory
-from splime.evaluation import evaluate_facts
+from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import Method
@@ -28,6 +28,7 @@ from splime.runs.config import Config, describe, fingerprint
 from splime.runs.history import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
+from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, Triples, apply
 
@@ -169,6 +170,7 @@ class _Training:
         device: torch.device,
     ) -> None:
         self.graph, self.static, self.settings, self.out = graph, static, settings, out
+        self.scoping = Scoping(static)
         self.config = fingerprint(config)
         model = make_model(settings, len(static.entities), len(static.predicates)).to(device)
         follows = follows_in_time(static.predicates, reciprocal=settings.reciprocal)
@@ -235,8 +237,8 @@ class _Training:
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
         scorer = ModelScorer(self.trainer.model, reciprocal=self.settings.reciprocal)
-        found = evaluate_facts(scorer, self.graph, self.static.segmentation, split="valid")
-        return found.metrics["exact"]["both"].mrr
+        evaluation = evaluate_scoped("fact", scorer, self.scoping, Options(split="valid"))
+        return evaluation.metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:
         tables = dict(self.trainer.model.named_parameters())
