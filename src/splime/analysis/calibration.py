@@ -18,7 +18,7 @@ from splime.runs import Run
 from splime.runs.config import fingerprint
 from splime.scoring.known import KINDS, Kind
 from splime.scoring.queries import Scoring
-from splime.scoring.spans import known_spans, span_block, spans_of
+from splime.scoring.questions import blocks, known_spans, span_block, spans_of
 from splime.times import Ints
 
 CALIBRATION = "calibration.json"
@@ -37,10 +37,10 @@ _STEPS = 40
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-class Calibration(NamedTuple):
+class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     """A temperature, or why there is none."""
 
-    temperature: float | None
+    temperature: Annotated[float, msgspec.Meta(gt=0)] | None
     facts: int
     """Of valid, which it was fitted on."""
     why: str = ""
@@ -55,20 +55,12 @@ class Calibration(NamedTuple):
 
 
 @dataclass
-class _Fitted:
-    """A temperature as it is stored."""
-
-    temperature: Annotated[float, msgspec.Meta(gt=0, le=1e300)]
-    facts: int
-
-
-@dataclass
 class _Stored:
     """The temperatures in the folder of a run, and what they depend on."""
 
     config: str
     valid: int
-    temperatures: dict[str, dict[str, _Fitted]]
+    temperatures: dict[str, dict[str, Calibration]]
     """By aggregation and kind."""
 
 
@@ -83,10 +75,8 @@ class Calibrations:
     def of(self, kind: Kind) -> Calibration:
         """The calibration of one kind of question."""
         if kind not in self._made:
-            fitted = self._stored().temperatures.get(self._scoring.how, {}).get(kind)
-            self._made[kind] = (
-                Calibration(fitted.temperature, fitted.facts) if fitted else self._fit(kind)
-            )
+            kept = self._stored().temperatures.get(self._scoring.how, {}).get(kind)
+            self._made[kind] = kept or self._fit(kind)
         return self._made[kind]
 
     def _fit(self, kind: Kind) -> Calibration:
@@ -98,13 +88,11 @@ class Calibrations:
         if len(cases) < FEWEST:
             why = f"valid has {len(cases):,} facts of predicates that are cut, and {needed}"
             return Calibration(None, len(cases), why)
-        temperature = fit_temperature(cases)
-        stored = self._stored()
-        of_kinds = stored.temperatures.setdefault(self._scoring.how, {})
-        of_kinds[kind] = _Fitted(temperature, len(cases))
+        fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
+        stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
         with suppress(SplimeError):  # if the folder cannot be written, it is fitted again next time
             write_json(self._path, msgspec.to_builtins(stored))
-        return Calibration(temperature, len(cases))
+        return fitted
 
     def _stored(self) -> _Stored:
         """What the folder keeps; without temperatures if they are those of another model."""
@@ -170,7 +158,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
     scores: torch.Tensor | None = None
-    for block in scoring.blocks(kind, facts):
+    for block in blocks(scoring, kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
         other = known.learned & (known.id != target[block.rows][known.question])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,48 @@ def by_group(ranks: Floats, group: Ints, names: Sequence[str]) -> dict[str, Metr
     sums = [np.bincount(group, column.sum(axis=1), minlength=len(names)) for column in columns]
     means = (np.stack(sums, axis=1) / np.maximum(queries, 1)[:, None]).tolist()
     rows = zip(names, means, queries.tolist(), strict=True)
-    return {name: Metrics(*of_group, count) for name, of_group, count in rows if count}
+    return {
+        name: Metrics(mrr, mr, hits1, hits3, hits10, count)
+        for name, (mrr, mr, hits1, hits3, hits10), count in rows
+        if count
+    }
+
+
+class Stratum(NamedTuple):
+    """A way to divide facts: the group of each one, and the names of the groups."""
+
+    group: Ints
+    names: list[str]
+
+
+def measured(
+    ranks: Mapping[str, Floats], strata: Mapping[str, Stratum], samples: int | None, seed: int
+) -> dict[str, Any]:
+    """The fields of an evaluation that follow from its ranks."""
+    sides = {name: _sides(table) for name, table in ranks.items()}
+    values: dict[str, Any] = {
+        "metrics": {
+            name: {side: Metrics.of(table) for side, table in tables.items()}
+            for name, tables in sides.items()
+        },
+        "strata": {
+            name: {kind: by_group(table, *stratum) for kind, stratum in strata.items()}
+            for name, table in ranks.items()
+        },
+        "ranks": dict(ranks),
+    }
+    if samples:
+        values["intervals"] = {
+            name: {side: bootstrap(t, samples=samples, seed=seed) for side, t in tables.items()}
+            for name, tables in sides.items()
+        }
+    return values
+
+
+def _sides(ranks: Floats) -> dict[str, Floats]:
+    if ranks.shape[1] == 1:
+        return {"both": ranks}
+    return {"both": ranks, "object": ranks[:, :1], "subject": ranks[:, 1:]}
 
 
 def bootstrap(

@@ -12,13 +12,13 @@ import torch
 
 from splime.errors import UsageError
 from splime.evaluation.filters import TIMED, Known
+from splime.evaluation.metrics import measured
 from splime.evaluation.ranking import Estimate, Side, Ties, check_ties, rank_sides
-from splime.evaluation.results import Evaluation, measured, strata_of
+from splime.evaluation.results import Evaluation, strata_of
 from splime.graph import SplitName, TemporalGraph, check_split
 from splime.progress import Progress, silent
 from splime.scoring.known import Kind, keyed
-from splime.scoring.parts import Aggregate
-from splime.scoring.queries import Scoring
+from splime.scoring.queries import Aggregate, Scoring
 from splime.scoring.scoping import Scoping
 from splime.scoring.scorer import Scorer, memory_errors
 from splime.segmentation import Segmentation

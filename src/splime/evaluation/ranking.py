@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import torch
 
-from splime.errors import UsageError, nearest
+from splime.errors import check_name
 from splime.evaluation.filters import Excluded, Known
 from splime.evaluation.metrics import Floats
 from splime.progress import Progress
@@ -29,9 +29,7 @@ _TRIAL = 64
 
 def check_ties(ties: str) -> None:
     """An error for a tie rule that does not exist."""
-    if ties not in get_args(Ties):
-        known = get_args(Ties)
-        raise UsageError(f"ties is one of {', '.join(known)}, not {ties!r}.{nearest(ties, known)}")
+    check_name("tie rule", ties, get_args(Ties))
 
 
 @dataclass(frozen=True)

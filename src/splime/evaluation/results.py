@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from splime.arrays import grouped
 from splime.errors import DataError
-from splime.evaluation.metrics import Floats, Intervals, Metrics, bootstrap, by_group
+from splime.evaluation.metrics import Floats, Intervals, Metrics, Stratum
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.leakage import triples_of
 from splime.times import Bools, Ints, format_ticks
@@ -68,47 +68,7 @@ class Evaluation:
             raise DataError(f"this is no evaluation: {error}") from None
 
 
-def measured(
-    ranks: Mapping[str, Floats], strata: Mapping[str, Stratum], samples: int | None, seed: int
-) -> dict[str, Any]:
-    """The fields of an evaluation that follow from its ranks."""
-    sides = {name: _sides(table) for name, table in ranks.items()}
-    values: dict[str, Any] = {
-        "metrics": {
-            name: {side: Metrics.of(table) for side, table in tables.items()}
-            for name, tables in sides.items()
-        },
-        "strata": {
-            name: {kind: by_group(table, *stratum) for kind, stratum in strata.items()}
-            for name, table in ranks.items()
-        },
-        "ranks": dict(ranks),
-    }
-    if samples:
-        values["intervals"] = {
-            name: {side: bootstrap(t, samples=samples, seed=seed) for side, t in tables.items()}
-            for name, tables in sides.items()
-        }
-    return values
-
-
-def _sides(ranks: Floats) -> dict[str, Floats]:
-    if ranks.shape[1] == 1:
-        return {"both": ranks}
-    return {"both": ranks, "object": ranks[:, :1], "subject": ranks[:, 1:]}
-
-
-class Stratum(NamedTuple):
-    """A way to divide facts: the group of each one, and the names of the groups."""
-
-    group: Ints
-    names: list[str]
-
-
-Strata: TypeAlias = dict[str, Stratum]
-
-
-def strata_of(graph: TemporalGraph, facts: Facts) -> Strata:
+def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
     """By whether train has the triple at whatever time, by kind of time, predicate and period."""
     time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
     return {
@@ -140,16 +100,11 @@ def _periods(graph: TemporalGraph, facts: Facts) -> Stratum:
     middle = count[held].cumsum() - count[held] / 2
     period = np.minimum((middle * PERIODS / len(at)).astype(np.int64), PERIODS - 1)
     period = np.unique(period, return_inverse=True)[1]
-    starts, stops = (
-        held[np.searchsorted(period, np.arange(period[-1] + 1), side=side) - back]
-        for side, back in (("left", 0), ("right", 1))
-    )
+    new = np.flatnonzero(np.diff(period, prepend=-1))
     line = graph.timeline
-    dates = (
-        format_ticks(line.starts[starts], line.granularity),
-        format_ticks(line.ends[stops], line.granularity),
-    )
-    names = [b if b == e else f"{b}..{e}" for b, e in zip(*dates, strict=True)]
+    begins = format_ticks(line.starts[held[new]], line.granularity)
+    ends = format_ticks(line.ends[held[np.append(new[1:], len(held)) - 1]], line.granularity)
+    names = [b if b == e else f"{b}..{e}" for b, e in zip(begins, ends, strict=True)]
     of_time = np.zeros(len(count), np.int64)
     of_time[held] = period
     return Stratum(of_time[at], names)

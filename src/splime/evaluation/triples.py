@@ -11,8 +11,9 @@ import torch
 from splime.arrays import grouped
 from splime.errors import UsageError
 from splime.evaluation.filters import Known
+from splime.evaluation.metrics import Stratum, measured
 from splime.evaluation.ranking import Estimate, Side, Ties, check_ties, rank_sides
-from splime.evaluation.results import Evaluation, Stratum, measured
+from splime.evaluation.results import Evaluation
 from splime.graph import SplitName, check_split
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent

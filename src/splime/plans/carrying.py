@@ -13,7 +13,7 @@ from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
-from splime.progress import Update, silent
+from splime.progress import Progress, silent
 from splime.report.comparison import comparison_markdown
 from splime.report.page import write_page
 from splime.report.style import make_figure
@@ -50,7 +50,7 @@ def carry_out(
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
-    progress: Update | None = None,
+    progress: Progress | None = None,
     watching: Watching | None = None,
 ) -> Carried:
     """Carry out a plan; what a folder holds of it already is not done again.
@@ -102,5 +102,5 @@ def _claim(out: Path, plan: Plan) -> None:
         beside.write_text(plan.to_toml(), encoding="utf-8")
 
 
-def _part(progress: Update | None, what: str) -> Callable[[int, int], None] | None:
+def _part(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(what, done, total)

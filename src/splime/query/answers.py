@@ -12,11 +12,21 @@ import torch
 
 from splime.arrays import expand
 from splime.evaluation.metrics import Floats
-from splime.graph import Facts, Ids
+from splime.graph import Facts
 from splime.query.questions import Question, question_facts
 from splime.scoring.known import Kind, KnownAnswers, KnownFact, KnownFacts
-from splime.scoring.queries import Block, Scoring
-from splime.scoring.spans import Spans, known_spans, span_block, spans_of
+from splime.scoring.queries import Scoring
+from splime.scoring.questions import (
+    Block,
+    Spans,
+    blocks,
+    known_spans,
+    scoped_predicates,
+    scopes_of,
+    span_block,
+    spans_of,
+)
+from splime.scoring.scorer import Ids
 from splime.times import Ints, format_ticks
 
 # Spans are made from a number for each question and timestamp, so many at a time.
@@ -78,15 +88,11 @@ class Answers:
         """As an Arrow table: a row for each answer, with the question's number 1."""
         from splime.query.many import SCHEMA
 
-        asked = self.question
+        names = ("subject", "predicate", "object", "begin", "end")
+        asked = {"question": 1, **{name: getattr(self.question, name) for name in names}}
         rows = [
             {
-                "question": 1,
-                "subject": asked.subject,
-                "predicate": asked.predicate,
-                "object": asked.object,
-                "begin": asked.begin,
-                "end": asked.end,
+                **asked,
                 "rank": row.rank,
                 "answer": row.name,
                 "score": row.score,
@@ -209,20 +215,17 @@ def answer(
         return _times(scoring, facts, options, temperature)
     if kind == "predicate" and options.best is not None:
         return _best_scopes(scoring, facts, options, options.best)
-    best = Best.concat(
-        [
-            best_of(
-                block, scoring.known.answers(kind, facts.take(block.rows)), options, temperature
-            )
-            for block in scoring.blocks(kind, facts)
-        ]
-    )
+    by_block = []
+    for block in blocks(scoring, kind, facts):
+        known = scoring.known.answers(kind, facts.take(block.rows))
+        by_block.append(best_of(block, known, options, temperature))
+    best = Best.concat(by_block)
     # The scopes of a question depend on the answer only if that is the predicate.
     by_answer = kind == "predicate"
     asked = facts.take(best.question) if by_answer else facts
     predicate: Ids = best.id if by_answer else facts.predicate
     scored = question_facts(asked.subject, predicate, asked.object, asked.begin, asked.end)
-    count, scope = scoring.scopes_of(scored)
+    count, scope = scopes_of(scoring, scored)
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
@@ -234,8 +237,8 @@ def answer(
 def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
     """The paper's way: the best of all scoped predicates, of which those at the time stay."""
     scopes, asked = scoring.scoping.static.predicates, scoring.scoping.cut(facts)
-    blocks = scoring.scoped_predicates(facts)
-    best = Best.concat([best_of(block, KnownAnswers.none(), Options(most)) for block in blocks])
+    none, limit = KnownAnswers.none(), Options(most)
+    best = Best.concat([best_of(b, none, limit) for b in scoped_predicates(scoring, facts)])
     # Scopes reach from one of their cuts to the next, and those must meet the interval.
     source = scopes.sources[best.id]
     cut = best.id - source  # the position of the cut that ends a scope
@@ -247,9 +250,8 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
     # Every source once, for its best scope.
     key = best.question * len(scopes.names) + scopes.sources[best.id]
     best = best.take(np.sort(np.unique(key, return_index=True)[1]))
-    source = scopes.sources[best.id].astype(np.int64)
     known = scoring.known.answers("predicate", facts)
-    at = _places(known, best.question, source, len(scopes.names))
+    at = _places(known, best.question, scopes.sources[best.id], len(scopes.names))
     best = best._replace(fact=np.append(known.fact, -1)[at])
     if options.drop:
         best = best.take(np.flatnonzero(best.fact < 0))
@@ -267,7 +269,7 @@ def _times(
     """The spans of triples, from the most to the least likely."""
     scopes = scoring.scoping.static.predicates
     step = max(1, _SPANNED // len(scopes.timeline))
-    blocks: list[Best] = []
+    by_block: list[Best] = []
     rows: list[Spans] = []
     for start in range(0, len(facts), step):
         some = facts.take(np.arange(start, min(start + step, len(facts))))
@@ -278,15 +280,15 @@ def _times(
         best.probability[lone[best.question]] = np.nan  # it cannot be another one
         at = np.searchsorted(spans.question, best.question) + best.id
         rows.append(Spans(*(column[at] for column in spans)))
-        blocks.append(best._replace(question=best.question + start))
+        by_block.append(best._replace(question=best.question + start))
     spans = Spans(*(np.concatenate(column) for column in zip(*rows, strict=True)))
     names = scopes.labels.take(pa.array(spans.scope))
-    named = _named(scoring, Best.concat(blocks), names, spans.predicate, np.arange(len(names)))
-    begin, end = spans.begin, spans.end
+    named = _named(scoring, Best.concat(by_block), names, spans.predicate, np.arange(len(names)))
+    times: tuple[Ids, Ids] = spans.begin, spans.end
     if scoring.scoping.entities is None:
-        begin, end = scopes.first[spans.scope], scopes.last[spans.scope]
-    dates = _dates(scoring, begin, end)
-    return named._replace(begin=dates[0], end=dates[1])
+        times = scopes.first[spans.scope], scopes.last[spans.scope]
+    begin, end = _dates(scoring, *times)
+    return named._replace(begin=begin, end=end)
 
 
 def _named(
@@ -307,7 +309,7 @@ def _named(
     return NamedAnswers(best, names, listed, *_dates(scoring, begin, end))
 
 
-def _dates(scoring: Scoring, begin: Ids | Ints, end: Ids | Ints) -> tuple[list[str], list[str]]:
+def _dates(scoring: Scoring, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
     line = scoring.scoping.graph.timeline
     return (
         format_ticks(line.starts[begin], line.granularity),
@@ -354,7 +356,7 @@ def best_of(
     return Best(rows, best.ravel(), means.ravel(), probability, fact).take(order)
 
 
-def _places(known: KnownAnswers, question: Ints, ids: Ints, width: int) -> Ints:
+def _places(known: KnownAnswers, question: Ints, ids: Ids, width: int) -> Ints:
     """Where pairs of question and id stand among what is known, -1 if they do not."""
     if not len(known.question):
         return np.full(len(question), -1, np.int64)

@@ -19,8 +19,7 @@ from splime.query.near import near
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
 from splime.scoring.known import KINDS, Kind
-from splime.scoring.parts import Aggregate, check_aggregate
-from splime.scoring.queries import Scoring
+from splime.scoring.queries import Aggregate, Scoring, check_aggregate
 from splime.scoring.scorer import memory_errors
 from splime.times import When, format_ticks
 

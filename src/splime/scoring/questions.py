@@ -1,7 +1,8 @@
-"""When: the spans of time in which a triple is one and the same for the model."""
+"""The scores of questions, exactly as the protocols rank with them; and when a triple holds."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,77 @@ import torch
 
 from splime.arrays import expand, grouped
 from splime.graph import Facts
-from splime.scoring.known import NAMES, KnownAnswers, KnownFacts
-from splime.scoring.queries import Block, Scoring
+from splime.scoring.known import NAMES, Kind, KnownAnswers, KnownFacts
+from splime.scoring.queries import (
+    GIVEN,
+    MEANS,
+    Parts,
+    Scoring,
+    aggregated,
+    scope_parts,
+    time_parts,
+)
 from splime.scoring.scorer import Room, asking
 from splime.times import Ints
+
+
+class Block(NamedTuple):
+    """A row of scores over all candidates for some questions; -inf is no candidate."""
+
+    rows: Ints
+    """The positions of the questions."""
+    scores: torch.Tensor
+    """Made for this block; whoever takes it may write into it."""
+    weight: torch.Tensor
+    """What each row is to be divided by to be a mean."""
+
+
+def blocks(scoring: Scoring, kind: Kind, facts: Facts) -> Iterator[Block]:
+    """The scores of questions for objects, subjects or predicates."""
+    queries = scoring.queries(kind, scoring.scoping.cut(facts))
+    for asked, row, scores in queries.blocks():
+        # Questions that are the same query differ in what is known at their times.
+        for start in range(0, len(asked), queries.block):
+            rows = asked[start : start + queries.block]
+            weight = torch.as_tensor(queries.weight[queries.number[rows]], dtype=scores.dtype)
+            own = torch.as_tensor(row[start : start + queries.block]).to(scores.device)
+            yield Block(rows, scores.index_select(0, own), weight.to(scores.device))
+
+
+def scoped_predicates(scoring: Scoring, facts: Facts) -> Iterator[Block]:
+    """The scores of all scoped predicates between the entities of questions."""
+    columns = len(scoring.scoping.static.predicates)
+    ask = asking(scoring.scorer, "predicate", columns)
+    room = Room(scoring.memory, scoring.scorer.device, 4, columns, columns)
+    asked = scoring.scoping.cut(facts)
+    for start in range(0, len(facts), room.queries):
+        some = np.arange(start, min(start + room.queries, len(facts)))
+        query, time = np.arange(len(some)), asked.begin[some]
+        if scoring.scoping.entities is not None:
+            query, time = time_parts(asked.begin[some], asked.end[some], scoring.how)
+        subject, object_ = (
+            scoring.scoping.at(name, getattr(facts, name)[some][query], time)
+            for name in GIVEN["predicate"]
+        )
+        parts = Parts(query, subject, object_, np.ones(len(query), np.int64))
+        scores = aggregated(ask, parts, len(some), scoring.how, room=room.parts)
+        weight = np.bincount(query) if scoring.how in MEANS else np.ones(len(some))
+        divisor = torch.as_tensor(weight, dtype=scores.dtype).to(scores.device)
+        yield Block(some, scores, divisor)
+
+
+def scopes_of(scoring: Scoring, facts: Facts) -> tuple[Ints, Ints]:
+    """The scoped predicates that facts are scored by: how many, and which, in order of time."""
+    asked = scoring.scoping.cut(facts)
+    if scoring.scoping.entities is None:
+        fallback = scoring.scoping.predicate_fallback
+        parts = scope_parts(asked.triples, len(facts), fallback, scoring.how)
+        return parts.count, parts.predicate
+    fact, time = time_parts(asked.begin, asked.end, scoring.how)
+    scope = scoring.scoping.at("predicate", facts.predicate[fact], time)
+    new = np.ones(len(scope), bool)
+    new[1:] = (fact[1:] != fact[:-1]) | (scope[1:] != scope[:-1])
+    return np.bincount(fact[new], minlength=len(facts)), scope[new]
 
 
 class Spans(NamedTuple):
