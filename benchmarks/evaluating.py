@@ -47,7 +47,7 @@ from splime.embedding.scoring import ModelScorer
 from splime.evaluation import Evaluation, evaluate_triples
 from splime.evaluation.metrics import Metrics
 from splime.evaluation.ranking import Ties
-from splime.evaluation.triple import triples_left
+from splime.evaluation.triples import triples_left
 from splime.static import StaticGraph, Triples
 from splime.times import Ints
 

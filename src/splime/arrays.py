@@ -1,8 +1,11 @@
-"""Two array operations that numpy lacks, or does slowly."""
+"""Array operations that numpy lacks, or does slowly."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from splime.times import Ints
 
@@ -31,3 +34,23 @@ def distinct(numbers: Ints) -> Ints:
     new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     return ordered[new]
+
+
+def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:
+    """The number of each row's group of equal rows, and one row of every group, the first.
+
+    Groups are in the order of the first column, then of the second, and so on.
+
+    >>> number, row = grouped([np.array([2, 1, 2, 2]), np.array([0, 5, 0, 4])])
+    >>> number.tolist(), row.tolist()
+    ([1, 0, 1, 2], [1, 0, 3])
+    """
+    order = np.lexsort(tuple(reversed(columns)))
+    new = np.zeros(len(order), bool)
+    new[:1] = True
+    for column in columns:
+        ordered = column[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    number = np.empty(len(order), np.int64)
+    number[order] = new.cumsum() - 1
+    return number, order[new]

@@ -86,7 +86,7 @@ def test_tables(folder: Path) -> None:
     [
         (["--protocol", "facts"], "Did you mean fact?"),
         (["--aggregate", "men"], "Did you mean mean"),
-        (["--ties", "wrst"], "ties is one of mean, worst, best"),
+        (["--ties", "wrst"], "no tie rule 'wrst'; there are mean, worst, best"),
         (["--split", "tset"], "there is no split 'tset'"),
         (["--filter", "inter"], "protocol fact has no option --filter"),
         (["--protocol", "triple", "--aggregate", "max"], "triple has no option --aggregate"),

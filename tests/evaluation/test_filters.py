@@ -7,24 +7,18 @@ from hypothesis import strategies as st
 
 import splime
 from splime.evaluation import filters
-from splime.evaluation.filters import TIMED, Known, timed
+from splime.evaluation.filters import TIMED, Known
 from splime.graph import TemporalGraph
+from splime.scoring.known import keyed
 from tests.evaluation import oracle
 from tests.graphs import graphs
 
 
 def excluded_objects(graph: TemporalGraph) -> list[dict[str, set[str]]]:
     """For every test fact and filter, the objects that are known besides its own."""
-    known, asked = (
-        timed(
-            facts.subject.astype(np.int64) * len(graph.predicates) + facts.predicate,
-            facts.object.astype(np.int64),
-            facts,
-        )
-        for facts in (graph.facts(), graph.test)
-    )
+    known, asked = (keyed("object", facts, graph) for facts in (graph.facts(), graph.test))
     found: list[dict[str, set[str]]] = [{name: set() for name in TIMED} for _ in graph.test.begin]
-    for block in Known(known, asked).of(0, len(graph.test)):
+    for block in Known(known, asked).of(np.arange(len(graph.test))):
         for answer, id_, level in zip(*block, strict=True):
             for name in TIMED[level:]:
                 assert graph.entities[id_] not in found[answer][name], "pairs must be distinct"

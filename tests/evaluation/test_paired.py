@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from splime.errors import UsageError
 from splime.evaluation import Metrics, bootstrap
-from splime.evaluation.intervals import FIGURES
-from splime.evaluation.metrics import Floats
-from splime.evaluation.paired import Difference, compare_ranks, holm, paired_bootstrap
+from splime.evaluation.metrics import (
+    METRICS,
+    Difference,
+    Floats,
+    compare_ranks,
+    holm,
+    paired_bootstrap,
+)
 from splime.times import Ints
 
 
@@ -27,7 +32,7 @@ def slow(first: Floats, second: Floats, samples: int, level: float, seed: int) -
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, len(first), len(first)) for _ in range(samples)]
     found = []
-    for figure in FIGURES:
+    for figure in METRICS:
 
         def difference(rows: Ints, figure: str = figure) -> float:
             one, other = Metrics.of(first[rows]), Metrics.of(second[rows])
@@ -57,7 +62,7 @@ def test_exchanged(seed: int) -> None:
     first, second = some_ranks(seed), some_ranks(seed + 1)
     one = paired_bootstrap(first, second, samples=200)
     other = paired_bootstrap(second, first, samples=200)
-    for name in FIGURES:
+    for name in METRICS:
         assert one[name].value == -other[name].value
         assert one[name].low == pytest.approx(-other[name].high)
         assert one[name].p == other[name].p

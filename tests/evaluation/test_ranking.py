@@ -72,5 +72,5 @@ def test_many_answers_to_one_query() -> None:
 
 
 def test_unknown_tie_rule() -> None:
-    with pytest.raises(UsageError, match=r"mean, worst, best, not 'middle'"):
+    with pytest.raises(UsageError, match="no tie rule 'middle'; there are mean, worst, best"):
         check_ties("middle")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import splime
 from splime.errors import UsageError
 from splime.evaluation import evaluate_triples
-from splime.evaluation.triple import triples_left
+from splime.evaluation.triples import triples_left
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
 from tests.evaluation import oracle

@@ -45,7 +45,7 @@ def test_the_folder_has_everything(data: Path, tmp_path: Path) -> None:
     assert list(done.runs) == ["plain", "cut"]
     assert done.runs["cut"].settings.seed == 1
     assert done.runs["plain"].settings.seed == 0
-    assert {what for what in told if "cutting" not in what} == {"evaluating", "drawing"}
+    assert {what for what in told if "cutting" not in what} == {"ranking", "drawing"}
     found = json.loads((done.out / "comparison.json").read_text(encoding="utf-8"))
     mrr = {row["name"]: row["metrics"]["mrr"] for row in found["rows"]}
     for name, run in done.runs.items():

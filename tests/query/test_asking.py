@@ -135,15 +135,15 @@ def test_probabilities_are_a_softmax_of_what_train_does_not_state(
 @pytest.mark.parametrize("best", [1, 4, 25])
 def test_which_in_the_papers_way(trained: dict[str, Path], name: str, best: int) -> None:
     run = Run(trained[name])
-    graph, scopes, setting = run.graph, run.segmentation.predicates, Query(run).answering.scoring
+    graph, scopes = run.graph, run.segmentation.predicates
     for fact in list(graph.rows("test"))[:8]:
         begin, end = interval(graph, fact)
         low, high = graph.timeline.index(np.array([int(begin), int(end)])).tolist()
         scores = []
         for time in range(low, high + 1):
             pair = [
-                setting.setting.piece_of_entity(
-                    np.array([graph.entities.id(x)], np.int32), np.array([time])
+                run.scoping.at(
+                    "subject", np.array([graph.entities.id(x)], np.int32), np.array([time])
                 )
                 for x in (fact.subject, fact.object)
             ]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, make_cases
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
-from splime.query.calibration import CALIBRATION, fit_temperature
-from splime.query.cases import Cases, make_cases
-from splime.query.question import KINDS
 from splime.runs import Run
+from splime.scoring.known import KINDS
 from tests.query.conftest import RUNS
 from tests.runs.small import small_graph, small_run
 
@@ -38,7 +37,7 @@ def test_a_planted_temperature_is_found(temperature: float) -> None:
 def test_no_other_temperature_is_likelier(trained: dict[str, Path]) -> None:
     query = Query(Run(trained["split"]))
     for kind in KINDS:
-        cases = make_cases(query.answering, kind, "valid", 500)
+        cases = make_cases(query.scoring, kind, "valid", 500)
         found = fit_temperature(cases)
 
         def loss(temperature: float, cases: Cases = cases) -> float:
@@ -57,14 +56,14 @@ def test_equal_scores_have_any_temperature() -> None:
 @pytest.mark.parametrize("name", RUNS)
 def test_cases_of_times_share_the_truth(trained: dict[str, Path], name: str) -> None:
     query = Query(Run(trained[name]))
-    cases = make_cases(query.answering, "time", "valid", 500)
+    cases = make_cases(query.scoring, "time", "valid", 500)
     if name == "vanilla":
         assert not len(cases)
         return
     whole = np.bincount(cases.row, cases.share.numpy(), minlength=len(cases))
     assert whole == pytest.approx(np.ones(len(cases)))
     assert torch.isfinite(cases.scores[cases.row, cases.column]).all()
-    assert make_cases(query.answering, "time", "valid", 7).scores.shape[0] == 7
+    assert make_cases(query.scoring, "time", "valid", 7).scores.shape[0] == 7
 
 
 def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +77,7 @@ def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None
     def refuse(*_: Any) -> Any:
         raise AssertionError("it is fitted already")
 
-    monkeypatch.setattr("splime.query.calibration.fit_temperature", refuse)
+    monkeypatch.setattr("splime.analysis.calibration.fit_temperature", refuse)
     again = Run(split.path)
     assert {kind: Query(again).calibration(kind) for kind in KINDS} == first
     assert Query(again, aggregate="max").calibration("object") == other
@@ -153,7 +152,7 @@ def test_predicates_that_are_not_cut(trained: dict[str, Path], tmp_path: Path) -
 def test_reliability_by_plain_loops(trained: dict[str, Path], kind: Any) -> None:
     query = Query(Run(trained["split"]))
     found = reliability(query, kind, split="test", temperature=1.5, bins=5)
-    cases = make_cases(query.answering, kind, "test", 2000)
+    cases = make_cases(query.scoring, kind, "test", 2000)
     bins: dict[int, list[tuple[float, float]]] = {}
     loss = 0.0
     for row in range(len(cases)):

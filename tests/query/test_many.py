@@ -51,11 +51,11 @@ def test_the_same_as_one_by_one(
             answers = query.ask(s, p, o, "?", **own)
         rows = answers.to_table().to_pylist()
         expected += [{**row, "question": number} for row in rows]
-    steps: list[tuple[int, int]] = []
+    steps: list[Any] = []
     found = query.ask_many(table(), progress=lambda *step: steps.append(step), **options)
     assert found.schema == many.SCHEMA
     _check_same(found.to_pylist(), expected)
-    assert steps == [(8, 8)]
+    assert steps == [("answering", 8, 8)]
     monkeypatch.setattr(many, "_BLOCK", 3)
     small = Query(run, memory=1 << 16).ask_many(table(), **options)
     _check_same(small.to_pylist(), expected)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from splime.errors import UsageError
-from splime.evaluation import Metrics
-from splime.evaluation.paired import Difference
+from splime.evaluation.metrics import Difference, Metrics
 from splime.report.comparison import (
     FORMATS,
     comparison_latex,

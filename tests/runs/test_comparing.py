@@ -14,7 +14,7 @@ import pytest
 
 import splime
 from splime.errors import DataError, UsageError
-from splime.evaluation.paired import holm, paired_bootstrap
+from splime.evaluation.metrics import holm, paired_bootstrap
 from splime.graph import TemporalGraph
 from splime.runs import Run, evaluate
 from splime.runs.comparing import compare
@@ -77,8 +77,8 @@ def test_json(folders: list[Path]) -> None:
 def test_what_is_kept_is_not_evaluated_again(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[int, int]] = []
-    first = compare(folders, samples=300, progress=lambda done, total: told.append((done, total)))
+    told: list[tuple[int, ...]] = []
+    first = compare(folders, samples=300, progress=lambda *step: told.append(step[1:3]))
     assert told[-1] == (120, 120)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     with monkeypatch.context() as patch:

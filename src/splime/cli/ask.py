@@ -114,7 +114,7 @@ def ask(
     """
     torch_needed()
     from splime.query import Query
-    from splime.query.question import ASKED, read_during
+    from splime.query.questions import ASKED, read_during
     from splime.runs import Run
 
     names = [ASKED if name == _MARK else name for name in (subject, predicate, object)]
@@ -165,9 +165,7 @@ def _ask_file(query: Query, file: Path, out: Path, **options: Any) -> None:
     from splime.query import write_answers
 
     with progress_bar() as update:
-        tables = query.answer_blocks(
-            file, progress=lambda done, total: update("answering", done, total), **options
-        )
+        tables = query.answer_blocks(file, progress=update, **options)
         count = write_answers(tables, out)
     console().print(f"{count:,} answers written to {out}", soft_wrap=True)
 

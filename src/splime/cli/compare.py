@@ -70,7 +70,7 @@ def compare(
             filter=filter,
             samples=samples,
             device=device,
-            progress=lambda done, total: update("ranking", done, total),
+            progress=update,
             warn=lambda text: typer.secho(text, fg=typer.colors.YELLOW, err=True),
         )
     if plot is not None:

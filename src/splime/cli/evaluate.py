@@ -82,7 +82,7 @@ def evaluate(
             opened,
             protocol,
             split=split,
-            progress=lambda done, total: update("ranking", done, total),
+            progress=update,
             estimate=_tell_estimate,
             warn=lambda text: typer.secho(text, fg=typer.colors.YELLOW, err=True),
             **options,

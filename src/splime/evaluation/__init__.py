@@ -1,12 +1,10 @@
-"""Ranks from scores, honestly: the protocols, their filters and their figures."""
+"""Ranks from scores: the protocols, their filters and their metrics."""
 
-from splime.evaluation.fact import evaluate_facts
-from splime.evaluation.intervals import bootstrap
-from splime.evaluation.metrics import Metrics
-from splime.evaluation.predicate import evaluate_predicates
+from splime.evaluation.metrics import Metrics, bootstrap
+from splime.evaluation.protocols import evaluate_facts, evaluate_predicates
 from splime.evaluation.results import Evaluation
-from splime.evaluation.scorer import Scorer
-from splime.evaluation.triple import evaluate_triples
+from splime.evaluation.triples import evaluate_triples
+from splime.scoring.scorer import Scorer
 
 __all__ = [
     "Evaluation",

@@ -2,28 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
 
-from splime.errors import UsageError, nearest
-from splime.evaluation.filters import Excluded
+from splime.errors import check_name
+from splime.evaluation.filters import Excluded, Known
 from splime.evaluation.metrics import Floats
+from splime.progress import Progress
+from splime.scoring.queries import Queries
 from splime.times import Ints
 
 Ties: TypeAlias = Literal["mean", "worst", "best"]
+Estimate: TypeAlias = Callable[[float], None]
+"""Takes the seconds that all queries will take, judged by a few."""
 
-# Scores are compared in pieces that stay in the cache (on a GPU: that fill it).
+# Scores are compared in blocks that stay in the cache (on a GPU: that fill it).
 _COMPARED = {"cpu": 1 << 20, "cuda": 1 << 26}
+# Queries that the time of all is judged by.
+_TRIAL = 64
 
 
 def check_ties(ties: str) -> None:
     """An error for a tie rule that does not exist."""
-    if ties not in get_args(Ties):
-        known = get_args(Ties)
-        raise UsageError(f"ties is one of {', '.join(known)}, not {ties!r}.{nearest(ties, known)}")
+    check_name("tie rule", ties, get_args(Ties))
+
+
+@dataclass(frozen=True)
+class Side:
+    """Answers to rank, and the queries that they answer."""
+
+    queries: Queries
+    target: Ints
+    """The candidate that each answer is."""
+    known: Known
+    never: torch.Tensor | None = None
+    """Columns of the scores that are no candidates."""
+
+    def counted(self, scored: tuple[Ints, Ints, torch.Tensor], levels: int) -> tuple[Ints, Ints]:
+        """How many candidates are better than answers, and how many equal, at each level."""
+        answers, row, scores = scored
+        target, excluded = self.target[answers], self.known.of(answers)
+        return count(scores, row, target, excluded, levels=levels, never=self.never)
+
+
+def rank_sides(
+    sides: Sequence[Side],
+    levels: int,
+    ties: Ties,
+    *,
+    progress: Progress,
+    estimate: Estimate | None,
+) -> Floats:
+    """The ranks of all answers, by level of exclusion, answer and side."""
+    if estimate is not None:
+        estimate(_seconds(sides, levels))
+    done, total = 0, sum(len(side.target) for side in sides)
+    ranks = np.empty((levels, len(sides[0].target), len(sides)))
+    for column, side in enumerate(sides):
+        for scored in side.queries.blocks():
+            ranks[:, scored[0], column] = rank(*side.counted(scored, levels), ties)
+            done += len(scored[0])
+            progress("ranking", done, total)
+    return ranks
+
+
+def _seconds(sides: Sequence[Side], levels: int) -> float:
+    """How long all will take, judged by a few queries from the middle of one side."""
+    side, cost = sides[0], sides[0].queries.cost
+    some = min(_TRIAL, side.queries.block, len(cost))
+    start = (len(cost) - some) // 2
+    for _ in range(2):  # once to warm up
+        began = perf_counter()
+        side.counted(side.queries.scored(start, start + some), levels)
+        seconds = perf_counter() - began
+    rows = int(cost[start : start + some].sum())
+    return seconds * sum(int(each.queries.cost.sum()) for each in sides) / rows
 
 
 def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:
@@ -55,16 +113,16 @@ def count(
     at = torch.as_tensor(row).to(scores.device)
     own = scores[at, torch.as_tensor(target).to(scores.device)]
     better, equal = _compare(scores, at, own)
-    if never is not None:
+    if never is not None and len(never):
         # Fewer columns than candidates as a rule, so this is cheaper than leaving them out.
         less, same = _compare(scores.index_select(1, never), at, own)
         better, equal = better - less, equal - same
     size = levels * len(row)
     off = np.zeros((2, levels, len(row)), np.int64)
-    for part in excluded:
-        answer, id_ = (torch.as_tensor(ids).to(scores.device) for ids in (part.answer, part.id))
+    for block in excluded:
+        answer, id_ = (torch.as_tensor(ids).to(scores.device) for ids in (block.answer, block.id))
         others, against = scores[at[answer], id_], own[answer]
-        place = part.level * len(row) + part.answer
+        place = block.level * len(row) + block.answer
         for taken, hit in zip(off, (others > against, others == against), strict=True):
             taken += np.bincount(place[hit.cpu().numpy()], minlength=size).reshape(levels, -1)
     off = off.cumsum(axis=1)

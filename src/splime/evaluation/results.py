@@ -1,25 +1,28 @@
-"""The result of an evaluation: figures, and everything that one must know to read them."""
+"""The result of an evaluation: metrics, and everything that one must know to read them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from splime.arrays import grouped
 from splime.errors import DataError
-from splime.evaluation.intervals import Intervals, bootstrap
-from splime.evaluation.metrics import Floats, Metrics, by_group
-from splime.evaluation.strata import Strata
-from splime.times import Ints
+from splime.evaluation.metrics import Floats, Intervals, Metrics, Stratum
+from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
+from splime.leakage import triples_of
+from splime.times import Bools, Ints, format_ticks
 
+PERIODS = 5
 _ARRAYS = ("ranks", "facts")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures by filter, with how they came about; `to_json` holds all but the ranks."""
+    """Metrics by filter, with how they came about; `to_json` holds all but the ranks."""
 
     protocol: str
     """`triple`, `fact` or `predicate`."""
@@ -53,78 +56,55 @@ class Evaluation:
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries, without the ranks."""
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _ARRAYS}
-        plain["filters"] = list(self.filters)
-        plain["metrics"] = _plain(self.metrics)
-        plain["strata"] = _plain(self.strata)
-        plain["intervals"] = _plain(self.intervals)
-        return plain
+        values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(plain))
+        return values
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evaluation:
         """The inverse of `to_json`; there are no ranks."""
-        names = [f.name for f in fields(cls) if f.name not in _ARRAYS]
-        missing = [name for name in names if name not in data]
-        if missing:
-            raise DataError(f"this is no evaluation: {', '.join(missing)} missing")
-        given = {name: data[name] for name in names}
-        given["filters"] = tuple(given["filters"])
         try:
-            given["metrics"] = {
-                name: {side: Metrics(**each) for side, each in sides.items()}
-                for name, sides in given["metrics"].items()
-            }
-            given["strata"] = {
-                name: {
-                    kind: {group: Metrics(**each) for group, each in groups.items()}
-                    for kind, groups in kinds.items()
-                }
-                for name, kinds in given["strata"].items()
-            }
-            given["intervals"] = {
-                name: {
-                    side: {figure: tuple(ends) for figure, ends in each.items()}
-                    for side, each in sides.items()
-                }
-                for name, sides in given["intervals"].items()
-            }
-        except (AttributeError, TypeError) as error:
-            raise DataError(f"this is no evaluation: {error}") from error
-        return cls(**given)
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise DataError(f"this is no evaluation: {error}") from None
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Metrics):
-        return asdict(value)
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return list(value) if isinstance(value, tuple) else value
-
-
-def figures(
-    ranks: Mapping[str, Floats], strata: Strata, samples: int | None, seed: int
-) -> dict[str, Any]:
-    """The fields of an evaluation that follow from its ranks."""
-    sides = {name: _sides(table) for name, table in ranks.items()}
-    found: dict[str, Any] = {
-        "metrics": {
-            name: {side: Metrics.of(table) for side, table in tables.items()}
-            for name, tables in sides.items()
-        },
-        "strata": {
-            name: {kind: by_group(table, *stratum) for kind, stratum in strata.items()}
-            for name, table in ranks.items()
-        },
-        "ranks": dict(ranks),
+def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
+    """By whether train has the triple at whatever time, by kind of time, predicate and period."""
+    time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
+    return {
+        "train": Stratum(np.where(_in_train(graph, facts), 0, 1), ["seen", "unseen"]),
+        "time": Stratum(time, ["instant", "interval", "open"]),
+        "predicate": Stratum(facts.predicate.astype(np.int64), list(graph.predicates)),
+        "period": _periods(graph, facts),
     }
-    if samples:
-        found["intervals"] = {
-            name: {side: bootstrap(t, samples=samples, seed=seed) for side, t in tables.items()}
-            for name, tables in sides.items()
-        }
-    return found
 
 
-def _sides(ranks: Floats) -> dict[str, Floats]:
-    if ranks.shape[1] == 1:
-        return {"both": ranks}
-    return {"both": ranks, "object": ranks[:, :1], "subject": ranks[:, 1:]}
+def _in_train(graph: TemporalGraph, facts: Facts) -> Bools:
+    both = np.concatenate([triples_of(graph.train), triples_of(facts)])
+    number, triple = grouped(list(both.T))
+    of_train = np.zeros(len(triple), bool)
+    of_train[number[: len(graph.train)]] = True
+    return of_train[number[len(graph.train) :]]
+
+
+def _periods(graph: TemporalGraph, facts: Facts) -> Stratum:
+    """By the timestamp at which facts begin, in periods of about equally many facts.
+
+    A fact that began at an unknown time counts by its end.
+    """
+    begin, end = graph.timestamps(facts)
+    at = np.where(facts.unknown & BEGIN_UNKNOWN, end, begin)
+    count = np.bincount(at)
+    held = np.flatnonzero(count)
+    # A timestamp lies in the period that the middle one of its facts would lie in.
+    middle = count[held].cumsum() - count[held] / 2
+    period = np.minimum((middle * PERIODS / len(at)).astype(np.int64), PERIODS - 1)
+    period = np.unique(period, return_inverse=True)[1]
+    new = np.flatnonzero(np.diff(period, prepend=-1))
+    line = graph.timeline
+    begins = format_ticks(line.starts[held[new]], line.granularity)
+    ends = format_ticks(line.ends[held[np.append(new[1:], len(held)) - 1]], line.granularity)
+    names = [b if b == e else f"{b}..{e}" for b, e in zip(begins, ends, strict=True)]
+    of_time = np.zeros(len(count), np.int64)
+    of_time[held] = period
+    return Stratum(of_time[at], names)

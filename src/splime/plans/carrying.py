@@ -74,9 +74,7 @@ def carry_out(
         place, settings = out / RUNS / planned.name, plan.settings_of(planned)
         with nullcontext() if watching is None else watching(planned.name) as watch:
             runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
-    compared = compare(
-        list(runs.values()), progress=lambda done, total: progress("evaluating", done, total)
-    )
+    compared = compare(list(runs.values()), progress=progress)
     write_json(out / f"{COMPARISON}.json", compared.to_json())
     with written_beside(out / f"{COMPARISON}.md") as beside:
         beside.write_text(comparison_markdown(compared), encoding="utf-8")

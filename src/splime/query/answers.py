@@ -1,4 +1,4 @@
-"""Answers for people: names, scores, probabilities, scopes and dates."""
+"""From questions to answers: scored, ranked, and given names, scopes and dates."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import torch
 
-from splime.query.answering import Found
-from splime.query.known import KnownFact, KnownFacts
-from splime.query.question import Question
+from splime.arrays import expand
+from splime.evaluation.metrics import Floats
+from splime.graph import Facts
+from splime.query.questions import Question, question_facts
+from splime.scoring.known import Kind, KnownAnswers, KnownFact, KnownFacts
+from splime.scoring.queries import Scoring
+from splime.scoring.questions import (
+    Block,
+    Spans,
+    blocks,
+    known_spans,
+    scoped_predicates,
+    scopes_of,
+    span_block,
+    spans_of,
+)
+from splime.scoring.scorer import Ids
+from splime.times import Ints, format_ticks
+
+# Spans are made from a number for each question and timestamp, so many at a time.
+_SPANNED = 1 << 20
 
 
 class Answer(NamedTuple):
@@ -23,7 +43,7 @@ class Answer(NamedTuple):
     probability: float | None
     """None where it cannot be calibrated, and where train states the answer."""
     scopes: tuple[str, ...]
-    """The scoped predicates that served, in the order of time."""
+    """The scoped predicates that it was scored by, in the order of time."""
     begin: str | None
     """The first date of those scopes."""
     end: str | None
@@ -68,15 +88,11 @@ class Answers:
         """As an Arrow table: a row for each answer, with the question's number 1."""
         from splime.query.many import SCHEMA
 
-        asked = self.question
+        names = ("subject", "predicate", "object", "begin", "end")
+        asked = {"question": 1, **{name: getattr(self.question, name) for name in names}}
         rows = [
             {
-                "question": 1,
-                "subject": asked.subject,
-                "predicate": asked.predicate,
-                "object": asked.object,
-                "begin": asked.begin,
-                "end": asked.end,
+                **asked,
                 "rank": row.rank,
                 "answer": row.name,
                 "score": row.score,
@@ -104,26 +120,6 @@ class Answers:
         }
 
 
-def rows_of_answers(found: Found, known: KnownFacts) -> list[Answer]:
-    """The answers to one question."""
-    best = found.best
-    columns = zip(
-        best.rank.tolist(),
-        found.names.to_pylist(),
-        best.score.tolist(),
-        best.probability.tolist(),
-        found.scopes.to_pylist(),
-        found.begin,
-        found.end,
-        known.describe(best.fact),
-        strict=True,
-    )
-    return [
-        Answer(rank, name, score, None if sure != sure else sure, tuple(scopes), *rest)
-        for rank, name, score, sure, scopes, *rest in columns
-    ]
-
-
 def percent(probability: float) -> str:
     """A probability for people.
 
@@ -139,3 +135,233 @@ def _date(text: str | None) -> tuple[int, str]:
         return int(text or 0), ""
     except ValueError:
         return 0, text or ""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person chooses about answers."""
+
+    limit: int | None = 10
+    drop: bool = False
+    """Leave out what is known."""
+    best: int | None = None
+    """Predicates: only the scopes among so many best of all, as in the paper."""
+
+
+class Best(NamedTuple):
+    """Candidates, by question and from the best to the worst."""
+
+    question: Ints
+    id: Ints
+    score: Floats
+    probability: Floats
+    """NaN where there is none: without a temperature, and of what train states."""
+    fact: Ints
+    """The fact that states the answer, -1 if none does."""
+
+    @property
+    def rank(self) -> Ints:
+        """From 1 for each question."""
+        new = np.flatnonzero(np.append(True, self.question[1:] != self.question[:-1]))
+        length = np.diff(np.append(new, len(self.question)))
+        return np.arange(len(self.question)) - np.repeat(new, length) + 1
+
+    def take(self, rows: Ints) -> Best:
+        """Some of them, by positions."""
+        return Best(*(column[rows] for column in self))  # type: ignore[arg-type]
+
+    @classmethod
+    def concat(cls, blocks: list[Best]) -> Best:
+        """Those of different questions together, in the order of the questions."""
+        together = cls(*(np.concatenate(column) for column in zip(*blocks, strict=True)))
+        return together.take(np.argsort(together.question, kind="stable"))
+
+
+class NamedAnswers(NamedTuple):
+    """Answers to questions of one kind: a row each, by question and rank."""
+
+    best: Best
+    names: pa.Array
+    scopes: pa.ListArray
+    """The names of the scoped predicates that they were scored by."""
+    begin: list[str]
+    """The first date of those scopes."""
+    end: list[str]
+
+    def rows(self, known: KnownFacts) -> list[Answer]:
+        """The answers to one question."""
+        columns = zip(
+            self.best.rank.tolist(),
+            self.names.to_pylist(),
+            self.best.score.tolist(),
+            self.best.probability.tolist(),
+            self.scopes.to_pylist(),
+            self.begin,
+            self.end,
+            known.describe(self.best.fact),
+            strict=True,
+        )
+        return [
+            Answer(rank, name, score, None if sure != sure else sure, tuple(scopes), *rest)
+            for rank, name, score, sure, scopes, *rest in columns
+        ]
+
+
+def answer(
+    scoring: Scoring, kind: Kind, facts: Facts, options: Options, temperature: float | None
+) -> NamedAnswers:
+    """The best answers to some questions of one kind."""
+    if kind == "time":
+        return _times(scoring, facts, options, temperature)
+    if kind == "predicate" and options.best is not None:
+        return _best_scopes(scoring, facts, options, options.best)
+    by_block = []
+    for block in blocks(scoring, kind, facts):
+        known = scoring.known.answers(kind, facts.take(block.rows))
+        by_block.append(best_of(block, known, options, temperature))
+    best = Best.concat(by_block)
+    # The scopes of a question depend on the answer only if that is the predicate.
+    by_answer = kind == "predicate"
+    asked = facts.take(best.question) if by_answer else facts
+    predicate: Ids = best.id if by_answer else facts.predicate
+    scored = question_facts(asked.subject, predicate, asked.object, asked.begin, asked.end)
+    count, scope = scopes_of(scoring, scored)
+    start = count.cumsum() - count
+    if not by_answer:
+        start, count = start[best.question], count[best.question]
+    graph = scoring.scoping.graph
+    names = (graph.predicates if by_answer else graph.entities).labels
+    return _named(scoring, best, names.take(pa.array(best.id)), scope, start, count)
+
+
+def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
+    """The paper's way: the best of all scoped predicates, of which those at the time stay."""
+    scopes, asked = scoring.scoping.static.predicates, scoring.scoping.cut(facts)
+    none, limit = KnownAnswers.none(), Options(most)
+    best = Best.concat([best_of(b, none, limit) for b in scoped_predicates(scoring, facts)])
+    # Scopes reach from one of their cuts to the next, and those must meet the interval.
+    source = scopes.sources[best.id]
+    cut = best.id - source  # the position of the cut that ends a scope
+    cuts = np.append(scopes.cuts, 2 * len(scopes.timeline))
+    left = np.where(best.id > scopes.starts[source], cuts[cut - 1], -1)
+    right = np.where(cut < scopes.offsets[source + 1], cuts[cut], cuts[-1])
+    begin, end = asked.begin[best.question], asked.end[best.question]
+    best = best.take(np.flatnonzero((left <= 2 * end) & (right >= 2 * begin)))
+    # Every source once, for its best scope.
+    key = best.question * len(scopes.names) + scopes.sources[best.id]
+    best = best.take(np.sort(np.unique(key, return_index=True)[1]))
+    known = scoring.known.answers("predicate", facts)
+    at = _places(known, best.question, scopes.sources[best.id], len(scopes.names))
+    best = best._replace(fact=np.append(known.fact, -1)[at])
+    if options.drop:
+        best = best.take(np.flatnonzero(best.fact < 0))
+    if options.limit is not None:
+        best = best.take(np.flatnonzero(best.rank <= options.limit))
+    scope = best.id
+    best = best._replace(id=scopes.sources[scope].astype(np.int64))
+    names = scopes.names.labels.take(pa.array(best.id))
+    return _named(scoring, best, names, scope, np.arange(len(scope)))
+
+
+def _times(
+    scoring: Scoring, facts: Facts, options: Options, temperature: float | None
+) -> NamedAnswers:
+    """The spans of triples, from the most to the least likely."""
+    scopes = scoring.scoping.static.predicates
+    step = max(1, _SPANNED // len(scopes.timeline))
+    by_block: list[Best] = []
+    rows: list[Spans] = []
+    for start in range(0, len(facts), step):
+        some = facts.take(np.arange(start, min(start + step, len(facts))))
+        spans = spans_of(scoring, some)
+        known = known_spans(scoring.known, some, spans)
+        best = best_of(span_block(scoring, spans, len(some)), known, options, temperature)
+        lone = np.bincount(spans.question, minlength=len(some)) == 1
+        best.probability[lone[best.question]] = np.nan  # it cannot be another one
+        at = np.searchsorted(spans.question, best.question) + best.id
+        rows.append(Spans(*(column[at] for column in spans)))
+        by_block.append(best._replace(question=best.question + start))
+    spans = Spans(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+    names = scopes.labels.take(pa.array(spans.scope))
+    named = _named(scoring, Best.concat(by_block), names, spans.predicate, np.arange(len(names)))
+    times: tuple[Ids, Ids] = spans.begin, spans.end
+    if scoring.scoping.entities is None:
+        times = scopes.first[spans.scope], scopes.last[spans.scope]
+    begin, end = _dates(scoring, *times)
+    return named._replace(begin=begin, end=end)
+
+
+def _named(
+    scoring: Scoring,
+    best: Best,
+    names: pa.Array,
+    scope: Ints,
+    start: Ints,
+    count: Ints | None = None,
+) -> NamedAnswers:
+    """Answers with their scopes: `count` of each (or one), from `start` on."""
+    scopes = scoring.scoping.static.predicates
+    count = np.ones(len(start), np.int64) if count is None else count
+    labels = scopes.labels.take(pa.array(scope[expand(start, count)[1]]))
+    offsets = pa.array(np.append(0, count.cumsum()), pa.int32())
+    begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
+    listed = pa.ListArray.from_arrays(offsets, labels)
+    return NamedAnswers(best, names, listed, *_dates(scoring, begin, end))
+
+
+def _dates(scoring: Scoring, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
+    line = scoring.scoping.graph.timeline
+    return (
+        format_ticks(line.starts[begin], line.granularity),
+        format_ticks(line.ends[end], line.granularity),
+    )
+
+
+def best_of(
+    block: Block, known: KnownAnswers, options: Options, temperature: float | None = None
+) -> Best:
+    """The best candidates of each row of a block, in which known answers may be left out.
+
+    `known` are the known answers to the questions of the block, by their positions in it. The
+    probability is a softmax of score / temperature over all candidates that train does not state.
+    """
+    scores, weight = block.scores, block.weight
+    row, ids = (torch.as_tensor(column).to(scores.device) for column in (known.question, known.id))
+    most = min(options.limit or scores.shape[1], scores.shape[1])
+    top = None if options.drop else torch.topk(scores, most, dim=1)
+    learned = torch.as_tensor(known.learned).to(scores.device)
+    scores[row[learned], ids[learned]] = -torch.inf
+    whole = None
+    if temperature is not None:
+        whole = (scores / (weight * temperature)[:, None]).logsumexp(1).cpu().numpy()
+    if top is None:
+        scores[row, ids] = -torch.inf
+        top = torch.topk(scores, most, dim=1)
+    values, best = (column.cpu().numpy() for column in top)
+    means = values.astype(np.float64) / weight.cpu().numpy().astype(np.float64)[:, None]
+    probability = np.full(means.shape, np.nan)
+    if whole is not None:
+        with np.errstate(invalid="ignore"):  # where train states all answers
+            probability = np.exp(means / temperature - whole.astype(np.float64)[:, None])
+    question = np.repeat(np.arange(len(best)), most)
+    at = _places(known, question, best.ravel(), scores.shape[1])
+    # The last is of those that are not known.
+    fact, seen = np.append(known.fact, -1)[at], np.append(known.learned, False)[at]
+    probability = np.where(seen, np.nan, probability.ravel()).clip(max=1.0)
+    flat = values.ravel()
+    # What is -inf is no candidate or was left out; equal ones are in the order of ids.
+    order = np.lexsort((best.ravel(), -flat, question))
+    order = order[flat[order] > -np.inf]
+    rows = block.rows[question]
+    return Best(rows, best.ravel(), means.ravel(), probability, fact).take(order)
+
+
+def _places(known: KnownAnswers, question: Ints, ids: Ids, width: int) -> Ints:
+    """Where pairs of question and id stand among what is known, -1 if they do not."""
+    if not len(known.question):
+        return np.full(len(question), -1, np.int64)
+    keys = known.question * width + known.id
+    order = np.argsort(keys)
+    key = question * width + ids
+    at = order[np.searchsorted(keys, key, sorter=order).clip(max=len(keys) - 1)]
+    return np.where(keys[at] == key, at, -1)

@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 import torch
 
 from splime.errors import UsageError, nearest
-from splime.evaluation.memory import memory_errors
 from splime.io.files import written_beside
-from splime.query.answering import Answering, Options
-from splime.query.question import ASKED, KINDS, Kind
-from splime.query.questions import NAMES, Asked
+from splime.progress import Progress
+from splime.query.answers import Options, answer
+from splime.query.questions import ASKED, Asked
+from splime.scoring.known import KINDS, NAMES, Kind
+from splime.scoring.queries import Scoring
+from splime.scoring.scorer import memory_errors
 from splime.times import Ints, format_ticks
 
-Progress = Callable[[int, int], None]
 # Questions at a time: enough to share scores among them, few enough to hold all their answers.
 _BLOCK = 4096
 
@@ -39,31 +40,29 @@ SCHEMA = pa.schema(
 
 
 def answer_tables(
-    answering: Answering,
+    scoring: Scoring,
     asked: Asked,
     options: Options,
     temperatures: Mapping[Kind, float | None],
-    progress: Progress | None,
+    progress: Progress,
 ) -> Iterator[pa.Table]:
     """The answers to questions in their order, a table for each block of them."""
     for start in range(0, len(asked), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(asked)))
-        parts = [SCHEMA.empty_table()]
+        tables = [SCHEMA.empty_table()]
         with torch.inference_mode(), memory_errors():
             for number, kind in enumerate(KINDS):
                 own = rows[asked.kind[rows] == number]
                 if len(own):
-                    temperature = temperatures[kind]
-                    parts.append(_table(answering, kind, own, asked, options, temperature))
-        table = pa.concat_tables(parts)
+                    tables.append(_table(scoring, kind, own, asked, options, temperatures[kind]))
+        table = pa.concat_tables(tables)
         order = np.argsort(table["question"].to_numpy(), kind="stable")
         yield table.take(pa.array(order))
-        if progress is not None:
-            progress(int(rows[-1]) + 1, len(asked))
+        progress("answering", int(rows[-1]) + 1, len(asked))
 
 
 def _table(
-    answering: Answering,
+    scoring: Scoring,
     kind: Kind,
     rows: Ints,
     asked: Asked,
@@ -72,8 +71,8 @@ def _table(
 ) -> pa.Table:
     """The answers to questions of one kind."""
     facts = asked.facts.take(rows)
-    found = answering.answer(kind, facts, options, temperature)
-    best, graph = found.best, answering.scoring.run.graph
+    answers = answer(scoring, kind, facts, options, temperature)
+    best, graph = answers.best, scoring.scoping.graph
     columns: dict[str, pa.Array] = {"question": pa.array(rows[best.question] + 1)}
     for name in NAMES:
         names = graph.predicates if name == "predicate" else graph.entities
@@ -83,22 +82,22 @@ def _table(
         dates = format_ticks(getattr(facts, name), graph.timeline.granularity)
         given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
         columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
-    known = answering.known.describe(best.fact)
+    known = scoring.known.describe(best.fact)
     columns |= {
         "rank": pa.array(best.rank),
-        "answer": found.names,
+        "answer": answers.names,
         "score": pa.array(best.score),
         "probability": pa.array(best.probability, mask=np.isnan(best.probability)),
-        "scope": pc.binary_join(found.scopes, pa.scalar(", ", _TEXT)),
-        "scope_begin": pa.array(found.begin, _TEXT),
-        "scope_end": pa.array(found.end, _TEXT),
+        "scope": pc.binary_join(answers.scopes, pa.scalar(", ", _TEXT)),
+        "scope_begin": pa.array(answers.begin, _TEXT),
+        "scope_end": pa.array(answers.end, _TEXT),
         "known": pa.array([None if fact is None else str(fact) for fact in known], _TEXT),
     }
     return pa.table([columns[name] for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
 
 
 def check_out(path: Path) -> None:
-    """An error for a file whose name tells no format to write answers in."""
+    """An error for a file whose ending is no format that answers are written in."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
             f"{path}: answers are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"
@@ -106,7 +105,7 @@ def check_out(path: Path) -> None:
 
 
 def write_answers(tables: Iterable[pa.Table], path: str | Path) -> int:
-    """Write answers to a file (.tsv, .json, .parquet), and tell how many there are."""
+    """Write answers to a file (.tsv, .json, .parquet); returns how many there are."""
     path = Path(path)
     check_out(path)
     count = 0

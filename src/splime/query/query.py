@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 
+from splime.analysis.calibration import Calibration, Calibrations
 from splime.errors import UsageError, check_name
-from splime.evaluation.memory import memory_errors
-from splime.evaluation.parts import Aggregate
-from splime.query.answering import Answering, Options
-from splime.query.answers import Answers, rows_of_answers
-from splime.query.calibration import Calibration, Calibrations
+from splime.progress import Progress, silent
+from splime.query.answers import Answers, Options, answer
 from splime.query.many import answer_tables
 from splime.query.near import near
-from splime.query.question import KINDS, Kind, Question, find_name, read_question, read_time
-from splime.query.questions import read_questions
-from splime.query.scoring import Scoring
+from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
+from splime.scoring.known import KINDS, Kind
+from splime.scoring.queries import Aggregate, Scoring, check_aggregate
+from splime.scoring.scorer import memory_errors
 from splime.times import When, format_ticks
 
 KNOWN = ("mark", "drop")
@@ -48,9 +48,17 @@ class Query:
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
-        self.run = run
-        self.answering = Answering(Scoring(run, aggregate, memory))
-        self._calibrations = Calibrations(self.answering)
+        check_aggregate(aggregate)
+        self.run, self._aggregate, self._memory = run, aggregate, memory
+
+    @cached_property
+    def scoring(self) -> Scoring:
+        """The scores of the run."""
+        return Scoring(self.run.scorer, self.run.scoping, self._aggregate, self._memory)
+
+    @cached_property
+    def _calibrations(self) -> Calibrations:
+        return Calibrations(self.run, self.scoring)
 
     def ask(
         self,
@@ -88,11 +96,11 @@ class Query:
             raise UsageError("best is for questions that ask which predicate")
         with torch.inference_mode(), memory_errors():
             calibration = self._calibration(kind, best)
-            found = self.answering.answer(kind, facts, options, calibration.temperature)
+            answers = answer(self.scoring, kind, facts, options, calibration.temperature)
+        rows = answers.rows(self.scoring.known)
         remarks = [str(calibration)]
         if kind == "time":
-            remarks = self._about_time(int(facts.predicate[0]), len(found.names), calibration)
-        rows = rows_of_answers(found, self.answering.known)
+            remarks = self._about_time(int(facts.predicate[0]), len(rows), calibration)
         return Answers(question, rows, calibration.temperature, tuple(remarks))
 
     def near(
@@ -109,7 +117,7 @@ class Query:
         At a time every name is what it is at that time. Without one, a name is the mean over all
         time, and is compared with all scoped ones.
         """
-        graph, setting = self.run.graph, self.answering.scoring.setting
+        graph = self.run.graph
         names = find_name(graph, name, kind)
         limit = _options(limit, "mark", None).limit
         timestamps = begin = end = None
@@ -118,9 +126,9 @@ class Query:
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
-        rows = near(self.run, setting, names, name, timestamps, limit)
+        rows = near(self.run, names, name, timestamps, limit)
         remarks = ["scores are cosines of vectors"]
-        if names is graph.entities and setting.entities is None and timestamps is not None:
+        if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
         entity, predicate = (name, None) if names is graph.entities else (None, name)
         return Answers(
@@ -134,13 +142,13 @@ class Query:
         limit: int | None = 10,
         known: str = "mark",
         best: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = silent,
     ) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
         Columns are subject, predicate, object and at (or begin and end), with `?` for what is
         asked for. An empty time is the whole time of the graph; where all three names are given,
-        the question is when. `progress` takes how many are answered, and how many there are.
+        the question is when.
         """
         tables = self.answer_blocks(
             questions, limit=limit, known=known, best=best, progress=progress
@@ -154,7 +162,7 @@ class Query:
         limit: int | None = 10,
         known: str = "mark",
         best: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Progress = silent,
     ) -> Iterator[pa.Table]:
         """The tables that `ask_many` puts together, one after the other."""
         asked = read_questions(questions, self.run.graph)
@@ -164,7 +172,7 @@ class Query:
             for number, kind in enumerate(KINDS)
             if (asked.kind == number).any()
         }
-        return answer_tables(self.answering, asked, options, temperatures, progress)
+        return answer_tables(self.scoring, asked, options, temperatures, progress)
 
     def calibration(self, kind: Kind) -> Calibration:
         """How probabilities of a kind of answer (object, subject, predicate, time) are made."""
@@ -178,10 +186,9 @@ class Query:
         return self.calibration(kind)
 
     def _about_time(self, predicate: int, shown: int, calibration: Calibration) -> list[str]:
-        setting = self.answering.scoring.setting
-        scopes = setting.static.predicates
+        scopes = self.run.segmentation.predicates
         count = len(scopes.cuts_of(predicate)) + 1
-        if setting.entities is not None:
+        if self.run.segmentation.entities is not None:
             return [str(calibration)]
         if count > 1:
             some = [f"{shown} of {count} scopes"] if shown < count else []

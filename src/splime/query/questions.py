@@ -1,11 +1,12 @@
-"""Many questions from a file or table; whatever is wrong with one is told with its place."""
+"""Questions as people ask them, one by one or many from a file or table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,22 +16,168 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.delimited import Dialect, rows_of
 from splime.io.tables import is_table, label_column, time_column
-from splime.query.question import ASKED, KINDS, question_facts
+from splime.scoring.known import KINDS, NAMES
+from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
-from splime.times import KNOWN, Ints, format_ticks, parse_times, tick_range
+from splime.times import KNOWN, Bools, Ints, When, format_ticks, parse_times, tick_range
 from splime.vocabulary import Vocabulary
 
-NAMES = ("subject", "predicate", "object")
+ASKED = "?"
+"""Stands where the answer belongs."""
+_WORDS = {"object": "What", "subject": "Who", "predicate": "Which predicate", "time": "When"}
+_ONE = (
+    "a question has one '?': ('Ada', 'livesIn', '?') asks what, ('?', 'livesIn', 'Norport') who,"
+    " ('Ada', '?', 'Norport') which predicate, ('Ada', 'livesIn', 'Norport', '?') when"
+)
 _TIMES = (("at",), ("begin", "end"), ())
 _EXPECTED = "questions have the columns subject, predicate, object, and at, or begin and end"
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
 # What a cell holds if not the id of a name.
 _UNKNOWN, _ASKED, _EMPTY = -1, -2, -3
 
-Locate: TypeAlias = Callable[[int], str]
-"""Tells where a row stands: `questions.tsv, line 7`."""
-Problem: TypeAlias = tuple[int, str]
-"""The row of a wrong question, and what is wrong with it."""
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, with its time as dates of the graph."""
+
+    kind: str
+    """object, subject, predicate or time; near, where names like another one are looked for."""
+    subject: str | None
+    predicate: str | None
+    object: str | None
+    begin: str | None = None
+    end: str | None = None
+    whole: bool = False
+    """Whether no time was given, so that it is the whole time of the graph."""
+
+    @property
+    def text(self) -> str:
+        """The question in words.
+
+        >>> Question("object", "Ada", "livesIn", "?", "1985", "1985").text
+        'What: Ada livesIn ? at 1985'
+        """
+        if self.kind == "time":
+            return f"When: {self.subject} {self.predicate} {self.object}"
+        if self.kind == "near":
+            return f"Near {self.subject or self.predicate}{self._when()}"
+        names = f"{self.subject} {self.predicate} {self.object}"
+        return f"{_WORDS[self.kind]}: {names}{self._when()}"
+
+    def _when(self) -> str:
+        if self.begin is None:
+            return ""
+        if self.whole:
+            return f", over the whole time of the graph, {self.begin} to {self.end}"
+        return (
+            f" at {self.begin}" if self.begin == self.end else f" from {self.begin} to {self.end}"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def read_question(
+    graph: TemporalGraph,
+    names: tuple[str, str, str],
+    time: str | None,
+    at: When | None,
+    during: tuple[When, When] | None,
+) -> tuple[Question, Facts]:
+    """A question, and the fact that it asks about, with zeros for what is not known of it."""
+    parts = (*names, *([] if time is None else [time]))
+    for part in parts:
+        if not isinstance(part, str):
+            raise UsageError(f"names are text, not {part!r}; {_ONE}")
+    if time not in (None, ASKED):
+        raise UsageError(
+            f"time is '?' to ask when, not {time!r}; a time is given as at= or during="
+        )
+    if (count := parts.count(ASKED)) != 1:
+        raise UsageError(
+            f"{'nothing is' if not count else f'{count} things are'} asked for; {_ONE}"
+        )
+    kind = ("subject", "predicate", "object", "time")[parts.index(ASKED)]
+    if kind == "time" and (at is not None or during is not None):
+        raise UsageError("a question for the time has no time of its own; leave out at and during")
+    vocabularies = (graph.entities, graph.predicates, graph.entities)
+    ids = [
+        0 if name == ASKED else vocabulary.id(name)
+        for name, vocabulary in zip(names, vocabularies, strict=True)
+    ]
+    first, last = read_time(graph.timeline, at, during)
+    begin: str | None
+    end: str | None
+    begin, end = format_ticks(np.array([first, last]), graph.timeline.granularity)
+    if kind == "time":
+        begin = end = None
+    subject, predicate, object_ = names
+    whole = at is None and during is None
+    question = Question(kind, subject, predicate, object_, begin, end, whole)
+    one, which, other, low, high = (np.array([number]) for number in (*ids, first, last))
+    return question, question_facts(one, which, other, low, high)
+
+
+def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: Ints) -> Facts:
+    """Questions as facts, to be cut and scored like any others."""
+    one, which, other = (column.astype(np.int32) for column in (subject, predicate, object))
+    return Facts(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
+
+
+def read_time(
+    timeline: Timeline, at: When | None, during: tuple[When, When] | None
+) -> tuple[int, int]:
+    """The first and last tick of a time; of the graph, if none is given."""
+    if at is not None and during is not None:
+        raise UsageError("give at or during, not both")
+    if at is not None:
+        return timeline.interval(at, at)
+    if during is None:
+        return timeline.first, timeline.last
+    if isinstance(during, str) or len(during) != 2:
+        raise UsageError(f"during is a pair of times, such as (1980, 1989), not {during!r}")
+    return timeline.interval(*during)
+
+
+def read_during(text: str) -> tuple[str, str]:
+    """Begin and end, as they are written on the command line.
+
+    >>> read_during("2009..2017")
+    ('2009', '2017')
+    """
+    begin, dots, end = text.partition("..")
+    if not (begin.strip() and dots and end.strip()):
+        raise UsageError(f"during is written 2009..2017, begin and end, not {text!r}")
+    return begin.strip(), end.strip()
+
+
+def find_name(graph: TemporalGraph, name: str, kind: str | None) -> Vocabulary:
+    """Whether a name is that of an entity or of a predicate."""
+    kinds = {"entity": graph.entities, "predicate": graph.predicates}
+    if kind is not None:
+        if kind not in kinds:
+            raise UsageError(f"kind is entity or predicate, not {kind!r}")
+        kinds[kind].id(name)
+        return kinds[kind]
+    having = [vocabulary for vocabulary in kinds.values() if name in vocabulary]
+    if len(having) == 2:
+        raise UsageError(
+            f"{name!r} is an entity and a predicate; say which with kind='entity' or"
+            " kind='predicate' (--kind)"
+        )
+    if not having:
+        raise UsageError(" ".join(_refusal(names.id, name) for names in kinds.values()))
+    return having[0]
+
+
+def _refusal(function: Callable[..., object], *arguments: object) -> str:
+    """The message of the error that a function raises for arguments."""
+    try:
+        function(*arguments)
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 class Asked(NamedTuple):
@@ -43,106 +190,100 @@ class Asked(NamedTuple):
         return len(self.facts)
 
 
-class _Table(NamedTuple):
-    columns: dict[str, pa.ChunkedArray]
+class _Source(NamedTuple):
+    """A table of questions: its columns, its name, and where a row stands in it."""
+
+    table: pa.Table
     where: str
-    locate: Locate
+    locate: Callable[[int], str]
+
+
+class _Problem(NamedTuple):
+    """A wrong question."""
+
+    row: int
+    what: str
 
 
 def read_questions(source: Any, graph: TemporalGraph) -> Asked:
     """The questions of a file or table; the first wrong one is an error that names its place."""
-    table = _read(source)
-    problems: list[Problem] = []
-    ids = [
-        _ids(table, name, names, problems)
-        for name, names in zip(
-            NAMES, (graph.entities, graph.predicates, graph.entities), strict=True
-        )
-    ]
-    begin, end, state = _times(table, graph.timeline, len(ids[0]), problems)
+    asked_in = _read(source)
+    problems: list[_Problem] = []
+    vocabularies = zip(NAMES, (graph.entities, graph.predicates, graph.entities), strict=True)
+    ids = [_ids(asked_in, name, names, problems) for name, names in vocabularies]
+    begin, end, state = _times(asked_in, graph.timeline, problems)
     asked = np.stack([*(column == _ASKED for column in ids), state == _ASKED])
-    count, of_names = asked.sum(axis=0), asked[:3].any(axis=0)
+    of_names = asked[:3].any(axis=0)
     # Three names without a time ask when, also where no `?` says so.
     when = ~of_names & (state != 0)
-    _first(problems, count > 1, "a question has one '?', and this one has several")
-    _first(
+    several = asked.sum(axis=0) > 1
+    _note(problems, several, ": a question has one '?', and this one has several")
+    _note(
         problems,
         ~of_names & ~when,
-        "nothing is asked for: write ? for one of the names, or leave the time empty to ask when",
+        ": nothing is asked for: write ? for one of the names, or leave the time empty to ask when",
     )
     if problems:
         row, what = min(problems)
-        raise DataError(f"{table.locate(row)}{what}")
+        raise DataError(f"{asked_in.locate(row)}{what}")
     positions = np.array([KINDS.index(name) for name in (*NAMES, "time")])
     kind = positions[np.where(when, 3, asked[:3].argmax(axis=0))]
     subject, predicate, object_ = (np.maximum(column, 0) for column in ids)
     return Asked(kind, question_facts(subject, predicate, object_, begin, end))
 
 
-def _first(problems: list[Problem], wrong: Any, what: str) -> None:
+def _note(problems: list[_Problem], wrong: Bools, what: str) -> None:
     """Remember the first row that is wrong."""
     if wrong.any():
-        problems.append((int(np.argmax(wrong)), f": {what}"))
+        problems.append(_Problem(int(np.argmax(wrong)), what))
 
 
-def _ids(table: _Table, column: str, names: Vocabulary, problems: list[Problem]) -> Ints:
+def _ids(source: _Source, column: str, names: Vocabulary, problems: list[_Problem]) -> Ints:
     """The ids of a column of names."""
-    encoded = EncodedColumn(label_column(table.columns[column], column, table.where))
-    found = names.ids(encoded.values).astype(np.int64)
-    texts = encoded.values.to_pylist()
-    found[[place for place, text in enumerate(texts) if text == ASKED]] = _ASKED
-    found[[place for place, text in enumerate(texts) if text == ""]] = _EMPTY
-    ids: Ints = encoded.lookup(found, _EMPTY)
+    encoded = EncodedColumn(label_column(source.table[column], column, source.where))
+    of_values = names.ids(encoded.values).astype(np.int64)
+    for place, text in enumerate(encoded.values.to_pylist()):
+        of_values[place] = {ASKED: _ASKED, "": _EMPTY}.get(text, of_values[place])
+    ids: Ints = encoded.lookup(of_values, _EMPTY)
     empty = f", column {column}: there is no name; write ? for what is asked for"
-    if (ids == _EMPTY).any():
-        problems.append((int(np.argmax(ids == _EMPTY)), empty))
-    if (ids == _UNKNOWN).any():
-        row = int(np.argmax(ids == _UNKNOWN))
-        try:
-            names.id(encoded.texts([row])[0])
-        except UsageError as error:
-            problems.append((row, f", column {column}: {error}"))
+    _note(problems, ids == _EMPTY, empty)
+    for row in np.flatnonzero(ids == _UNKNOWN)[:1].tolist():
+        error = _refusal(names.id, encoded.texts([row])[0])
+        problems.append(_Problem(row, f", column {column}: {error}"))
     return ids
 
 
 def _times(
-    table: _Table, timeline: Timeline, rows: int, problems: list[Problem]
+    source: _Source, timeline: Timeline, problems: list[_Problem]
 ) -> tuple[Ints, Ints, Ints]:
     """First and last tick of every question, and whether it has a time (0), asks for it, or not."""
-    columns = next(names for names in _TIMES if set(names) <= set(table.columns))
-    begin, end = np.full(rows, timeline.first), np.full(rows, timeline.last)
+    rows = len(source.table)
+    columns = next(names for names in _TIMES if {*names} <= {*source.table.column_names})
+    ends = np.repeat([[timeline.first], [timeline.last]], rows, axis=1)
     state = np.full(rows, _EMPTY)
     if not columns:
-        return begin, end, state
+        return *ends, state
     texts: list[EncodedColumn] = []
     for number, column in enumerate((columns[0], columns[-1])):
-        encoded = time_column(table.columns[column], column, table.where)
+        encoded = time_column(source.table[column], column, source.where)
         ticks, states = _ticks(encoded, column, timeline, problems)
         own = encoded.lookup(states, _EMPTY)
-        tick = encoded.lookup(ticks[number])
-        if number == 0:
-            begin = np.where(own == 0, tick, begin)
-        else:
-            end = np.where(own == 0, tick, end)
+        ends[number] = np.where(own == 0, encoded.lookup(ticks[number]), ends[number])
         state = np.where(own == 0, 0, np.maximum(own, state))
         texts.append(encoded)
+    begin, end = ends
     outside = (begin > end) | (end < timeline.first) | (begin > timeline.last)
-    if (outside & (state == 0)).any():
-        row = int(np.argmax(outside & (state == 0)))
-        ends = np.array([timeline.first, timeline.last])
+    for row in np.flatnonzero(outside & (state == 0))[:1].tolist():
+        whole = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
         given = [encoded.texts([row])[0] for encoded in texts]
-        dates = [
-            a or b for a, b in zip(given, format_ticks(ends, timeline.granularity), strict=True)
-        ]
-        try:
-            timeline.interval(*dates)
-        except UsageError as error:
-            problems.append((row, f", column {columns[0]}: {error}"))
+        dates = [date or default for date, default in zip(given, whole, strict=True)]
+        error = _refusal(timeline.interval, *dates)
+        problems.append(_Problem(row, f", column {columns[0]}: {error}"))
     return begin, end, state
 
 
 def _ticks(
-    encoded: EncodedColumn, column: str, timeline: Timeline, problems: list[Problem]
+    encoded: EncodedColumn, column: str, timeline: Timeline, problems: list[_Problem]
 ) -> tuple[Ints, Ints]:
     """First and last tick of every distinct time, and whether it is one."""
     ticks, states = np.zeros((2, len(encoded.values)), np.int64), np.zeros(len(encoded.values), int)
@@ -159,33 +300,28 @@ def _ticks(
         try:
             ticks[:, place] = tick_range(text, timeline.granularity)
         except UsageError as error:
-            problems.append((encoded.first_row(place), f", column {column}: {error}"))
+            problems.append(_Problem(encoded.first_row(place), f", column {column}: {error}"))
     return ticks, states
 
 
-def _read(source: Any) -> _Table:
-    if isinstance(source, str | Path):
-        path = Path(source)
-        if path.suffix.lower() in _DELIMITERS:
-            return _read_text(path)
-        if path.suffix.lower() != ".parquet":
-            known = (*_DELIMITERS, ".parquet")
+def _read(source: Any) -> _Source:
+    if not isinstance(source, str | Path):
+        if not is_table(source):
             raise UsageError(
-                f"{path}: questions are read from {', '.join(known)}.{nearest(path.suffix, known)}"
+                f"questions are a file or an Arrow-compatible table, not {type(source).__name__}"
             )
-        return _read_table(_parquet(path), str(path))
-    if not is_table(source):
+        try:
+            return _checked(pa.table(source), "table")
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise DataError(f"table: cannot be read as an Arrow table: {error}") from None
+    path = Path(source)
+    if path.suffix.lower() in _DELIMITERS:
+        return _read_text(path)
+    if path.suffix.lower() != ".parquet":
+        known = (*_DELIMITERS, ".parquet")
         raise UsageError(
-            f"questions are a file or an Arrow-compatible table, not {type(source).__name__}"
+            f"{path}: questions are read from {', '.join(known)}.{nearest(path.suffix, known)}"
         )
-    try:
-        table = source if isinstance(source, pa.Table) else pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"table: cannot be read as an Arrow table: {error}") from None
-    return _read_table(table, "table")
-
-
-def _parquet(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
@@ -193,20 +329,20 @@ def _parquet(path: Path) -> pa.Table:
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as Parquet: {error}") from None
-    return table
+    return _checked(table, str(path))
 
 
-def _read_table(table: pa.Table, where: str) -> _Table:
-    kept = [n for n in table.column_names if not re.fullmatch("__index_level_[0-9]+__", n)]
-    columns = _check(kept, where)
+def _checked(table: pa.Table, where: str) -> _Source:
+    """A table whose columns are those of questions; an index of pandas is left out."""
+    indexes = [n for n in table.column_names if re.fullmatch("__index_level_[0-9]+__", n)]
+    table = table.drop_columns(indexes)
+    table = table.rename_columns(_column_names(table.column_names, where))
     if not table.num_rows:
         raise DataError(f"{where}: there are no questions")
-    places = [table.column_names.index(name) for name in kept]
-    found = {name: table.column(place) for name, place in zip(columns, places, strict=True)}
-    return _Table(found, where, lambda row: f"{where}, row {row + 1}")
+    return _Source(table, where, lambda row: f"{where}, row {row + 1}")
 
 
-def _read_text(path: Path) -> _Table:
+def _read_text(path: Path) -> _Source:
     """Text with a header, or with columns in the usual order."""
     lines: list[int] = []
     rows: list[list[str]] = []
@@ -214,7 +350,7 @@ def _read_text(path: Path) -> _Table:
     for number, cells in rows_of(path, Dialect(_DELIMITERS[path.suffix.lower()])):
         if not columns:
             if set(NAMES) <= {cell.strip().lower() for cell in cells}:
-                columns = _check(cells, f"{path}, line {number}")
+                columns = _column_names(cells, f"{path}, line {number}")
                 continue
             usual = {3 + len(times): [*NAMES, *times] for times in _TIMES}
             columns = usual.get(len(cells), [])
@@ -229,12 +365,11 @@ def _read_text(path: Path) -> _Table:
         rows.append(cells)
     if not rows:
         raise DataError(f"{path}: there are no questions")
-    texts = [pa.chunked_array([pa.array(text, pa.string())]) for text in zip(*rows, strict=True)]
-    found = dict(zip(columns, texts, strict=True))
-    return _Table(found, str(path), lambda row: f"{path}, line {lines[row]}")
+    table = pa.table([pa.array(text, pa.string()) for text in zip(*rows, strict=True)], columns)
+    return _Source(table, str(path), lambda row: f"{path}, line {lines[row]}")
 
 
-def _check(names: Sequence[str], where: str) -> list[str]:
+def _column_names(names: Sequence[str], where: str) -> list[str]:
     """The names of the columns; others than the expected ones are likely misspelt."""
     columns = [name.strip().lower() for name in names]
     allowed = [{*NAMES, *times} for times in _TIMES]

@@ -12,12 +12,19 @@ from typing import Any
 from splime.errors import UsageError, check_name
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
-from splime.evaluation.intervals import FIGURES, Intervals, check_bootstrap
-from splime.evaluation.metrics import Floats
-from splime.evaluation.paired import Difference, compare_ranks, holm
+from splime.evaluation.metrics import (
+    METRICS,
+    Difference,
+    Floats,
+    Intervals,
+    check_bootstrap,
+    compare_ranks,
+    holm,
+)
 from splime.graph import SplitName, check_split
 from splime.leakage import FILTERS
 from splime.methods import restore_method
+from splime.progress import Progress, silent
 from splime.runs.comparison import Comparison, Pair, Row
 from splime.runs.evaluating import PROTOCOLS, evaluate, kept
 from splime.runs.names import run_names
@@ -38,7 +45,7 @@ def compare(
     level: float = 0.95,
     seed: int = 0,
     device: str = "auto",
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = silent,
     warn: Callable[[str], None] = warnings.warn,
 ) -> Comparison:
     """Compare runs that were asked the same, by the ranks of every query (paired bootstrap).
@@ -56,7 +63,7 @@ def compare(
         level: of the intervals; 1 - level is what the corrected p-values are compared with.
         seed: of the draws.
         device: where to evaluate.
-        progress: takes how many queries are evaluated, and how many there are.
+        progress: takes how many queries are evaluated, of how many.
         warn: is told where figures cannot be kept.
     """
     check_name("protocol", protocol, PROTOCOLS)
@@ -182,9 +189,9 @@ def _test_sets(answered: Sequence[_Answered]) -> list[list[_Answered]]:
 
 
 def _corrected(tested: Sequence[tuple[str, str, dict[str, Difference]]]) -> list[Pair]:
-    by_figure = {name: holm([each[name].p for _, _, each in tested]) for name in FIGURES}
+    by_figure = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
     return [
-        Pair(first, second, each, {name: by_figure[name][at] for name in FIGURES})
+        Pair(first, second, each, {name: by_figure[name][at] for name in METRICS})
         for at, (first, second, each) in enumerate(tested)
     ]
 
@@ -212,10 +219,11 @@ def _method(run: Run) -> tuple[str, dict[str, Any]]:
     return config["name"], {key: value for key, value in config.items() if key != "name"}
 
 
-def _part(
-    progress: Callable[[int, int], None] | None, number: int, parts: int
-) -> Callable[[int, int], None] | None:
+def _part(progress: Progress, number: int, parts: int) -> Progress:
     """Progress of one of several evaluations of about the same size."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(number * total + done, parts * total)
+
+    def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        total = total or 0
+        progress(what, number * total + done, parts * total, note)
+
+    return update

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from splime.evaluation import Metrics
-from splime.evaluation.intervals import FIGURES, Intervals
-from splime.evaluation.paired import Difference
+from splime.evaluation.metrics import METRICS, Difference, Intervals, Metrics
 
 
 @dataclass(frozen=True)
@@ -90,6 +88,6 @@ class Comparison:
             row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
-                name: self.larger_than_chance(pair, name) for name in FIGURES
+                name: self.larger_than_chance(pair, name) for name in METRICS
             }
         return plain

@@ -13,13 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, SplimeError, check_name
-from splime.evaluation import (
-    Evaluation,
-    Metrics,
-    evaluate_facts,
-    evaluate_predicates,
-    evaluate_triples,
-)
+from splime.evaluation import Evaluation, Metrics, evaluate_triples
+from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.io.files import locked, read_json, write_json, written_beside
 from splime.runs import folder as files
 from splime.runs.run import Run
@@ -46,8 +41,8 @@ def evaluate(
         options.setdefault("distinct", run.settings.distinct)
         found = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
     else:
-        by_facts = evaluate_facts if protocol == "fact" else evaluate_predicates
-        found = by_facts(run.scorer, run.graph, run.segmentation, split=split, **options)  # type: ignore[arg-type]
+        chosen = Options(split=split, **options)  # type: ignore[arg-type]
+        found = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
     try:
         _keep(run.path, found)
     except SplimeError as error:

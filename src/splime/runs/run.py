@@ -18,6 +18,7 @@ from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
 from splime.runs.folder import Epoch, read_history
 from splime.runs.tensors import NAMES, check_names, load_tensors
+from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 from splime.training.engines import ENGINES, Engine, find_engine
@@ -25,7 +26,7 @@ from splime.training.engines import ENGINES, Engine, find_engine
 if TYPE_CHECKING:
     import torch
 
-    from splime.evaluation import Scorer
+    from splime.scoring.scorer import Scorer
 
 
 class Run:
@@ -87,6 +88,11 @@ class Run:
     def static(self) -> StaticGraph:
         """The triples that the cuts make of the facts."""
         return apply(self.segmentation, self.graph)
+
+    @cached_property
+    def scoping(self) -> Scoping:
+        """Which scopes are asked for at a time; made once for all evaluations and questions."""
+        return Scoping(self.static)
 
     @cached_property
     def history(self) -> list[Epoch]:

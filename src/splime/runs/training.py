@@ -19,7 +19,7 @@ import splime
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
 from splime.errors import DataError, UsageError, enough_memory
-from splime.evaluation import evaluate_facts
+from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import Method
@@ -28,6 +28,7 @@ from splime.runs.config import Config, describe, fingerprint
 from splime.runs.folder import Epoch, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
+from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 from splime.training.engines import Interrupted, Learner, find_engine
@@ -156,6 +157,7 @@ class _Session:
         device: torch.device,
     ) -> None:
         self.static, self.settings, self.out, self.device = static, settings, out, device
+        self.scoping = Scoping(static)
         self.config, self.fingerprint = config, fingerprint(config)
         self.about = _machine(device)
         self.progress = _Progress(started=self.about["started"])
@@ -218,10 +220,9 @@ class _Session:
 
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
-        metrics = evaluate_facts(
-            self.learner.scorer(), self.static.graph, self.static.segmentation, split="valid"
-        ).metrics
-        return metrics["exact"]["both"].mrr
+        scorer = self.learner.scorer()
+        evaluation = evaluate_scoped("fact", scorer, self.scoping, Options(split="valid"))
+        return evaluation.metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:
         about = {"config": self.fingerprint, "epoch": self.learner.epoch}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from splime.scoring import Scorer
+    from splime.scoring.scorer import Scorer
 
 ENGINES = {
     "splime": "splime.training.native",

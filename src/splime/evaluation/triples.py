@@ -8,19 +8,20 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from splime.arrays import grouped
 from splime.errors import UsageError
-from splime.evaluation.blocks import Estimate, Progress, Side, rank_sides
-from splime.evaluation.filters import Known, Questions, untimed
-from splime.evaluation.groups import grouped
-from splime.evaluation.memory import Room, memory_errors
-from splime.evaluation.ranking import Ties, check_ties
-from splime.evaluation.results import Evaluation, figures
-from splime.evaluation.scorer import Scorer, asking
-from splime.evaluation.strata import Stratum
+from splime.evaluation.filters import Known
+from splime.evaluation.metrics import Stratum, measured
+from splime.evaluation.ranking import Estimate, Side, Ties, check_ties, rank_sides
+from splime.evaluation.results import Evaluation
 from splime.graph import SplitName, check_split
 from splime.leakage import LeakFilter
+from splime.progress import Progress, silent
+from splime.scoring.known import Keyed
+from splime.scoring.queries import Queries
+from splime.scoring.scorer import Room, Scorer, asking, memory_errors
 from splime.static import StaticGraph, Triples
-from splime.times import Bools, Ints
+from splime.times import Bools
 
 
 class Left(NamedTuple):
@@ -67,7 +68,7 @@ def evaluate_triples(
     memory: int | None = None,
     bootstrap: int | None = None,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
     estimate: Estimate | None = None,
 ) -> Evaluation:
     """Rank the object and the subject of the triples of a split that the paper would rank.
@@ -82,15 +83,8 @@ def evaluate_triples(
         reasons = ", ".join(f"{why} {count:,}" for why, count in left.left_out.items())
         raise UsageError(f"{split} has no triples left to rank (left out: {reasons})")
     with torch.inference_mode(), memory_errors():
-        sides = [_side(scorer, static, left, side, memory) for side in ("object", "subject")]
-        ranks = rank_sides(
-            sides,
-            levels=1,
-            ties=ties,
-            device=scorer.device,
-            progress=progress,
-            estimate=estimate,
-        )
+        sides = [_side(scorer, static, left, kind, memory) for kind in ("object", "subject")]
+        ranks = rank_sides(sides, 1, ties, progress=progress, estimate=estimate)
     source = static.predicates.sources[left.triples.predicate].astype(np.int64)
     strata = {"predicate": Stratum(source, list(static.predicates.names))}
     timeline = static.segmentation.timeline
@@ -108,39 +102,39 @@ def evaluate_triples(
         buckets=timeline.bucketed,
         seconds=perf_counter() - began,
         facts=left.triples.fact,
-        **figures({"triple": ranks[0]}, strata, bootstrap, seed),
+        **measured({"triple": ranks[0]}, strata, bootstrap, seed),
     )
 
 
-def _side(scorer: Scorer, static: StaticGraph, left: Left, side: str, memory: int | None) -> Side:
+def _side(scorer: Scorer, static: StaticGraph, left: Left, kind: str, memory: int | None) -> Side:
     columns = len(static.entities)
-    ask = asking(scorer, side, columns)
+    ask = asking(scorer, kind, columns)
     probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
     room = Room(memory, scorer.device, probe.element_size(), columns)
-    asked = _questions(left.triples, side, len(static.predicates))
-    splits = [_questions(some, side, len(static.predicates)) for _, some in left.known.splits()]
-    known = Questions(*map(np.concatenate, zip(*splits, strict=True)))
+    asked = _keyed(left.triples, kind, len(static.predicates))
+    splits = [_keyed(triples, kind, len(static.predicates)) for _, triples in left.known.splits()]
+    known = Keyed(*map(np.concatenate, zip(*splits, strict=True)))
     known = known.take(np.flatnonzero(left.candidates[known.id]))
-    number, first = grouped([asked.key])
-    entity, predicate = np.divmod(asked.key[first], len(static.predicates))
+    number, triple = grouped([asked.key])
+    entity, predicate = np.divmod(asked.key[triple], len(static.predicates))
 
     def score(start: int, stop: int) -> torch.Tensor:
         return ask(entity[start:stop], predicate[start:stop])
 
+    one = np.ones(len(triple), np.int64)
     return Side(
-        query=number,
-        target=asked.id,
-        score=score,
-        cost=np.ones(len(first), np.int64),
-        known=lambda order: Known(known, asked.take(order)),
-        block=room.queries,
-        never=np.flatnonzero(~left.candidates),
+        Queries(number, one, one, score, room.queries),
+        asked.id,
+        Known(known, asked),
+        torch.as_tensor(np.flatnonzero(~left.candidates)).to(scorer.device),
     )
 
 
-def _questions(triples: Triples, side: str, predicates: int) -> Questions:
+def _keyed(triples: Triples, kind: str, predicates: int) -> Keyed:
+    """Triples as answers; they hold always."""
     given, wanted = triples.subject, triples.object
-    if side == "subject":
+    if kind == "subject":
         given, wanted = wanted, given
-    key: Ints = given.astype(np.int64) * predicates + triples.predicate
-    return untimed(key, wanted.astype(np.int64))
+    always = np.zeros(len(triples), np.int64)
+    key = given.astype(np.int64) * predicates + triples.predicate
+    return Keyed(key, wanted.astype(np.int64), always, always)

@@ -1,0 +1,1 @@
+"""What runs amount to, side by side and by themselves: computed here, shown elsewhere."""

@@ -1,0 +1,293 @@
+"""Probabilities from scores: one temperature for each kind of question, fitted on valid."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from math import exp
+from typing import Annotated, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+import torch
+
+from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.graph import Facts, SplitName, check_split
+from splime.io.files import read_json, write_json
+from splime.runs import Run
+from splime.runs.config import fingerprint
+from splime.scoring.known import KINDS, Kind
+from splime.scoring.queries import Scoring
+from splime.scoring.questions import blocks, known_spans, span_block, spans_of
+from splime.times import Ints
+
+CALIBRATION = "calibration.json"
+"""The temperatures, in the folder of the run."""
+MOST = 500
+"""Facts of valid that a temperature is fitted on."""
+FEWEST = 50
+"""With fewer facts there are no probabilities."""
+_MOST_RELIABLE = 2000
+# Scores that are kept at once.
+_NUMBERS = 1 << 26
+_SEED = 0
+# The temperature is looked for within so many powers of e around the spread of the scores.
+_FAR = 7.0
+_STEPS = 40
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A temperature, or why there is none."""
+
+    temperature: Annotated[float, msgspec.Meta(gt=0)] | None
+    facts: int
+    """Of valid, which it was fitted on."""
+    why: str = ""
+
+    def __str__(self) -> str:
+        if self.temperature is None:
+            return f"no probabilities: {self.why}"
+        return (
+            f"probabilities: softmax of score / {self.temperature:.3g} over all answers that"
+            f" train does not state then, calibrated on {self.facts:,} facts of valid"
+        )
+
+
+@dataclass
+class _Stored:
+    """The temperatures in the folder of a run, and what they depend on."""
+
+    config: str
+    valid: int
+    temperatures: dict[str, dict[str, Calibration]]
+    """By aggregation and kind."""
+
+
+class Calibrations:
+    """The calibrations of a run, fitted when they are asked for and kept in its folder."""
+
+    def __init__(self, run: Run, scoring: Scoring) -> None:
+        self._run, self._scoring = run, scoring
+        self._path = run.path / CALIBRATION
+        self._made: dict[Kind, Calibration] = {}
+
+    def of(self, kind: Kind) -> Calibration:
+        """The calibration of one kind of question."""
+        if kind not in self._made:
+            kept = self._stored().temperatures.get(self._scoring.how, {}).get(kind)
+            self._made[kind] = kept or self._fit(kind)
+        return self._made[kind]
+
+    def _fit(self, kind: Kind) -> Calibration:
+        valid = len(self._run.graph.valid)
+        needed = f"{FEWEST} are needed to calibrate them"
+        if valid < FEWEST:
+            return Calibration(None, valid, f"valid has {valid:,} facts, and {needed}")
+        cases = make_cases(self._scoring, kind, "valid", MOST)
+        if len(cases) < FEWEST:
+            why = f"valid has {len(cases):,} facts of predicates that are cut, and {needed}"
+            return Calibration(None, len(cases), why)
+        fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
+        stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
+        with suppress(SplimeError):  # if the folder cannot be written, it is fitted again next time
+            write_json(self._path, msgspec.to_builtins(stored))
+        return fitted
+
+    def _stored(self) -> _Stored:
+        """What the folder keeps; without temperatures if they are those of another model."""
+        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {})
+        if not self._path.exists():
+            return fresh
+        try:
+            stored = msgspec.convert(read_json(self._path), _Stored)
+        except msgspec.ValidationError as error:
+            raise DataError(
+                f"{self._path}: not what splime writes there: {error}; remove it, and it is made"
+                " again"
+            ) from None
+        same = (stored.config, stored.valid) == (fresh.config, fresh.valid)
+        return stored if same else fresh
+
+
+class Cases(NamedTuple):
+    """Facts of a split as questions, with the scores of all candidates.
+
+    A score of -inf is no candidate, or another answer that train states.
+    """
+
+    scores: torch.Tensor
+    row: Ints
+    """The questions that right answers are to,"""
+    column: Ints
+    """the right answers,"""
+    share: torch.Tensor
+    """and how much of the truth each of them is: a fact may hold in several scopes."""
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def target(self) -> torch.Tensor:
+        """The mean score of the right answers to each question."""
+        total = torch.zeros(len(self), dtype=torch.float64)
+        own = self.scores[self.row, self.column].double() * self.share
+        return total.index_add_(0, torch.as_tensor(self.row), own)
+
+
+def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cases:
+    """At most so many facts of a split, drawn with a fixed seed."""
+    scoping, graph = scoring.scoping, scoring.scoping.graph
+    facts: Facts = getattr(graph, split)
+    if kind == "time":
+        if scoping.entities is None:  # of a predicate that is not cut there is nothing to choose
+            facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
+        candidates = 16 * len(graph.timeline)  # each with the scopes of three names
+    else:
+        candidates = len(graph.predicates if kind == "predicate" else graph.entities)
+    most = max(1, min(most, _NUMBERS // candidates))
+    if len(facts) > most:
+        chosen = np.random.default_rng(_SEED).choice(len(facts), most, replace=False)
+        facts = facts.take(np.sort(chosen))
+    if not len(facts):
+        empty = np.empty(0, np.int64)
+        return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
+    with torch.inference_mode():
+        return _time_cases(scoring, facts) if kind == "time" else _cases(scoring, kind, facts)
+
+
+def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
+    target = getattr(facts, kind).astype(np.int64)
+    scores: torch.Tensor | None = None
+    for block in blocks(scoring, kind, facts):
+        known = scoring.known.answers(kind, facts.take(block.rows))
+        values = block.scores / block.weight[:, None]
+        other = known.learned & (known.id != target[block.rows][known.question])
+        values[known.question[other], known.id[other]] = -torch.inf
+        if scores is None:
+            scores = torch.empty(len(facts), values.shape[1])
+        scores[block.rows] = values.float().cpu()
+    assert scores is not None, "there are facts"
+    return Cases(scores, np.arange(len(facts)), target, torch.ones(len(facts)))
+
+
+def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
+    spans = spans_of(scoring, facts)
+    scores = span_block(scoring, spans, len(facts)).scores.cpu()
+    begin, end = scoring.scoping.graph.timestamps(facts)
+    held = np.minimum(end[spans.question], spans.end) - np.maximum(
+        begin[spans.question], spans.begin
+    )
+    own = np.flatnonzero(held >= 0)
+    row, column = spans.question[own], spans.number[own]
+    share = (held[own] + 1) / (end - begin + 1)[row]
+    known = known_spans(scoring.known, facts, spans)
+    width = scores.shape[1]
+    other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)
+    scores[known.question[other], known.id[other]] = -torch.inf
+    return Cases(scores, row, column, torch.as_tensor(share))
+
+
+def fit_temperature(cases: Cases) -> float:
+    """The temperature under which the right answers are most likely.
+
+    The likelihood has one maximum, so a golden-section search finds it.
+    """
+    scores, target = cases.scores.double(), cases.target()
+    finite = scores[torch.isfinite(scores)]
+    spread = float(finite.std()) if len(finite) > 1 else 0.0
+    if not spread > 0:
+        return 1.0  # all are equally likely at any temperature
+
+    def loss(power: float) -> float:
+        temperature = spread * exp(power)
+        return float(((scores / temperature).logsumexp(1) - target / temperature).mean())
+
+    low, high = -_FAR, _FAR
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = loss(left), loss(right)
+    for _ in range(_STEPS):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - _GOLDEN * (high - low)
+            at_left = loss(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + _GOLDEN * (high - low)
+            at_right = loss(right)
+    return spread * exp((low + high) / 2)
+
+
+class Bin(NamedTuple):
+    """Questions whose best answer has about the same probability."""
+
+    questions: int
+    probability: float
+    """The mean probability of their best answers."""
+    right: float
+    """The share of those that are right."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Whether the best answers to questions are right as often as their probabilities say."""
+
+    kind: Kind
+    split: SplitName
+    temperature: float
+    questions: int
+    error: float
+    """The expected calibration error: the mean over questions of |probability - right| in bins."""
+    loss: float
+    """The mean of -log probability of the right answers."""
+    bins: list[Bin]
+
+
+class Calibrated(Protocol):
+    """Whatever answers questions with probabilities: `splime.query.Query`."""
+
+    @property
+    def scoring(self) -> Scoring:
+        """The scores of its questions."""
+
+    def calibration(self, kind: Kind) -> Calibration:
+        """How probabilities of a kind of answer are made."""
+
+
+def reliability(
+    query: Calibrated,
+    kind: Kind,
+    *,
+    split: SplitName = "test",
+    temperature: float | None = None,
+    bins: int = 10,
+) -> Reliability:
+    """The calibration error of a kind of question on a split, at most 2,000 facts of it.
+
+    Without a temperature it is the fitted one.
+    """
+    check_name("kind of question", kind, KINDS)
+    check_split(split)
+    if temperature is None:
+        fitted = query.calibration(kind)
+        if fitted.temperature is None:
+            raise UsageError(f"{fitted}")
+        temperature = fitted.temperature
+    cases = make_cases(query.scoring, kind, split, _MOST_RELIABLE)
+    if not len(cases):
+        raise UsageError(f"{split} has no facts to ask about")
+    logits = cases.scores.double() / temperature
+    whole = logits.logsumexp(1)
+    best = logits.max(1)
+    sure = (best.values - whole).exp().numpy()
+    right = np.zeros(len(cases))
+    hit = best.indices.numpy()[cases.row] == cases.column
+    right[cases.row[hit]] = cases.share.numpy()[hit]
+    number = np.minimum((sure * bins).astype(int), bins - 1)
+    made = [
+        Bin(int(own.sum()), float(sure[own].mean()), float(right[own].mean()))
+        for own in (number == one for one in range(bins))
+        if own.any()
+    ]
+    error = sum(one.questions * abs(one.probability - one.right) for one in made) / len(cases)
+    loss = torch.mean(whole - cases.target() / temperature)
+    return Reliability(kind, split, temperature, len(cases), error, float(loss), made)

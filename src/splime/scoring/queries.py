@@ -1,0 +1,370 @@
+"""The scores of all candidates for queries: their parts, how these become one score, and blocks.
+
+A part is a scope that the query's interval lies in; where entities are cut, it is a timestamp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+import torch
+
+from splime.arrays import expand, grouped
+from splime.errors import check_name
+from splime.scoring.known import Kind, KnownFacts
+from splime.scoring.scoping import CutFacts, Scoping
+from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
+from splime.static import Triples
+from splime.times import Ints
+
+Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
+"""How scores of parts become one: their mean weighted by overlap, the mean of the first and the
+last, the highest, or their sum."""
+MEANS = ("mean", "ends")
+"""Those that are to be divided by the sum of the weights."""
+
+# The scopes of all names at a timestamp are kept, up to so many numbers.
+_KEPT = 1 << 23
+# What a query gives, in the order in which a scorer is asked.
+GIVEN = {
+    "object": ("subject", "predicate"),
+    "subject": ("object", "predicate"),
+    "predicate": ("subject", "object"),
+}
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The distinct queries of some facts, and how they are scored."""
+
+    number: Ints
+    """The query of every fact."""
+    cost: Ints
+    """How many rows are scored for each query."""
+    weight: Ints
+    """What the scores of each query are to be divided by to be means; 1 if they are no means."""
+    score: Callable[[int, int], torch.Tensor]
+    """The scores of all candidates for the queries from one number up to another."""
+    block: int
+    """How many queries fit into a block."""
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        order = np.argsort(self.number, kind="stable")
+        return order, self.number[order]
+
+    def scored(self, start: int, stop: int) -> tuple[Ints, Ints, torch.Tensor]:
+        """The facts that ask queries from one number up to another, the row of each, the scores."""
+        order, number = self._order
+        low, high = np.searchsorted(number, (start, stop)).tolist()
+        return order[low:high], number[low:high] - start, self.score(start, stop)
+
+    def blocks(self) -> Iterator[tuple[Ints, Ints, torch.Tensor]]:
+        """All queries, block by block, as `scored` gives them."""
+        for start in range(0, len(self.cost), self.block):
+            yield self.scored(start, min(start + self.block, len(self.cost)))
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A model over the scopes of a graph: the scores of candidates at a time.
+
+    Protocols and questions take their scores from here, so that they are the same.
+    """
+
+    scorer: Scorer
+    scoping: Scoping
+    how: Aggregate = "mean"
+    memory: int | None = None
+    """The number of bytes that blocks of scores may take."""
+
+    def __post_init__(self) -> None:
+        check_aggregate(self.how)
+
+    @cached_property
+    def known(self) -> KnownFacts:
+        """The facts of all splits, to look answers up in."""
+        return KnownFacts(self.scoping.graph)
+
+    def queries(self, kind: Kind, asked: CutFacts) -> Queries:
+        """The queries for the objects, the subjects or the predicates of facts."""
+        graph, static = self.scoping.graph, self.scoping.static
+        of_predicates = kind == "predicate"
+        candidates = len(graph.predicates if of_predicates else graph.entities)
+        columns = len(static.predicates if of_predicates else static.entities)
+        ask = asking(self.scorer, kind, columns)
+        probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
+        itemsize, device = max(4, probe.element_size()), self.scorer.device
+        if of_predicates and self.scoping.entities is None:
+            # Every scope may be a part of a query, and takes several numbers beside its score.
+            room = Room(self.memory, device, itemsize, candidates + 8 * columns)
+            return self._predicates_by_scope(asked, ask, room)
+        room = Room(self.memory, device, itemsize, candidates, columns)
+        if self.scoping.entities is None:
+            return self._entities_by_scope(kind, asked, ask, room)
+        return self._by_time(kind, asked, ask, room)
+
+    def _entities_by_scope(self, kind: Kind, asked: CutFacts, ask: Ask, room: Room) -> Queries:
+        """Parts are the scoped predicates of a fact."""
+        given = getattr(asked.facts, GIVEN[kind][0])
+        parts = scope_parts(asked.triples, len(given), self.scoping.predicate_fallback, self.how)
+        several = parts.count > 1
+        begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
+        # Facts with one part are the same query whenever they hold. Those come first, and those
+        # with the same predicate and entity stand together: their parts are asked for once.
+        times = (np.where(several, time, 0) for time in (asked.begin, asked.end))
+        number, fact = grouped([several.astype(np.int8), begin, given, end, *times])
+
+        def score(start: int, stop: int) -> torch.Tensor:
+            some = fact[start:stop]
+            if not several[some].any():
+                return ask(given[some], begin[some])
+            query, at = expand(parts.start[some], parts.count[some])
+            # A lone part has weight 1, which gives the scores that it has without the others.
+            weight = np.where(several[some][query], parts.weight[at], 1)
+            pairs = Parts(query, given[some][query], parts.predicate[at], weight)
+            return aggregated(ask, pairs, len(some), self.how, room=room.parts)
+
+        whole = np.add.reduceat(parts.weight, parts.start)
+        weight = np.where(several & (self.how in MEANS), whole, 1)[fact]
+        return Queries(number, parts.count[fact], weight, score, room.queries)
+
+    def _predicates_by_scope(self, asked: CutFacts, ask: Ask, room: Room) -> Queries:
+        """Parts of a predicate are its scopes that the interval lies in."""
+        scopes = self.scoping.static.predicates
+        sources = np.arange(len(scopes.names), dtype=np.int32)
+        # In the order of time, so that intervals are cut once.
+        columns: list[Ids] = [asked.begin, asked.end, asked.facts.subject, asked.facts.object]
+        number, fact = grouped(columns)
+        queries = [column[fact] for column in columns]
+
+        def parts_during(*times: Ids) -> ScopeParts:
+            """The parts of every predicate during each interval."""
+            source = np.tile(sources, len(times[0]))
+            begin, end = (np.repeat(time.astype(np.int32), len(sources)) for time in times)
+            count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
+            whose = np.repeat(np.arange(len(source)), count)
+            nobody = np.zeros(len(whose), np.int32)
+            triples = Triples(nobody, scope, nobody, whose, overlap)
+            return scope_parts(triples, len(source), self.scoping.predicate_fallback, self.how)
+
+        def score(start: int, stop: int) -> torch.Tensor:
+            begin, end, subject, object_ = (column[start:stop] for column in queries)
+            row, pair = grouped([subject, object_])
+            scores = ask(subject[pair], object_[pair])
+            interval, one = grouped([begin, end])
+            parts = parts_during(begin[one], end[one])
+            cells = (interval[:, None] * len(sources) + sources).ravel()
+            total = by_cells(scores, np.repeat(row, len(sources)), cells, parts, self.how)
+            return total.view(len(interval), len(sources))
+
+        one = np.ones(len(fact), np.int64)
+        return Queries(number, one, one, score, room.queries)
+
+    def _by_time(self, kind: Kind, asked: CutFacts, ask: Ask, room: Room) -> Queries:
+        """Parts are the timestamps of a fact: all names are what they are at that time."""
+        names, times = GIVEN[kind], [asked.begin, asked.end]
+        given = [getattr(asked.facts, name) for name in names]
+        number, fact = grouped(
+            [*times, *given] if kind == "predicate" else [*reversed(given), *times]
+        )
+        begin, end, *given = (column[fact] for column in (*times, *given))
+        columns = self._columns(kind)
+
+        def score(start: int, stop: int) -> torch.Tensor:
+            query, time = time_parts(begin[start:stop], end[start:stop], self.how)
+            entity, other = (
+                self.scoping.at(name, ids[start:stop][query], time)
+                for name, ids in zip(names, given, strict=True)
+            )
+            parts = Parts(query, entity, other, np.ones(len(query), np.int64), time)
+            count = len(begin[start:stop])
+            return aggregated(ask, parts, count, self.how, room=room.parts, columns=columns)
+
+        cost = time_costs(begin, end, self.how)
+        weight = cost if self.how in MEANS else np.ones(len(fact), np.int64)
+        return Queries(number, cost, weight, score, room.queries)
+
+    def _columns(self, kind: Kind) -> Callable[[int], torch.Tensor]:
+        """The column of every candidate in scores over scoped ones, at a timestamp."""
+        graph = self.scoping.graph
+        size = len(graph.predicates if kind == "predicate" else graph.entities)
+        every = np.arange(size, dtype=np.int32)
+
+        @lru_cache(max(1, _KEPT // max(size, 1)))
+        def at(time: int) -> torch.Tensor:
+            scopes = self.scoping.at(kind, every, np.full(size, time))
+            return torch.as_tensor(scopes).to(self.scorer.device)
+
+        return at
+
+
+def check_aggregate(how: str) -> None:
+    """An error for an aggregation that does not exist."""
+    check_name("aggregation", how, get_args(Aggregate))
+
+
+@dataclass(frozen=True)
+class ScopeParts:
+    """The scoped predicates of facts, in the order of the facts and of time."""
+
+    start: Ints
+    """Where the parts of each fact begin."""
+    count: Ints
+    predicate: Ints
+    weight: Ints
+
+
+def scope_parts(triples: Triples, facts: int, fallback: Ints, how: Aggregate) -> ScopeParts:
+    """The parts of facts whose entities are not cut.
+
+    Parts that are the same scope, because of a fallback, are one with the sum of their weights.
+    """
+    fact, predicate = triples.fact, fallback[triples.predicate]
+    weight = triples.overlap.astype(np.int64)
+    if how == "ends":
+        new = np.ones(len(fact), bool)
+        np.not_equal(fact[1:], fact[:-1], out=new[1:])
+        ends = new | np.append(new[1:], True)
+        fact, predicate = fact[ends], predicate[ends]
+    if how != "mean":
+        weight = np.ones(len(fact), np.int64)
+    new = np.ones(len(fact), bool)
+    new[1:] = (fact[1:] != fact[:-1]) | (predicate[1:] != predicate[:-1])
+    at = np.flatnonzero(new)
+    count = np.bincount(fact[at], minlength=facts)
+    return ScopeParts(count.cumsum() - count, count, predicate[at], np.add.reduceat(weight, at))
+
+
+def time_costs(begin: Ints, end: Ints, how: Aggregate) -> Ints:
+    """How many parts `time_parts` gives each interval."""
+    count = end - begin + 1
+    return np.minimum(count, 2) if how == "ends" else count
+
+
+def time_parts(begin: Ints, end: Ints, how: Aggregate) -> tuple[Ints, Ints]:
+    """The intervals and timestamps of all parts, where entities are cut.
+
+    >>> [column.tolist() for column in time_parts(np.array([3, 5]), np.array([5, 5]), "mean")]
+    [[0, 0, 0, 1], [3, 4, 5, 5]]
+    >>> [column.tolist() for column in time_parts(np.array([3, 5]), np.array([5, 5]), "ends")]
+    [[0, 0, 1], [3, 5, 5]]
+    """
+    count = time_costs(begin, end, how)
+    step = np.maximum(end - begin, 1) if how == "ends" else np.ones(len(begin), np.int64)
+    interval, within = expand(np.zeros(len(begin), np.int64), count)
+    return interval, begin[interval] + step[interval] * within
+
+
+class Parts(NamedTuple):
+    """Parts of some queries: the pairs of ids to ask for, as `Ask` takes them, and weights."""
+
+    query: Ints
+    entity: Ids
+    other: Ids
+    weight: Ints
+    time: Ints | None = None
+    """The timestamp of each part, where the columns of candidates depend on it."""
+
+    def take(self, rows: Ints) -> Parts:
+        """Some of them, by positions."""
+        return Parts(*(None if column is None else column[rows] for column in self))  # type: ignore[arg-type]
+
+
+def aggregated(
+    ask: Ask,
+    parts: Parts,
+    queries: int,
+    how: Aggregate,
+    *,
+    room: int,
+    columns: Callable[[int], torch.Tensor] | None = None,
+) -> torch.Tensor:
+    """A row of scores for each query, from `room` rows of parts at a time.
+
+    Means are not divided by the sum of the weights: it is the same for all candidates of a query.
+    Parts of a query are added one by one in the order of time, so the result does not depend on
+    `room`. `columns` gives the column of each candidate at a timestamp.
+    """
+    # Scoped predicates of one source are numbered in the order of time.
+    keys = (parts.query, parts.entity, parts.other)
+    order = np.lexsort(keys if parts.time is None else (*keys, parts.time))
+    total: torch.Tensor | None = None
+    for start in range(0, len(order), room):
+        some = parts.take(order[start : start + room])
+        row, asked = grouped((some.entity, some.other))
+        scores = ask(some.entity[asked], some.other[asked])
+        if total is None:
+            width = scores.shape[1] if columns is None else len(columns(0))
+            total = _empty_total(scores, (queries, width), how)
+        for members in _layers(_occurrence(some.query) if some.time is None else some.time):
+            rows = torch.as_tensor(row[members]).to(scores.device)
+            if columns is None or some.time is None:
+                values = scores.index_select(0, rows)
+            else:
+                values = scores[rows[:, None], columns(int(some.time[members[0]]))]
+            _add(total, some.query[members], values, some.weight[members], how)
+    assert total is not None, "every query has a part"
+    check_nan(total)
+    return total
+
+
+def by_cells(
+    scores: torch.Tensor, row: Ints, cell: Ints, parts: ScopeParts, how: Aggregate
+) -> torch.Tensor:
+    """One score for each cell of a table of parts, from a row of scores over scoped predicates.
+
+    Means are divided: cells differ in the sum of their weights where cuts lie at timestamps.
+    """
+    whose, at = expand(parts.start[cell], parts.count[cell])
+    place = row[whose] * scores.shape[1] + parts.predicate[at]
+    flat = scores.reshape(-1)
+    total = _empty_total(scores, (len(cell),), how)
+    for members in _layers(at - parts.start[cell][whose]):
+        values = flat[torch.as_tensor(place[members]).to(scores.device)]
+        _add(total, whose[members], values, parts.weight[at[members]], how)
+    if how in MEANS:
+        weight = np.add.reduceat(parts.weight, parts.start)[cell]
+        total /= torch.as_tensor(weight, dtype=total.dtype).to(scores.device)
+    check_nan(total)
+    return total
+
+
+def _empty_total(scores: torch.Tensor, shape: tuple[int, ...], how: Aggregate) -> torch.Tensor:
+    """What parts are added to; half precision would be too coarse for it."""
+    dtype = torch.promote_types(scores.dtype, torch.float32)
+    return scores.new_full(shape, -torch.inf if how == "max" else 0.0, dtype=dtype)
+
+
+def _occurrence(numbers: Ints) -> Ints:
+    """How many equal numbers stand before each one: 7, 3, 7, 7 gives 0, 0, 1, 2."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    before = np.empty(len(numbers), np.int64)
+    before[order] = np.arange(len(numbers)) - np.searchsorted(ordered, ordered)
+    return before
+
+
+def _layers(layer: Ints) -> list[Ints]:
+    """Positions by layer; in a layer every query has one part at most."""
+    order = np.argsort(layer, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(layer[order])) + 1)
+
+
+def _add(
+    total: torch.Tensor, into: Ints, values: torch.Tensor, weight: Ints, how: Aggregate
+) -> None:
+    """Take one more part into account, at different places of the total."""
+    places = torch.as_tensor(into).to(total.device)
+    values = values.to(total.dtype)
+    if how == "max":
+        total[places] = torch.maximum(total[places], values)
+        return
+    if (weight != 1).any():
+        factor = torch.as_tensor(weight, dtype=total.dtype).to(total.device)
+        values *= factor.view(-1, *[1] * (values.ndim - 1))  # a copy of the scores, not theirs
+    total.index_add_(0, places, values)

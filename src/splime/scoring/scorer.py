@@ -1,0 +1,123 @@
+"""What is needed of a model, how it is asked, and how many rows of scores fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from splime.errors import SplimeError, UsageError, enough_memory
+
+_DEFAULT = {"cpu": 512 << 20, "cuda": 4 << 30}
+# Larger blocks are given back to the system and faulted in again by the C library each time, and
+# fall out of the cache between scoring and counting; but for each a model reads all its entities.
+_CPU_BLOCK, _CPU_ROWS = 16 << 20, 128
+
+
+class Scorer(Protocol):
+    """Scores over the ids of a StaticGraph; higher is better.
+
+    Ids are int64 tensors on `device`, equally long; scores are float tensors on it with a row for
+    each pair of ids. -inf is a score, NaN is not.
+    """
+
+    @property
+    def device(self) -> torch.device:
+        """Where ids are wanted and scores are made."""
+
+    def objects(self, subject: torch.Tensor, predicate: torch.Tensor) -> torch.Tensor:
+        """A column for each (scoped) entity."""
+
+    def subjects(self, predicate: torch.Tensor, object: torch.Tensor) -> torch.Tensor:
+        """A column for each (scoped) entity."""
+
+    def predicates(self, subject: torch.Tensor, object: torch.Tensor) -> torch.Tensor:
+        """A column for each scoped predicate."""
+
+
+Ids: TypeAlias = npt.NDArray[np.integer]
+Ask: TypeAlias = Callable[[Ids, Ids], torch.Tensor]
+"""The scores of some pairs of ids: of a known entity and a predicate, or of two entities."""
+
+
+def asking(scorer: Scorer, kind: str, columns: int) -> Ask:
+    """How to ask a scorer for objects, subjects or predicates, from numpy ids.
+
+    The known entity comes before the predicate, whether objects or subjects are asked for. What
+    comes back has the right shape and no NaN.
+    """
+
+    def ask(entities: Ids, others: Ids) -> torch.Tensor:
+        entity, other = (
+            torch.as_tensor(ids, dtype=torch.int64).to(scorer.device) for ids in (entities, others)
+        )
+        if kind == "subject":
+            scores = scorer.subjects(other, entity)
+        else:
+            scores = (scorer.objects if kind == "object" else scorer.predicates)(entity, other)
+        if tuple(scores.shape) != (len(entities), columns) or not scores.is_floating_point():
+            raise SplimeError(
+                f"the model scored {len(entities):,} queries for a {kind} with {scores.dtype} of"
+                f" shape {tuple(scores.shape)}; floats of shape {(len(entities), columns)} were"
+                " expected: was it trained on this graph and segmentation?"
+            )
+        check_nan(scores)
+        return scores
+
+    return ask
+
+
+def check_nan(scores: torch.Tensor) -> None:
+    """An error where a score is not a number."""
+    # The maximum is NaN if any score is, and needs no memory.
+    if scores.numel() and bool(torch.isnan(scores.amax())):
+        raise SplimeError(
+            "the model gave scores that are not numbers (NaN), so nothing can be ranked; its"
+            " training diverged (a smaller learning rate may help), or it adds inf to -inf"
+        )
+
+
+class Room:
+    """The rows of scores that fit into `memory` bytes, for queries and for their parts.
+
+    A query has a row of scores over `candidates`, and while it is ranked a copy of it and two
+    masks. Where it may have parts, a part has a row over `columns`, and two copies over
+    `candidates` while it is added.
+    """
+
+    def __init__(
+        self,
+        memory: int | None,
+        device: torch.device,
+        itemsize: int,
+        candidates: int,
+        columns: int | None = None,
+    ) -> None:
+        given = _DEFAULT.get(device.type, 512 << 20) if memory is None else memory
+        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+            raise UsageError(f"memory is a number of bytes, such as {512 << 20}, not {memory!r}")
+        query = candidates * (2 * itemsize + 2)
+        part = 0 if columns is None else (columns + 2 * candidates) * itemsize
+        if given < query + part:
+            raise UsageError(
+                f"{given:,} bytes of memory are too few for one query over {candidates:,}"
+                f" candidates; it needs at least {query + part:,}"
+            )
+        # Half for the queries, but a part must fit beside them.
+        whole = given if columns is None else min(given // 2, given - part)
+        self.queries = max(1, whole // query)
+        self.parts = (given - self.queries * query) // part if part else 0
+        if device.type == "cpu":
+            most = max(_CPU_ROWS, _CPU_BLOCK // (max(candidates, columns or 0) * itemsize))
+            self.queries, self.parts = min(self.queries, most), min(self.parts, most)
+
+
+def memory_errors() -> AbstractContextManager[None]:
+    """Running out of memory as an error that names the number to lower."""
+    return enough_memory(
+        "lower `memory` (--memory), the bytes that blocks of scores may take, to rank with less"
+    )
