@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from peers import (
+from peers import random_model, (
     factory_of,
     give_weights,
     make_trainer,
@@ -42,8 +42,8 @@ from peers import (
 )
 from record import peak_mb, write_results
 from splime.embedding.models import MODELS, Model
-from splime.embedding.presets import make_settings
-from splime.embedding.scoring import ModelScorer
+from splime.training.engines import make_settings
+from splime.embedding.scorer import ModelScorer
 from splime.evaluation import Evaluation, evaluate_triples
 from splime.evaluation.metrics import Metrics
 from splime.evaluation.ranking import Ties
@@ -100,10 +100,10 @@ class Pykeen:
         kind, options = (TransE, {"scoring_fct_norm": 1}) if name == "transe" else (ComplEx, {})
         self.model = kind(triples_factory=triples, embedding_dim=DIMENSION, **options).eval()
         rows = torch.from_numpy(np.flatnonzero(left.candidates))
-        same = MODELS[name](entities, len(static.predicates), DIMENSION)
+        same = random_model(name, entities, len(static.predicates), DIMENSION)
         with torch.no_grad():
-            same.entities.copy_(model.entities[rows])
-            same.predicates.copy_(model.predicates)
+            same.entities.weight.copy_(model.entities.vectors()[rows])
+            same.predicates.weight.copy_(model.predicates.vectors())
         give_weights(self.model, same)
 
     def _ids(self, triples: Triples) -> torch.Tensor:
@@ -209,8 +209,7 @@ def compare(dataset: str, name: str, share: float, rounds: int, steps: int) -> d
 def alone(who: str, dataset: str, name: str) -> dict[str, Any]:
     """The peak of memory of one side in this process; PyKEEN ranks a few triples only."""
     static = merged(dataset)
-    torch.manual_seed(0)
-    model = MODELS[name](len(static.entities), len(static.predicates), DIMENSION)
+    model = random_model(name, len(static.entities), len(static.predicates), DIMENSION)
     if who == "splime":
         before = peak_mb()
         ours(static, model)

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md: a file and an entry make a method, a model and a loss known everywhere."""
+"""The recipes of CONTRIBUTING.md: a file and an entry are enough for a method, model or loss."""
 
 from __future__ import annotations
 
@@ -83,8 +83,9 @@ def test_run_by_default_and_tuned(extended: Path) -> None:
     new = ["--model", "hole", "--loss", "squared_hinge", "--negatives", "8", "--no-reciprocal"]
     table = call(extended, "run", "demo", *new, *SMALL, "--out", "all")
     assert "halves" in table  # one of the methods that are compared by default
-    call(extended, "tune", "demo", "--models", "hole", "--loss", "squared_hinge", "--no-reciprocal",
-         "--methods", "halves", "--trials", "2", "--processes", "1", *SMALL, "--out", "search")  # fmt: skip
+    search = ["--methods", "halves", "--trials", "2", "--processes", "1", "--out", "search"]
+    loss = ["--models", "hole", "--loss", "squared_hinge", "--no-reciprocal"]
+    call(extended, "tune", "demo", *loss, *search, *SMALL)
     trials = (extended / "search" / "trials.csv").read_text(encoding="utf-8").splitlines()
     assert {"halves.times", "margin"} <= set(trials[0].split(","))
     assert "halves" in (extended / "search" / "best.toml").read_text(encoding="utf-8")
