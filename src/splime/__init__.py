@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from splime import leakage
+    from splime.analysis import Comparison, compare, smoothness
     from splime.datasets import World, load
     from splime.embedding.presets import make_settings
     from splime.embedding.settings import Settings
@@ -37,12 +38,16 @@ if TYPE_CHECKING:
         Vanilla,
         make_method,
     )
-    from splime.plans import Plan, PlannedRun, carry_out, read_plan, standard_methods
+    from splime.plans import (
+        Plan,
+        PlannedRun,
+        carry_out,
+        read_plan,
+        standard_methods,
+        write_page,
+    )
     from splime.query import Answer, Answers, Query
-    from splime.report.page import write_page
     from splime.runs import Run, evaluate, train
-    from splime.runs.comparing import Comparison, compare
-    from splime.runs.smoothness import smoothness
     from splime.segmentation import Segmentation
     from splime.splitting import split_graph
     from splime.static import StaticGraph, apply
@@ -116,6 +121,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "analysis": ("Comparison", "compare", "smoothness"),
     "datasets": ("World", "load"),
     "embedding.presets": ("make_settings",),
     "embedding.settings": ("Settings",),
@@ -146,12 +152,9 @@ _MODULES = {
         "Vanilla",
         "make_method",
     ),
-    "plans": ("Plan", "PlannedRun", "carry_out", "read_plan", "standard_methods"),
+    "plans": ("Plan", "PlannedRun", "carry_out", "read_plan", "standard_methods", "write_page"),
     "query": ("Answer", "Answers", "Query"),
-    "report.page": ("write_page",),
     "runs": ("Run", "evaluate", "train"),
-    "runs.comparing": ("Comparison", "compare"),
-    "runs.smoothness": ("smoothness",),
     "segmentation": ("Segmentation",),
     "splitting": ("split_graph",),
     "static": ("StaticGraph", "apply"),

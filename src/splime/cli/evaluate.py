@@ -61,7 +61,7 @@ def evaluate(
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     torch_needed()
-    from splime.report.figures import evaluation_tables
+    from splime.report.tables import evaluation_tables
     from splime.runs import Run
     from splime.runs import evaluate as evaluate_run
 
@@ -117,8 +117,8 @@ def export(
     Example: splime embeddings export run --what predicates --out predicates.tsv
     """
     torch_needed()
+    from splime.analysis.embeddings import export_embeddings
     from splime.runs import Run
-    from splime.runs.vectors import export_embeddings
 
     path = export_embeddings(Run(run, device="cpu"), out, what, format)
     console().print(f"written to {path}", soft_wrap=True)

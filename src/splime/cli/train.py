@@ -116,7 +116,7 @@ def _trainer(
 
 
 def _tell(run: Run, was_finished: bool) -> None:
-    from splime.report.figures import run_table
+    from splime.report.tables import run_table
 
     out = console()
     out.print(run_table(run))

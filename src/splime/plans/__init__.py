@@ -2,6 +2,15 @@
 
 from splime.plans.carrying import Carried, carry_out
 from splime.plans.plan import Plan, PlannedRun, read_plan
+from splime.plans.showing import write_page
 from splime.plans.standard import standard_methods
 
-__all__ = ["Carried", "Plan", "PlannedRun", "carry_out", "read_plan", "standard_methods"]
+__all__ = [
+    "Carried",
+    "Plan",
+    "PlannedRun",
+    "carry_out",
+    "read_plan",
+    "standard_methods",
+    "write_page",
+]

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splime import leakage
+from splime.analysis import Comparison, compare
 from splime.datasets import load
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
-from splime.progress import Update
+from splime.plans.showing import write_page
+from splime.progress import Progress, silent
 from splime.report.comparison import comparison_markdown
-from splime.report.page import write_page
 from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
-from splime.runs.comparing import Comparison, compare
 from splime.statistics import describe
 
 PLAN, DATA, RUNS = "plan.toml", "data.json", "runs"
@@ -50,7 +50,7 @@ def carry_out(
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
-    progress: Update | None = None,
+    progress: Progress | None = None,
     watching: Watching | None = None,
 ) -> Carried:
     """Carry out a plan; what a folder holds of it already is not done again.
@@ -74,11 +74,11 @@ def carry_out(
         place, settings = out / RUNS / planned.name, plan.settings_of(planned)
         with nullcontext() if watching is None else watching(planned.name) as watch:
             runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
-    found = compare(list(runs.values()), progress=_part(progress, "evaluating"))
+    found = compare(list(runs.values()), progress=progress or silent)
     write_json(out / f"{FIGURES}.json", found.to_json())
     with written_beside(out / f"{FIGURES}.md") as beside:
         beside.write_text(comparison_markdown(found), encoding="utf-8")
-    write_page(list(runs.values()), out / REPORT, progress=_part(progress, "drawing"))
+    write_page(list(runs.values()), out / REPORT, progress=progress or silent)
     return Carried(out, runs, found)
 
 
@@ -102,5 +102,5 @@ def _claim(out: Path, plan: Plan) -> None:
         beside.write_text(plan.to_toml(), encoding="utf-8")
 
 
-def _part(progress: Update | None, what: str) -> Callable[[int, int], None] | None:
+def _part(progress: Progress | None, what: str) -> Callable[[int, int], None] | None:
     return None if progress is None else lambda done, total: progress(what, done, total)

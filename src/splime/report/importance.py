@@ -11,7 +11,9 @@ from splime.methods import METHODS
 from splime.report.style import (
     INK,
     SMALL,
+    add_legend,
     heading,
+    label_rows,
     look,
     make_figure,
     open_axes,
@@ -80,13 +82,11 @@ def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
             f"{share:.0f} %", (share, place), (4, 0), textcoords="offset points", va="center",
             fontsize=SMALL, color=INK,
         )  # fmt: skip
-    axes.set_yticks(range(len(names)), [short(name, 24) for name in names])
-    axes.set_ylim(max(len(names), 6) - 0.5, -0.5)  # few bars are no thicker than many
     axes.set_xlim(0, 1.25 * max(shares, default=1.0))
     axes.set_xticks([])
     open_axes(axes)
     axes.spines[["left", "bottom"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    label_rows(axes, [short(name, 24) for name in names], room=6)  # few bars are no thicker
     heading(axes, "share in the differences")
 
 
@@ -111,10 +111,8 @@ def _panel(
         if at == best:
             axes.plot(place, values[at], "o", color=INK, markerfacecolor="none", markersize=11)
     axes.set_xlabel(short(what, 40), fontsize=SMALL)
-    axes.grid(axis="y", color="#e4e7ec", linewidth=0.8)
-    axes.set_axisbelow(True)
     axes.margins(y=0.1)
-    open_axes(axes)
+    open_axes(axes, grid="y")
 
 
 def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
@@ -140,20 +138,15 @@ def _legend(figure: Any, methods: Sequence[str], all_done: bool) -> None:
     """The methods, and what is hollow; drawn above the panels."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], linewidth=0, markersize=5, **look(n)) for n in range(len(methods))]
-    names = [short(method) for method in methods]
+    hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "none"}
+    marks = {short(method): look(number) for number, method in enumerate(methods)}
     if not all_done:
-        handles.append(
-            Line2D([], [], linewidth=0, marker="o", color="grey", markerfacecolor="none")
-        )
-        names.append("stopped early")
-    handles.append(
-        Line2D([], [], linewidth=0, marker="o", color=INK, markerfacecolor="none", markersize=9)
-    )
-    names.append("best")
-    figure.legend(
-        handles, names, loc="outside upper left", ncols=min(len(names), 8), fontsize=SMALL,
-        frameon=False, handletextpad=0.2, columnspacing=1.0,
+        marks["stopped early"] = {"color": "grey", **hollow}
+    marks["best"] = {"color": INK, "markersize": 9, **hollow}
+    handles = [Line2D([], [], linewidth=0, **{"markersize": 5, **mark}) for mark in marks.values()]
+    add_legend(
+        figure, handles, [*marks], loc="outside upper left", ncols=min(len(marks), 8),
+        handletextpad=0.2, columnspacing=1.0,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from splime.errors import SplimeError
 from splime.io.files import written_beside
 from splime.plans import Plan, PlannedRun
-from splime.report.figures import described
+from splime.report.tables import described
 from splime.tuning.space import Configuration, Space
 
 if TYPE_CHECKING:
