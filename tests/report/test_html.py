@@ -57,7 +57,7 @@ def test_pictures_are_lines_unless_they_are_large(points: int, kind: str) -> Non
 
 
 def test_the_frame_names_its_sections_and_loads_nothing() -> None:
-    page = frame("<title>", "lead", [("One & two", tag("p", "x")), ("Three", "y")])
+    page = frame("<title>", "lead", {"One & two": tag("p", "x"), "Three": "y"})
     assert page.startswith("<!doctype html>")
     links, ids = re.findall(r'href="#([^"]*)"', page), re.findall(r'<section id="([^"]*)"', page)
     assert links == ids == ["one---two", "three"]

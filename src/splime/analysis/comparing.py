@@ -332,7 +332,7 @@ def _part(progress: Progress, number: int, parts: int) -> Callable[..., None]:
 
     def update(*step: Any) -> None:
         done, total = (each for each in step if isinstance(each, int))
-        progress("ranking", number * total + done, parts * total)
+        progress("evaluating", number * total + done, parts * total)
 
     return update
 

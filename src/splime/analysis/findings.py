@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from splime import leakage
 from splime.analysis.comparing import Comparison, compare, run_names
 from splime.analysis.embeddings import Projection, project, smoothness
 from splime.errors import SplimeError, UsageError
 from splime.evaluation import Evaluation
+from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit, RandomSplit
 from splime.methods.costs import Costs, change_costs, change_method
 from splime.progress import Progress, silent
@@ -23,22 +24,30 @@ Outcome: TypeAlias = T | SplimeError
 """A result, or the error that says why there is none."""
 
 
+class ChangeCosts(NamedTuple):
+    """What the change points of each predicate cost, and the method that chose them."""
+
+    method: ChangePointSplit
+    predicates: dict[str, Costs]
+
+
 @dataclass(frozen=True)
 class Findings:
     """What there is to show of runs on the same facts."""
 
     runs: dict[str, Run]
-    """By their names, best first; so is everything below."""
+    """By their names, best first, as all dictionaries below."""
     comparison: Comparison
     evaluations: dict[str, Evaluation]
     """By protocol fact on test."""
+    graph: TemporalGraph
     statistics: Statistics
     leaks: leakage.LeakReport
-    costs: dict[str, Outcome[tuple[ChangePointSplit, dict[str, Costs]]]]
-    """The costs of change points, of the runs that have them, with the method that chose them."""
+    costs: dict[str, Outcome[ChangeCosts]]
+    """Of the runs that were cut at change points."""
     smoothness: dict[str, float | None]
     """None where predicates have too few scopes, or another library has the vectors."""
-    projections: Outcome[list[Projection]]
+    projections: dict[str, Outcome[Projection]]
     """Of the best run that cut predicates at random, and of the best one that cut otherwise; empty
     where no run cut any."""
 
@@ -50,14 +59,15 @@ def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
     comparison = compare(runs, progress=progress)
     by_name = dict(zip(run_names(runs), runs, strict=True))
     ranked = {row.name: by_name[row.name] for row in comparison.rows}
-    cut = [run for run in ranked.values() if run.is_cut and run.engine == "splime"]
-    random = [run for run in cut if _is_of(run, RandomSplit)]
-    others = [run for run in cut if run not in random]
-    shown = [run for run in cut if run in (*others[:1], *random[:1])]
+    cut = [name for name, run in ranked.items() if run.is_cut and run.engine == "splime"]
+    random = [name for name in cut if _is_of(ranked[name], RandomSplit)]
+    others = [name for name in cut if name not in random]
+    shown = [name for name in cut if name in (*others[:1], *random[:1])]
     return Findings(
         runs=ranked,
         comparison=comparison,
         evaluations={name: kept(run) or evaluate(run) for name, run in ranked.items()},
+        graph=runs[0].graph,
         statistics=describe(runs[0].graph),
         leaks=leakage.report(runs[0].graph),
         costs={
@@ -69,14 +79,14 @@ def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
             name: smoothness(run).overall if run.engine == "splime" else None
             for name, run in ranked.items()
         },
-        projections=_attempt(lambda: [project(run) for run in shown]),
+        projections={name: _attempt(project, ranked[name]) for name in shown},
     )
 
 
-def costs_of(run: Run) -> tuple[ChangePointSplit, dict[str, Costs]]:
-    """What the change points of a run cost, with the method that chose them."""
+def costs_of(run: Run) -> ChangeCosts:
+    """What the change points of a run cost."""
     method = change_method(run.segmentation)
-    return method, change_costs(run.graph, method)
+    return ChangeCosts(method, change_costs(run.graph, method))
 
 
 def _is_of(run: Run, method: type) -> bool:

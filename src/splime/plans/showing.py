@@ -61,7 +61,7 @@ PICTURES: Mapping[str, Picture] = {
     ),
     "costs": Picture(
         "what change points cost",
-        lambda runs, _: plot_change_costs(runs[0].graph, *costs_of(runs[0])),
+        lambda runs, _: plot_change_costs(runs[0].graph, costs_of(runs[0])),
     ),
     "learning": Picture(
         "loss and MRR on valid by epoch",

@@ -14,15 +14,7 @@ from rich.text import Text
 from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
-from splime.report.style import (
-    INK,
-    SMALL,
-    heading,
-    label_rows,
-    make_figure,
-    open_axes,
-    short,
-)
+from splime.report import style
 from splime.report.tables import (
     METRICS,
     counted,
@@ -40,7 +32,7 @@ _WORDS = ("run", "method", "model")  # columns of words; those after them hold n
 _MOST = 6  # pairs, or settings, that are listed
 _MARK = "†"
 _COLORS = {
-    "the best": INK,
+    "the best": style.INK,
     "difference from the best could be chance": "#0072b2",
     "lower than the best": "#b0b7c3",
 }
@@ -288,7 +280,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     Colours show which could be as good as the best. Overlapping intervals do not show that: the
     runs ranked the same queries, and the test is of their differences.
     """
-    figure = make_figure(8, 1.4 + 0.3 * len(comparison.rows))
+    figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
     axes = figure.subplots()
     seen: set[str] = set()
     for place, row in enumerate(comparison.rows):
@@ -300,17 +292,19 @@ def plot_comparison(comparison: Comparison) -> Figure:
         axes.plot(mrr, place, "o", markersize=7, color=color, label=label)
         axes.annotate(
             f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
-            fontsize=SMALL,
+            fontsize=style.SMALL,
         )  # fmt: skip
         seen.add(kind)
     axes.margins(x=0.12)
-    axes.set_xlabel(f"MRR, with {100 * comparison.level:g} % confidence interval", fontsize=SMALL)
-    heading(axes, short(title(comparison), 90))
-    open_axes(axes, grid="x")
-    label_rows(axes, [short(row.name) for row in comparison.rows])
+    axes.set_xlabel(
+        f"MRR, with {100 * comparison.level:g} % confidence interval", fontsize=style.SMALL
+    )
+    style.heading(axes, style.short(title(comparison), 90))
+    style.open_axes(axes, grid="x")
+    style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)
     if comparison.pairs:
-        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=SMALL)
+        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
     return figure
 
 

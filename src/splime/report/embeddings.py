@@ -9,15 +9,7 @@ import numpy as np
 
 from splime.analysis.comparing import run_names
 from splime.errors import UsageError
-from splime.report.style import (
-    add_legend,
-    date_ticks,
-    heading,
-    look,
-    make_figure,
-    remark,
-    short,
-)
+from splime.report import style
 from splime.report.tables import counted
 from splime.segmentation import Scopes
 from splime.statistics import frequent_predicates
@@ -42,26 +34,26 @@ _MEANING = (
 def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn."""
     graph = projection.run.graph
-    figure = make_figure(_PANEL + 3.2, _PANEL)
+    figure = style.make_figure(_PANEL + 3.2, _PANEL)
     axes = figure.subplots()
     order, _ = frequent_predicates(graph)
     handles, names = [], []
     for number, predicate in enumerate(order[:most].tolist()):
         own = projection.positions[_sources(projection) == predicate]
         handles.append(
-            axes.scatter(own[:, 0], own[:, 1], s=26, linewidths=0, alpha=0.85, **look(number))
+            axes.scatter(own[:, 0], own[:, 1], s=26, linewidths=0, alpha=0.85, **style.look(number))
         )
-        names.append(f"{short(graph.predicates[predicate])}  ({len(own):,})")
+        names.append(f"{style.short(graph.predicates[predicate])}  ({len(own):,})")
     _bare(axes)
-    add_legend(axes, handles, names)
-    heading(
+    style.add_legend(axes, handles, names)
+    style.heading(
         axes,
         f"{_title(projection, run_names([projection.run])[0])}: t-SNE of"
         f" {len(projection.scopes):,} scoped predicates"
         f"\nsmoothness over time: {_ratio(projection.smoothness.overall)}",
     )
     shown = f"; drawn: the {most} most frequent predicates" if len(order) > most else ""
-    remark(figure, f"numbers of scopes in brackets{shown}\n{_MEANING}")
+    style.remark(figure, f"numbers of scopes in brackets{shown}\n{_MEANING}")
     return figure
 
 
@@ -76,7 +68,7 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     if not projections:
         raise UsageError("there are no runs to draw")
     names = run_names([projection.run for projection in projections])
-    figure = make_figure(_PANEL * len(projections), _PANEL + 0.6)
+    figure = style.make_figure(_PANEL * len(projections), _PANEL + 0.6)
     panels = figure.subplots(1, len(projections), squeeze=False)[0]
     predicate = _most_cut(*projections) if predicate is None else predicate
     for axes, projection, name in zip(panels, projections, names, strict=True):
@@ -88,12 +80,13 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
         _draw_path(axes, scopes, projection.scopes[own], projection.positions[own])
         smooth = projection.smoothness
         ratio = smooth.predicates[label].ratio if label in smooth.predicates else None
-        heading(
+        count = counted(int(own.sum()), "scope")
+        style.heading(
             axes,
-            f"{_title(projection, name)}\n{short(label, 30)}: {counted(int(own.sum()), 'scope')},"
-            f" smoothness {_ratio(ratio)} (all predicates {_ratio(smooth.overall)})",
+            f"{_title(projection, name)}\n{style.short(label, 30)}: {count}, smoothness"
+            f" {_ratio(ratio)} (all predicates {_ratio(smooth.overall)})",
         )
-    remark(figure, _MEANING)
+    style.remark(figure, _MEANING)
     return figure
 
 
@@ -114,7 +107,8 @@ def _scopes_of(projection: Projection) -> dict[str, int]:
 
 
 def _sources(projection: Projection) -> Ints:
-    return projection.run.segmentation.predicates.sources[projection.scopes]
+    sources = projection.run.segmentation.predicates.sources
+    return sources[projection.scopes].astype(np.int64)
 
 
 def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> None:
@@ -133,9 +127,8 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
         zorder=1,
     )
     axes.add_collection(lines)
-    points = axes.scatter(
-        *positions.T, c=last, cmap=colors, norm=among, s=24, linewidths=0, zorder=3
-    )
+    x, y = positions.T
+    points = axes.scatter(x, y, c=last, cmap=colors, norm=among, s=24, linewidths=0, zorder=3)
     axes.margins(0.12, 0.06)  # for labels
     _bare(axes)
     labels = [_dates(scopes, scope) for scope in shown.tolist()]
@@ -157,7 +150,7 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
     bar = axes.figure.colorbar(
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
-    ticks, dates = date_ticks(scopes.timeline, most=7)
+    ticks, dates = style.date_ticks(scopes.timeline, most=7)
     bar.set_ticks(ticks, labels=dates, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
 
@@ -222,7 +215,7 @@ def _bare(axes: Axes) -> None:
 
 def _title(projection: Projection, name: str) -> str:
     config = projection.run.config
-    return f"{short(name, 32)} ({config['method']['name']}, {config['settings']['model']})"
+    return f"{style.short(name, 32)} ({config['method']['name']}, {config['settings']['model']})"
 
 
 def _ratio(value: float | None) -> str:

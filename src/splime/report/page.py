@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
@@ -19,23 +20,12 @@ from splime.analysis.findings import Findings, Outcome
 from splime.errors import SplimeError
 from splime.progress import Progress, silent
 from splime.query.examples import Examples
+from splime.report import tables
 from splime.report.answers import brief_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
 from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
 from splime.report.results import plot_learning, plot_strata
-from splime.report.tables import (
-    conditions,
-    counted,
-    evaluation_tables,
-    leak_table,
-    make_table,
-    predicate_table,
-    reading_table,
-    run_table,
-    segmentation_table,
-    statistics_table,
-)
 from splime.runs.config import CONFIG
 
 if TYPE_CHECKING:
@@ -43,8 +33,6 @@ if TYPE_CHECKING:
 
 # Beyond this a drawing of many points is smaller as pixels.
 _LARGEST_SVG = 400_000
-# Nothing is loaded from anywhere, and a browser must not even try.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
 def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
@@ -60,15 +48,15 @@ def page_html(findings: Findings, examples: Examples, *, progress: Progress = si
         "Questions": _questions(examples),
         "How it was made": _made(findings),
     }
-    made = []
+    made = {}
     for number, (title, parts) in enumerate(sections.items()):
         progress("drawing", number, len(sections))
-        made.append((title, join(*parts)))
+        made[title] = join(*parts)
     progress("drawing", len(sections), len(sections))
-    graph = next(iter(findings.runs.values())).graph
+    graph = findings.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
     lead = (
-        f"{counted(len(findings.runs), 'run')} on {len(graph):,} facts; made by splime"
+        f"{tables.counted(len(findings.runs), 'run')} on {len(graph):,} facts; made by splime"
         f" {splime.__version__}, {now}."
     )
     return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
@@ -81,15 +69,15 @@ def _metrics(findings: Findings) -> Iterator[str]:
     comparison = findings.comparison
     yield tag("p", in_short(comparison))
     yield rendered(comparison_table(comparison))
-    yield _picture(plot_comparison, comparison, "MRR of every run, with intervals")
+    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
 
 def _data(findings: Findings) -> Iterator[str]:
-    graph = next(iter(findings.runs.values())).graph
-    yield rendered(statistics_table(findings.statistics))
-    yield rendered(reading_table(graph.reading))
-    yield rendered(predicate_table(graph))
-    yield _picture(plot_facts_over_time, graph, "Facts that hold at each time, by predicate")
+    yield rendered(tables.statistics_table(findings.statistics))
+    yield rendered(tables.reading_table(findings.graph.reading))
+    yield rendered(tables.predicate_table(findings.graph))
+    alt = "Facts that hold at each time, by predicate"
+    yield _picture(alt, plot_facts_over_time, findings.graph)
 
 
 def _leaks(findings: Findings) -> Iterator[str]:
@@ -98,46 +86,37 @@ def _leaks(findings: Findings) -> Iterator[str]:
         "Without their times, facts of test may also be facts of train. A model that only remembers"
         " train then has good metrics. This table shows how many such facts there are.",
     )
-    yield rendered(leak_table(findings.leaks))
+    yield rendered(tables.leak_table(findings.leaks))
 
 
 def _cuts(findings: Findings) -> Iterator[str]:
     for name, run in findings.runs.items():
         yield tag("h3", name)
-        yield _picture(
-            lambda run: plot_segmentation(run.segmentation, run.graph),
-            run,
-            f"{name}: scopes of each predicate, over the facts that hold",
-        )
-        yield _folded("the scopes", segmentation_table(run.segmentation))
+        alt = f"{name}: scopes of each predicate, over the facts that hold"
+        yield _picture(alt, plot_segmentation, run.segmentation, run.graph)
+        yield _folded("the scopes", tables.segmentation_table(run.segmentation))
         if name in findings.costs:
-            yield _picture(
-                lambda costs, graph=run.graph: plot_change_costs(graph, *costs),
-                findings.costs[name],
-                f"{name}: what the scopes cost, for each number of change points",
-            )
+            alt = f"{name}: what the scopes cost, for each number of change points"
+            yield _picture(alt, plot_change_costs, run.graph, findings.costs[name])
 
 
 def _training(findings: Findings) -> Iterator[str]:
     histories = {name: run.history for name, run in findings.runs.items()}
-    yield _picture(plot_learning, histories, "Loss and MRR on valid")
+    yield _picture("Loss and MRR on valid", plot_learning, histories)
     for name, run in findings.runs.items():
-        yield _folded(name, run_table(run))
+        yield _folded(name, tables.run_table(run))
 
 
 def _strata(findings: Findings) -> Iterator[str]:
     for kind in ("predicate", "period"):
-        yield _picture(
-            lambda evaluations, kind=kind: plot_strata(evaluations, kind),
-            findings.evaluations,
-            f"MRR of each {kind} (filter exact)",
-        )
+        alt = f"MRR of each {kind} (filter exact)"
+        yield _picture(alt, plot_strata, findings.evaluations, kind)
     for name, evaluation in findings.evaluations.items():
-        yield _folded(f"{name}: all metrics", evaluation_tables(evaluation, strata=True))
+        yield _folded(f"{name}: all metrics", tables.evaluation_tables(evaluation, strata=True))
 
 
 def _embeddings(findings: Findings) -> Iterator[str]:
-    table = make_table("smooth over time", "run", "neighbours in time / others")
+    table = tables.make_table("smooth over time", "run", "neighbours in time / others")
     for name, value in findings.smoothness.items():
         table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
     yield rendered(table)
@@ -146,17 +125,14 @@ def _embeddings(findings: Findings) -> Iterator[str]:
         " that between other scopes of the same predicate: 1 where time does not matter, less where"
         " neighbours are closer."
     )
-    if findings.projections == []:
+    if not findings.projections:
         yield tag("p", "No run cut a predicate.")
         return
-    yield _picture(
-        lambda projections: plot_predicates(projections[0]),
-        findings.projections,
-        "t-SNE of the most frequent predicates, in the best run with cuts",
-    )
-    yield _picture(
-        plot_predicate, findings.projections, "One predicate, from old (red) to recent (blue)"
-    )
+    name, *_ = findings.projections
+    alt = f"{name}: t-SNE of the most frequent predicates"
+    yield _picture(alt, plot_predicates, findings.projections[name])
+    alt = "One predicate, from old (red) to recent (blue)"
+    yield _picture(alt, lambda *maps: plot_predicate(maps), *findings.projections.values())
 
 
 def _questions(examples: Examples) -> Iterator[str]:
@@ -165,16 +141,16 @@ def _questions(examples: Examples) -> Iterator[str]:
         " bold; answers that train states have no probability, since the model has seen them."
     )
     for answers in examples.answers:
-        tables = [rendered(brief_table(each, name)) for name, each in answers.items()]
         yield tag("h3", next(iter(answers.values())).question.text)
-        yield tag("div", *tables, class_="answers")
+        parts = [rendered(brief_table(each, name)) for name, each in answers.items()]
+        yield tag("div", *parts, class_="answers")
     for note in examples.notes:
         yield _note(note)
 
 
 def _made(findings: Findings) -> Iterator[str]:
     evaluation = next(iter(findings.evaluations.values()))
-    yield _note(f"Protocol fact on test: {conditions(evaluation)}.")
+    yield _note(f"Protocol fact on test: {tables.conditions(evaluation)}.")
     for name, run in findings.runs.items():
         about = run.about
         versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
@@ -196,12 +172,13 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(draw: Callable[[Any], Figure], shown: Outcome[Any], alt: str) -> Html:
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Outcome[Any]) -> Html:
     """A picture, or why there is none."""
     try:
-        if isinstance(shown, SplimeError):
-            raise shown
-        return picture_html(draw(shown), alt)
+        for part in shown:
+            if isinstance(part, SplimeError):
+                raise part
+        return picture_html(draw(*shown), alt)
     except SplimeError as error:
         return _note(f"No picture of this ({alt}): {error}")
 
@@ -290,28 +267,25 @@ def _drawn(figure: Figure, format: str) -> bytes:
     return buffer.getvalue()
 
 
-def frame(title: str, lead: str, sections: Sequence[tuple[str, str]]) -> str:
+def frame(title: str, lead: str, sections: Mapping[str, str]) -> str:
     """A whole page: its sections by their titles, with a table of contents."""
-    links = [tag("a", name, href=f"#{_anchor(name)}") for name, _ in sections]
-    parts = [
-        tag("section", tag("h2", name), content, id=_anchor(name)) for name, content in sections
-    ]
     folder = files("splime.report")
-    style, script = ((folder / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    head = join(
-        Html('<meta charset="utf-8">'),
-        Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", title),
-        Html(f"<style>{style}</style>"),
+    template, style, script = (
+        (folder / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
     )
-    body = join(
-        tag("header", tag("h1", title), tag("p", lead)),
-        tag("nav", *links),
-        tag("main", *parts),
-        Html(f"<script>{script}</script>"),
+    return Template(template).substitute(
+        title=join(title),
+        lead=join(lead),
+        links=join(*(tag("a", name, href=f"#{_anchor(name)}") for name in sections)),
+        sections=join(
+            *(
+                tag("section", tag("h2", name), content, id=_anchor(name))
+                for name, content in sections.items()
+            )
+        ),
+        style=style,
+        script=script,
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>{body}</body></html>\n'
 
 
 def _anchor(name: str) -> str:

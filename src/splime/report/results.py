@@ -6,18 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from splime.errors import UsageError, check_name
-from splime.report.style import (
-    SMALL,
-    add_legend,
-    heading,
-    label_rows,
-    look,
-    make_figure,
-    open_axes,
-    remark,
-    short,
-    whole_numbers,
-)
+from splime.report import style
 from splime.report.tables import STRATA
 
 if TYPE_CHECKING:
@@ -35,23 +24,27 @@ def plot_learning(histories: Mapping[str, Sequence[Epoch]]) -> Figure:
     if not histories:
         raise UsageError("there are no runs to draw")
     validated = any(one.valid is not None for history in histories.values() for one in history)
-    figure = make_figure(10, 2.7 * (1 + validated) + 0.5)
+    figure = style.make_figure(10, 2.7 * (1 + validated) + 0.5)
     panels = figure.subplots(1 + validated, 1, sharex=True, squeeze=False)[:, 0]
     handles, labels = [], []
     for number, (name, history) in enumerate(histories.items()):
-        color = look(number)["color"]
+        color = style.look(number)["color"]
         epochs, losses = [one.epoch for one in history], [one.loss for one in history]
         dot = "o" if len(epochs) == 1 else ""  # one point makes no line
         handles += panels[0].plot(epochs, losses, color=color, marker=dot, linewidth=1.5)
-        labels.append(short(name) + (_draw_valid(panels[1], history, color) if validated else ""))
+        labels.append(
+            style.short(name) + (_draw_valid(panels[1], history, color) if validated else "")
+        )
     for axes, title in zip(panels, ("loss", "MRR on valid"), strict=False):
-        open_axes(axes)
-        heading(axes, title)
-    panels[-1].set_xlabel("epoch", fontsize=SMALL)
-    whole_numbers(panels[-1].xaxis)
-    add_legend(panels[0], handles, labels, loc="best")
+        style.open_axes(axes)
+        style.heading(axes, title)
+    panels[-1].set_xlabel("epoch", fontsize=style.SMALL)
+    style.whole_numbers(panels[-1].xaxis)
+    style.add_legend(panels[0], handles, labels, loc="best")
     if validated:
-        remark(figure, "MRR by protocol fact, filter exact; star: the best epoch, which is kept")
+        style.remark(
+            figure, "MRR by protocol fact, filter exact; star: the best epoch, which is kept"
+        )
     return figure
 
 
@@ -79,17 +72,17 @@ def plot_strata(evaluations: Mapping[str, Evaluation], *kinds: str, most: int = 
     strata = {kind: [each.strata[name][kind] for each in evaluations.values()] for kind in kinds}
     labels = {kind: _labels(strata[kind], kind, most) for kind in kinds}
     sizes = [_ROW * len(each) + 0.55 for each in labels.values()]
-    figure = make_figure(9, sum(sizes) + 0.5)
+    figure = style.make_figure(9, sum(sizes) + 0.5)
     panels = figure.subplots(len(kinds), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
     for axes, kind in zip(panels, kinds, strict=True):
         handles = _draw_groups(axes, strata[kind], labels[kind])
         shown, total = len(labels[kind]), len({group for each in strata[kind] for group in each})
         few = f" (the {shown} most asked for of {total:,})" if shown < total else ""
-        heading(axes, f"MRR by {STRATA.get(kind, kind)}{few}")
+        style.heading(axes, f"MRR by {STRATA.get(kind, kind)}{few}")
     panels[-1].set_xlim(0, None)
     if len(evaluations) > 1:
-        add_legend(panels[0], handles, [short(each) for each in evaluations])
-    remark(
+        style.add_legend(panels[0], handles, [style.short(each) for each in evaluations])
+    style.remark(
         figure,
         f"protocol {one.protocol}, {one.split}, filter {name}; numbers of queries in brackets",
     )
@@ -126,7 +119,7 @@ def _labels(strata: Sequence[Mapping[str, Metrics]], kind: str, most: int) -> di
         shown = sorted(shown, key=lambda group: -max(queries[group]))[:most]
     ends = {group: sorted({min(queries[group]), max(queries[group])}) for group in shown}
     return {
-        group: f"{short(group)}  ({' to '.join(f'{end:,}' for end in ends[group])})"
+        group: f"{style.short(group)}  ({' to '.join(f'{end:,}' for end in ends[group])})"
         for group in shown
     }
 
@@ -143,9 +136,9 @@ def _draw_groups(
         rows = [row for row, group in enumerate(labels) if group in each]
         values = [each[group].mrr for group in labels if group in each]
         handles += axes.plot(
-            values, rows, linestyle="", markersize=6, alpha=0.9, zorder=2, **look(number)
+            values, rows, linestyle="", markersize=6, alpha=0.9, zorder=2, **style.look(number)
         )
-    open_axes(axes, grid="x")
-    label_rows(axes, [*labels.values()])
+    style.open_axes(axes, grid="x")
+    style.label_rows(axes, [*labels.values()])
     axes.tick_params(axis="x", labelbottom=True)
     return handles
