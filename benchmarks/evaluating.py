@@ -29,20 +29,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from peers import random_model, (
+from peers import (
     factory_of,
     give_weights,
     make_trainer,
     merged,
     quiet_pykeen,
+    random_model,
     ratios,
     rounded,
     spread,
     wait_for_quiet,
 )
 from record import peak_mb, write_results
-from splime.embedding.models import MODELS, Model
-from splime.training.engines import make_settings
+from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.evaluation import Evaluation, evaluate_triples
 from splime.evaluation.metrics import Metrics
@@ -50,6 +50,7 @@ from splime.evaluation.ranking import Ties
 from splime.evaluation.triples import triples_left
 from splime.static import StaticGraph, Triples
 from splime.times import Ints
+from splime.training.engines import make_settings
 
 RESULTS = Path(__file__).parent / "results" / "evaluating.json"
 DIMENSION = 100

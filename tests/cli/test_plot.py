@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import splime
-from splime.report.pictures import PICTURES
+from splime.plans.showing import PICTURES
 from splime.runs import evaluate
 from tests.runs.small import call, small_graph, small_run
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from splime.embedding.losses import LEFT_OUT, LOSSES
-from splime.embedding.losses import softmax as losses
+from splime.embedding.losses import LEFT_OUT, LOSSES, softmax as losses
 from splime.embedding.losses.softmax import softmax_loss
 from splime.embedding.settings import Settings
 from splime.errors import UsageError

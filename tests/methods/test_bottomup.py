@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import ruptures  # type: ignore[import-untyped, unused-ignore]
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from ruptures.base import BaseCost  # type: ignore[import-untyped, unused-ignore]
 from ruptures.exceptions import (  # type: ignore[import-untyped, unused-ignore]
     BadSegmentationParameters,

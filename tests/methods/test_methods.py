@@ -8,8 +8,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import splime
 from splime.counts import Counts

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from splime.analysis import Comparison, Pair, Row
 from splime.errors import UsageError
 from splime.evaluation.metrics import Difference, Metrics
 from splime.report.comparison import (
@@ -18,11 +19,10 @@ from splime.report.comparison import (
     comparison_table,
     comparison_text,
     format_of,
+    plot_comparison,
     write_comparison,
 )
-from splime.report.comparison_plot import plot_comparison
 from splime.report.style import save_picture
-from splime.runs.comparison import Comparison, Pair, Row
 from tests.report.test_report import printed
 
 

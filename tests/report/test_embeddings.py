@@ -14,12 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 import splime
+from splime.analysis.embeddings import project, smoothness
 from splime.errors import UsageError
 from splime.report.embeddings import _halving, _with_room, plot_predicate, plot_predicates
 from splime.report.style import save_picture
 from splime.runs import Run
-from splime.runs.projection import project
-from splime.runs.smoothness import smoothness
 from tests.runs.small import small_graph, small_run
 
 
@@ -56,7 +55,7 @@ def rows(run: Run, predicate: str) -> list[list[float]]:
 
 
 def test_frequent_predicates(fine: Run) -> None:
-    figure = plot_predicates(fine, most=2)
+    figure = plot_predicates(project(fine), most=2)
     (axes,) = figure.axes
     counts = {name: len(fine.graph.where(predicate=name).facts()) for name in fine.graph.predicates}
     shown = sorted(counts, key=lambda name: -counts[name])[:2]
@@ -72,14 +71,14 @@ def test_frequent_predicates(fine: Run) -> None:
         f"smoothness over time: {overall:.2f}"
     )
     assert "drawn: the 2 most frequent predicates" in figure.get_supxlabel()
-    everything = plot_predicates(fine)
+    everything = plot_predicates(project(fine))
     assert sum(len(positions(one)) for one in points(everything)) == len(project(fine).scopes)
     colors = {tuple(np.ravel(one.get_facecolor())) for one in points(everything)}
     assert len(colors) == len(fine.graph.predicates)
 
 
 def test_one_predicate_over_time(fine: Run, by_chance: Run) -> None:
-    figure = plot_predicate([fine, by_chance], "p1")
+    figure = plot_predicate([project(fine), project(by_chance)], "p1")
     for panel, run in enumerate((fine, by_chance)):
         axes = figure.axes[panel]
         expected = rows(run, "p1")
@@ -98,7 +97,7 @@ def test_one_predicate_over_time(fine: Run, by_chance: Run) -> None:
 
 
 def test_from_red_to_blue(fine: Run) -> None:
-    figure = plot_predicate([fine], "p0")
+    figure = plot_predicate([project(fine)], "p0")
     figure.savefig(io.BytesIO(), format="png")
     (drawn,) = points(figure)
     red, green, blue, _ = np.asarray(drawn.get_facecolor()).T
@@ -109,7 +108,7 @@ def test_from_red_to_blue(fine: Run) -> None:
 
 
 def test_labels_are_scopes(fine: Run) -> None:
-    figure = plot_predicate([fine], "p2")
+    figure = plot_predicate([project(fine)], "p2")
     known = {scope.begin: scope for scope in fine.segmentation.scopes_of("p2")}
     texts = [one for one in figure.axes[0].texts if isinstance(one, Annotation)]
     assert len(texts) > 3
@@ -118,7 +117,7 @@ def test_labels_are_scopes(fine: Run) -> None:
     assert {first, last} <= {text.get_text() for text in texts}
     for text in texts:  # each beside the point that it names
         assert list(text.xy) == places[sorted(known).index(text.get_text())]
-    merged = plot_predicate([fine], "p2").axes[0]
+    merged = plot_predicate([project(fine)], "p2").axes[0]
     assert [text.get_text() for text in merged.texts] == [text.get_text() for text in texts]
 
 
@@ -132,7 +131,7 @@ def test_all_runs_show_the_same_predicate(fine: Run, by_chance: Run) -> None:
     facts = {n: len(fine.graph.where(predicate=n).facts()) for n in fine.graph.predicates}
     chosen = max(facts, key=lambda name: (min(c[name] for c in counts), facts[name]))
     assert min(count[chosen] for count in counts) > 1
-    figure = plot_predicate([fine, by_chance])
+    figure = plot_predicate([project(fine), project(by_chance)])
     for panel, count in enumerate(counts):
         assert f"\n{chosen}: {count[chosen]} scopes," in figure.axes[panel].get_title("left")
 
@@ -141,7 +140,7 @@ def test_a_run_alone_shows_what_it_cut_most(by_chance: Run) -> None:
     count = scopes_by_name(by_chance)
     chosen = max(count, key=lambda name: count[name])
     assert sorted(count.values())[-2] < count[chosen]
-    title = plot_predicate([by_chance]).axes[0].get_title("left")
+    title = plot_predicate([project(by_chance)]).axes[0].get_title("left")
     assert f"\n{chosen}: {count[chosen]} scopes," in title
 
 
@@ -152,10 +151,12 @@ def test_odd_names(name: str, tmp_path: Path) -> None:
     run = small_run(
         graph, tmp_path / "run", splime.Timestamp(), epochs=1, validate_every=0, batch_size=4
     )
-    for number, figure in enumerate((plot_predicates(run), plot_predicate([run]))):
+    for number, figure in enumerate(
+        (plot_predicates(project(run)), plot_predicate([project(run)]))
+    ):
         save_picture(figure, tmp_path / f"{number}.svg")
         assert len(positions(points(figure)[0])) == 8
-    legend = plot_predicates(run).axes[0].get_legend()
+    legend = plot_predicates(project(run)).axes[0].get_legend()
     assert legend is not None
     (text,) = legend.get_texts()
     assert text.get_text().endswith("  (8)")
@@ -164,14 +165,14 @@ def test_odd_names(name: str, tmp_path: Path) -> None:
 
 def test_errors(fine: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="p9"):
-        plot_predicate([fine], "p9")
+        plot_predicate([project(fine)], "p9")
     with pytest.raises(UsageError, match="there are no runs"):
         plot_predicate([])
     with pytest.raises(UsageError, match="given more than once"):
-        plot_predicate([fine, Run(fine.path)])
+        plot_predicate([project(fine), project(Run(fine.path))])
     vanilla = small_run(small_graph(), tmp_path / "vanilla", splime.Vanilla(), epochs=1)
     with pytest.raises(UsageError, match="a method that cuts gives more"):
-        plot_predicates(vanilla)
+        plot_predicates(project(vanilla))
 
 
 def test_labels_do_not_lie_on_each_other() -> None:

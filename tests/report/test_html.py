@@ -6,11 +6,10 @@ import re
 from base64 import b64decode
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.text import Text
 
-from splime.report.html import Html, join, page_html, picture_html, rendered, table_html, tag
+from splime.report.page import Html, frame, join, picture_html, rendered, table_html, tag
 from splime.report.style import make_figure
 from splime.report.tables import make_table
 
@@ -57,7 +56,7 @@ def test_pictures_are_lines_unless_they_are_large(points: int, kind: str) -> Non
 
 
 def test_the_frame_names_its_sections_and_loads_nothing() -> None:
-    page = page_html("<title>", "lead", [("One & two", tag("p", "x")), ("Three", "y")])
+    page = frame("<title>", "lead", {"One & two": tag("p", "x"), "Three": "y"})
     assert page.startswith("<!doctype html>")
     links, ids = re.findall(r'href="#([^"]*)"', page), re.findall(r'<section id="([^"]*)"', page)
     assert links == ids == ["one---two", "three"]

@@ -12,13 +12,13 @@ import pytest
 
 import splime
 from splime.errors import UsageError
-from splime.report.page import write_page
+from splime.plans import write_page
 from splime.runs import Run
 from tests.runs.small import call, small_graph, small_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 SECTIONS = (
-    "figures", "data", "leaks", "cuts", "training", "by-predicate-and-period", "embeddings",
+    "metrics", "data", "leaks", "cuts", "training", "by-predicate-and-period", "embeddings",
     "questions", "how-it-was-made",
 )  # fmt: skip
 
@@ -38,10 +38,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
 @pytest.fixture(scope="module")
 def page(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    done: list[tuple[int, int]] = []
-    write_page(runs, path, progress=lambda *now: done.append(now))
-    assert done[0] == (0, len(SECTIONS))
-    assert done[-1] == (len(SECTIONS), len(SECTIONS))
+    done: dict[str, list[int]] = {}
+    write_page(runs, path, progress=lambda what, now, *_: done.setdefault(what, []).append(now))
+    assert done["drawing"] == list(range(len(SECTIONS) + 1))
     return path
 
 
@@ -68,7 +67,7 @@ def test_it_has_its_pictures_and_needs_nothing_else(page: Path) -> None:
     html = page.read_text(encoding="utf-8")
     pictures = re.findall(r'<img src="data:image/(svg\+xml|png);base64,[^"]+" alt="([^"]+)"', html)
     about = " ".join(alt for _, alt in pictures)
-    for part in ("MRR of every run", "Facts that hold", "segments of each predicate", "cost",
+    for part in ("MRR of every run", "Facts that hold", "scopes of each predicate", "cost",
                  "Loss and MRR", "each predicate", "each period", "t-SNE", "from old"):  # fmt: skip
         assert part in about, part
     assert len(pictures) == html.count("<img")
@@ -108,8 +107,8 @@ class TestInABrowser:
     def test_it_fits_a_phone_and_sorts(self, page: Path, tmp_path: Path) -> None:
         """Nothing is wider than the window, and a click sorts a table."""
         probe = """<script>
-          const head = document.querySelectorAll("#figures th");
-          const cells = () => [...document.querySelectorAll("#figures tbody td:first-child")].map(
+          const head = document.querySelectorAll("#metrics th");
+          const cells = () => [...document.querySelectorAll("#metrics tbody td:first-child")].map(
             cell => cell.textContent).join(";");
           head[0].click(); const up = cells(); head[0].click(); const down = cells();
           document.body.dataset.found = [window.innerWidth,

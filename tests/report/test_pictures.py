@@ -12,15 +12,16 @@ import pytest
 from matplotlib.axes import Axes
 
 import splime
+from splime.analysis.comparing import kept_evaluations
+from splime.analysis.findings import ChangeCosts
 from splime.errors import DataError, UsageError
 from splime.evaluation import Evaluation
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.changepoint import change_costs
-from splime.report.costs import plot_change_costs
-from splime.report.learning import plot_learning
-from splime.report.pictures import PICTURES, draw_picture, draw_pictures
-from splime.report.strata import kept_evaluations, plot_strata
+from splime.plans.showing import PICTURES, draw_picture, draw_pictures
+from splime.report.plots import plot_change_costs
+from splime.report.results import plot_learning, plot_strata
 from splime.runs import Run, evaluate
 from tests.runs.small import small_graph, small_run
 
@@ -57,7 +58,7 @@ def legend(axes: Axes) -> list[str]:
 
 
 def test_learning_curves(runs: list[Run]) -> None:
-    loss, valid = plot_learning(runs).axes
+    loss, valid = plot_learning({run.path.name: run.history for run in runs}).axes
     assert drawn(loss) == [[(e.epoch, e.loss) for e in run.history] for run in runs]
     lines = iter(drawn(valid))
     stars, names = [], []
@@ -76,12 +77,12 @@ def test_learning_curves(runs: list[Run]) -> None:
 
 def test_without_valid(graph: TemporalGraph, tmp_path: Path) -> None:
     run = small_run(graph, tmp_path / "run", epochs=1, validate_every=0)
-    (loss,) = plot_learning([run]).axes
+    (loss,) = plot_learning({"run": run.history}).axes
     assert drawn(loss) == [[(1, run.history[0].loss)]]
     assert loss.lines[0].get_marker() == "o"  # a line of one point would not be seen
     assert legend(loss) == ["run"]
     with pytest.raises(UsageError, match="there are no runs"):
-        plot_learning([])
+        plot_learning({})
 
 
 # By group
@@ -183,7 +184,7 @@ def test_which_evaluations_are_drawn(graph: TemporalGraph, tmp_path: Path) -> No
 @pytest.mark.parametrize("stop", [{"epsilon": 2.0}, {"penalty": 0.5}, {"changes": 1}])
 def test_costs_of_change_points(graph: TemporalGraph, stop: dict[str, Any]) -> None:
     method = ChangePointSplit(**stop)
-    figure = plot_change_costs(graph, method, most=2)
+    figure = plot_change_costs(graph, ChangeCosts(method, change_costs(graph, method)), most=2)
     shown = [axes.get_title("left") for axes in figure.axes]
     facts = {name: len(graph.where(predicate=name).facts()) for name in graph.predicates}
     assert shown == sorted(facts, key=lambda name: -facts[name])[:2]
@@ -201,7 +202,8 @@ def test_costs_of_change_points(graph: TemporalGraph, stop: dict[str, Any]) -> N
 
 def test_costs_of_one_predicate_and_timestamp() -> None:
     graph = splime.read([("a", "p", "b", 1990)], split="none")
-    figure = plot_change_costs(graph, ChangePointSplit(epsilon=1))
+    method = ChangePointSplit(epsilon=1)
+    figure = plot_change_costs(graph, ChangeCosts(method, change_costs(graph, method)))
     assert drawn(figure.axes[0])[0] == [(0, 0)]
     figure.savefig(io.BytesIO(), format="png")
 
@@ -211,7 +213,7 @@ def test_costs_of_one_predicate_and_timestamp() -> None:
 
 def test_all_pictures(runs: list[Run], found: dict[str, Evaluation]) -> None:
     told: list[str] = []
-    done = draw_pictures(runs, "p1", advance=lambda *step: told.append(step[2]))
+    done = draw_pictures(runs, "p1", progress=lambda *step: told.append(step[3]))
     assert set(done.pictures) == {
         "facts", "segmentation-_first", "segmentation-second", "costs-second", "learning", "strata",
         "predicates-_first", "predicates-second", "predicate",

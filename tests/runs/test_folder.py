@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from safetensors import safe_open
 
 import splime
@@ -26,8 +25,7 @@ from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
-from splime.io.files import locked, read_json
-from splime.io.files import to_toml as write_toml
+from splime.io.files import locked, read_json, to_toml as write_toml
 from splime.runs import Epoch, Run, folder, is_finished
 from splime.runs.config import checksum, checksum_of_cuts, fingerprint
 from splime.runs.folder import read_history, write_history

@@ -17,10 +17,10 @@ import pytest
 import torch
 
 import splime
+from splime.analysis.embeddings import export_embeddings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.runs import PROTOCOLS, Interrupted, Run, evaluate, is_finished
-from splime.runs.vectors import export_embeddings
 from tests.runs.small import CUTS, StopAfter, call, small_graph
 
 if importlib.util.find_spec("pykeen") is None:

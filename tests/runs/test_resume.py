@@ -486,8 +486,7 @@ def test_a_full_disk_loses_nothing(
     graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last checkpoint stays good when the next one cannot be written."""
-    from safetensors import SafetensorError
-    from safetensors import torch as written
+    from safetensors import SafetensorError, torch as written
 
     save, left = written.save_file, [4]
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,14 +15,9 @@ from splime.errors import UsageError
 from splime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
-    from splime.query import Answer, Answers, Query
+    from splime.query import Query
 
 _MANY = "Many questions, and names that are near"
-_BAR = 12
-_NAME = 24
 _MARK = "_"
 """Also stands for what is asked: some shells take `?` for a file name."""
 
@@ -115,6 +108,7 @@ def ask(
     torch_needed()
     from splime.query import Query
     from splime.query.questions import ASKED, read_during
+    from splime.report.answers import answer_parts
     from splime.runs import Run
 
     names = [ASKED if name == _MARK else name for name in (subject, predicate, object)]
@@ -139,7 +133,7 @@ def ask(
         typer.echo(json.dumps(answers.to_json(), indent=2, ensure_ascii=False))
         return
     screen = console()
-    for part in _parts(answers):
+    for part in answer_parts(answers):
         screen.print(part)
 
 
@@ -168,84 +162,3 @@ def _ask_file(query: Query, file: Path, out: Path, **options: Any) -> None:
         tables = query.answer_blocks(file, progress=update, **options)
         count = write_answers(tables, out)
     console().print(f"{count:,} answers written to {out}", soft_wrap=True)
-
-
-def _parts(answers: Answers) -> Iterator[RenderableType]:
-    """The question, a table of the answers, and what one should know to read them."""
-    from rich.text import Text
-
-    question, rows = answers.question, answers.rows
-    yield Text(question.text, style="bold")
-    if rows:
-        yield _timeline(answers) if question.kind == "time" else _ranking(answers)
-    else:
-        yield Text("no answers")
-    if rows and question.kind in ("object", "subject"):
-        # The same for all answers.
-        yield Text(f"scored by {_scope(rows[0])}", style="dim")
-    for remark in answers.remarks:
-        yield Text(remark, style="dim")
-
-
-def _ranking(answers: Answers) -> Table:
-    """The answers from the best to the worst."""
-    of_scopes = answers.question.kind in ("predicate", "near")
-    columns = {
-        "": [str(row.rank) for row in answers],
-        "answer": [row.name for row in answers],
-        "score": [f"{row.score:.4g}" for row in answers],
-        "probability": [_percent(row) for row in answers],
-        "scope": [_scope(row) if of_scopes else "" for row in answers],
-        "known": [str(row.known or "") for row in answers],
-    }
-    return _table(columns, ["dim" if row.known else "" for row in answers])
-
-
-def _timeline(answers: Answers) -> Table:
-    """The scopes in the order of time; bars show how likely they are beside the best one."""
-    rows = answers.timeline()
-    high = max(row.score for row in rows)
-    parts = [exp((row.score - high) / (answers.temperature or 1)) for row in rows]
-    columns = {
-        "scope": [_scope(row._replace(scopes=(row.name,))) for row in rows],
-        "": ["█" * max(1, round(_BAR * part)) for part in parts],
-        "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
-        "score": [f"{row.score:.4g}" for row in rows],
-        "probability": [_percent(row) for row in rows],
-        "known": [str(row.known or "") for row in rows],
-    }
-    return _table(columns, ["bold" if row.rank == 1 else "" for row in rows])
-
-
-def _table(columns: dict[str, list[str]], styles: list[str]) -> Table:
-    """Columns as a table, without those that are empty; text stands to the left."""
-    from rich.text import Text
-
-    from splime.report.tables import make_table
-
-    shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table("", *shown, words=("answer", "scope", "known"))
-    table.title = None
-    for name, column in zip(shown, table.columns, strict=True):
-        column.no_wrap = name not in ("answer", "known")
-        if name == "answer":
-            column.min_width = min(_NAME, max(map(len, shown[name])))
-    for style, *cells in zip(styles, *shown.values(), strict=True):
-        table.add_row(*(Text(cell, style=style) for cell in cells))
-    return table
-
-
-def _percent(row: Answer) -> str:
-    from splime.query.answers import percent
-
-    return "" if row.probability is None else percent(row.probability)
-
-
-def _dates(row: Answer) -> str:
-    return f"{row.begin}" if row.begin == row.end else f"{row.begin} to {row.end}"
-
-
-def _scope(row: Answer) -> str:
-    """The scope that served, or how many did, with their dates."""
-    name = "".join(row.scopes) if len(row.scopes) <= 1 else f"{len(row.scopes)} scopes"
-    return name if f"[{row.begin}" in name or not name else f"{name}, {_dates(row)}"

@@ -29,9 +29,7 @@ def compare(
             " Default: inter, as in the paper."
         ),
     ] = None,
-    samples: Annotated[
-        int, typer.Option(help="How often the facts are drawn again (bootstrap).")
-    ] = 10_000,
+    samples: Annotated[int, typer.Option(help="The number of bootstrap samples.")] = 10_000,
     format: Annotated[
         str | None,
         typer.Option(
@@ -48,40 +46,45 @@ def compare(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Compare runs: figures with confidence intervals, best first, and what could be chance.
+    """Compare runs: metrics with confidence intervals, best first, and what could be chance.
 
     Evaluations that the folders do not have yet are made, and kept there. Example: splime compare
     runs/* --out table.tex --plot runs.png
     """
     torch_needed()
-    from splime.report.comparison import FORMATS, comparison_table, format_of, write_comparison
-    from splime.report.comparison_plot import plot_comparison
+    from splime.analysis import compare as compare_runs
+    from splime.report.comparison import (
+        FORMATS,
+        comparison_table,
+        format_of,
+        plot_comparison,
+        write_comparison,
+    )
     from splime.report.style import check_picture, save_picture
-    from splime.runs.comparing import compare as compare_runs
 
     chosen = format_of(format, out)
     if plot is not None:
         check_picture(plot)  # before the work, not after it
-    with progress_bar() as update:
-        found = compare_runs(
+    with progress_bar() as progress:
+        comparison = compare_runs(
             runs,
             protocol,
             split=split,  # type: ignore[arg-type]
             filter=filter,
             samples=samples,
             device=device,
-            progress=update,
+            progress=progress,
             warn=lambda text: typer.secho(text, fg=typer.colors.YELLOW, err=True),
         )
     if plot is not None:
-        save_picture(plot_comparison(found), plot)
+        save_picture(plot_comparison(comparison), plot)
     if out is not None:
-        write_comparison(found, out, chosen)
+        write_comparison(comparison, out, chosen)
         console().print(f"written to {out}", soft_wrap=True)
     elif chosen == "table":
-        for part in comparison_table(found):
+        for part in comparison_table(comparison):
             console().print(part)
     else:
-        typer.echo(FORMATS[chosen](found), nl=False)
+        typer.echo(FORMATS[chosen](comparison), nl=False)
     if plot is not None and chosen == "table":
         console().print(f"MRR and intervals: {plot}", soft_wrap=True)

@@ -61,9 +61,8 @@ def evaluate(
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     torch_needed()
-    from splime.report.figures import evaluation_tables
-    from splime.runs import Run
-    from splime.runs import evaluate as evaluate_run
+    from splime.report.tables import evaluation_tables
+    from splime.runs import Run, evaluate as evaluate_run
 
     options: dict[str, Any] = {
         "filter": None if filter is None else filter.value,
@@ -117,8 +116,8 @@ def export(
     Example: splime embeddings export run --what predicates --out predicates.tsv
     """
     torch_needed()
+    from splime.analysis.embeddings import export_embeddings
     from splime.runs import Run
-    from splime.runs.vectors import export_embeddings
 
     path = export_embeddings(Run(run, device="cpu"), out, what, format)
     console().print(f"written to {path}", soft_wrap=True)

@@ -15,9 +15,9 @@ from splime.cli.ask import ask
 from splime.cli.compare import compare
 from splime.cli.evaluate import embeddings, evaluate
 from splime.cli.inspect import inspect
-from splime.cli.plot import plot
+from splime.cli.plot import plot, report
 from splime.cli.reproduce import reproduce
-from splime.cli.run import report, run
+from splime.cli.run import run
 from splime.cli.train import models, train
 from splime.cli.transform import methods, transform
 from splime.cli.tune import tune

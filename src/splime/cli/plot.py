@@ -1,4 +1,4 @@
-"""`splime plot`: pictures of runs."""
+"""`splime plot` and `splime report`: pictures of runs, and the page about them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Annotated
 import typer
 
 from splime.cli.console import console
-from splime.cli.train import torch_needed
+from splime.cli.train import Device, torch_needed
+from splime.progress import progress_bar, working
 
 WHAT = "predicates, predicate, segmentation, facts, learning, strata, costs"
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="The folders of runs.")]
 
 
 def plot(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="The folders of runs.")],
+    runs: Runs,
     out: Annotated[
         Path,
         typer.Option(
@@ -37,33 +39,51 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw runs: their embeddings (t-SNE), segments, facts, learning curves, figures, costs.
+    """Draw runs: their embeddings (t-SNE), scopes, facts, learning curves, metrics, costs.
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
     """
     torch_needed()
-    from splime.progress import progress_bar, working
-    from splime.report.pictures import (
-        check_pictures,
-        draw_picture,
-        draw_pictures,
-        picture_table,
-        save_pictures,
-    )
-    from splime.report.style import save_picture
+    from splime.errors import UsageError, check_name
+    from splime.plans.showing import PICTURES, draw_picture, draw_pictures, picture_table
+    from splime.report.style import FORMATS, check_picture, make_figure, save_picture, save_pictures
     from splime.runs import Run
 
-    check_pictures(what, out)  # before the work, not after it
-    opened = [Run(run, device="cpu") for run in runs]
+    # What is wrong is said before the work, not after it.
+    check_name("picture", what, [*PICTURES, "all"])
     if what != "all":
+        check_picture(out)
         with working(f"drawing {what} …"):
+            opened = [Run(run, device="cpu") for run in runs]
             save_picture(draw_picture(what, opened, predicate), out)
-        console().print(f"written to {out}", soft_wrap=True)
-        return
-    with progress_bar() as update:
-        drawn = draw_pictures(
-            opened, predicate, advance=lambda done, of, name: update("drawing", done, of, name)
-        )
-    save_pictures(drawn, out)
-    console().print(picture_table(drawn))
+    else:
+        if out.suffix.lower() in FORMATS or (out.exists() and not out.is_dir()):
+            raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")
+        make_figure(1, 1)  # an error without matplotlib
+        opened = [Run(run, device="cpu") for run in runs]
+        with progress_bar() as progress:
+            drawn = draw_pictures(opened, predicate, progress=progress)
+        save_pictures(drawn.pictures, out)
+        console().print(picture_table(drawn))
+    console().print(f"written to {out}", soft_wrap=True)
+
+
+def report(
+    runs: Runs,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
+        "report.html"
+    ),
+    device: Device = "auto",
+) -> None:
+    """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
+
+    The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
+    evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
+    """
+    torch_needed()
+    from splime.plans.showing import write_page
+    from splime.runs import Run
+
+    with progress_bar() as progress:
+        write_page([Run(path, device=device) for path in runs], out, progress=progress)
     console().print(f"written to {out}", soft_wrap=True)

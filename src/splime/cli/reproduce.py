@@ -173,7 +173,7 @@ def _tell_missing(study: Study, stored: Results, rows: Sequence[str], quick: boo
 
 
 def _save(pictures: dict[str, Figure], figures: Path) -> None:
-    from splime.report.pictures import Drawn, save_pictures
+    from splime.report.style import save_pictures
 
-    save_pictures(Drawn(pictures, {}), figures)
+    save_pictures(pictures, figures)
     console().print(f"figures: {', '.join(pictures)} in {figures}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`splime run` and `splime report`: the whole way into one folder, and the page about runs."""
+"""`splime run`: the whole way into one folder."""
 
 from __future__ import annotations
 
@@ -130,25 +130,3 @@ def _planned(
     chosen = chosen or standard_methods()
     runs = [PlannedRun(name, one) for name, one in chosen.items()]
     return Plan(data, runs, reading, training), graph
-
-
-def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="The folders of runs.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
-    device: Device = "auto",
-) -> None:
-    """Write one page about runs: data, leaks, cuts, training, figures, comparison, questions.
-
-    The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
-    evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
-    """
-    torch_needed()
-    from splime.report.page import write_page
-    from splime.runs import Run
-
-    opened = [Run(path, device=device) for path in runs]
-    with progress_bar() as update:
-        write_page(opened, out, progress=lambda done, of: update("drawing", done, of))
-    console().print(f"written to {out}", soft_wrap=True)

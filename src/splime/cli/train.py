@@ -65,8 +65,7 @@ def train(
     torch_needed()
     from splime.embedding.device import choose_device
     from splime.io import load_segmentation
-    from splime.runs import Interrupted, is_finished
-    from splime.runs import train as train_run
+    from splime.runs import Interrupted, is_finished, train as train_run
     from splime.training.engines import make_settings
 
     settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
@@ -105,7 +104,7 @@ def train(
 
 
 def _tell(run: Run, was_finished: bool) -> None:
-    from splime.report.figures import run_table
+    from splime.report.tables import run_table
 
     out = console()
     out.print(run_table(run))

@@ -13,7 +13,7 @@ SMOOTHNESS = "smoothness"
 
 def measure(run: Run) -> dict[str, Any]:
     """Of all predicates together, and of each its number of scopes and its smoothness."""
-    from splime.runs.smoothness import smoothness
+    from splime.analysis import smoothness
 
     found = smoothness(run)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from splime.report.markdown import escaped, markdown_lines
+from splime.report.tables import escaped, markdown_lines
 
 TITLES = {"wikidata12k": "Wikidata12k", "yago11k": "YAGO11k", "icews14": "ICEWS14"}
 """The datasets as people write them."""

@@ -47,10 +47,11 @@ def folders(runs: Path) -> dict[str, Path]:
 
 def pictures(_: Results, runs: Path) -> dict[str, Figure]:
     """The figures by the names of their files."""
+    from splime.analysis.embeddings import project
     from splime.report.embeddings import plot_predicate, plot_predicates
     from splime.runs import Run
 
-    merge, random = (Run(runs / row.folder, device="cpu") for row in rows())
+    merge, random = (project(Run(runs / row.folder, device="cpu")) for row in rows())
     return {
         "tsne-predicates": plot_predicates(merge),
         "tsne-P54-merge": plot_predicate([merge], "P54"),

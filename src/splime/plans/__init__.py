@@ -3,5 +3,14 @@
 from splime.methods import standard_methods
 from splime.plans.carrying import Carried, carry_out
 from splime.plans.plan import Plan, PlannedRun, read_plan
+from splime.plans.showing import write_page
 
-__all__ = ["Carried", "Plan", "PlannedRun", "carry_out", "read_plan", "standard_methods"]
+__all__ = [
+    "Carried",
+    "Plan",
+    "PlannedRun",
+    "carry_out",
+    "read_plan",
+    "standard_methods",
+    "write_page",
+]

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from splime import leakage
+from splime.analysis import Comparison, compare
 from splime.datasets import load
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
+from splime.plans.showing import write_page
 from splime.progress import Progress, silent
 from splime.report.comparison import comparison_markdown
-from splime.report.page import write_page
 from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
-from splime.runs.comparing import Comparison, compare
 from splime.statistics import describe
 
 PLAN, DATA, RUNS = "plan.toml", "data.json", "runs"
@@ -78,11 +78,7 @@ def carry_out(
     write_json(out / f"{COMPARISON}.json", compared.to_json())
     with written_beside(out / f"{COMPARISON}.md") as beside:
         beside.write_text(comparison_markdown(compared), encoding="utf-8")
-    write_page(
-        list(runs.values()),
-        out / REPORT,
-        progress=lambda done, total: progress("drawing", done, total),
-    )
+    write_page(list(runs.values()), out / REPORT, progress=progress)
     return Carried(out, runs, compared)
 
 

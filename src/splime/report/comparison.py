@@ -1,4 +1,4 @@
-"""Comparisons of runs: one table for the terminal, in Markdown, LaTeX or JSON."""
+"""Comparisons of runs: one table for the terminal, in Markdown, LaTeX or JSON; and a picture."""
 
 from __future__ import annotations
 
@@ -6,26 +6,40 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
-from splime.report.figures import described
-from splime.report.markdown import escaped, markdown_lines
-from splime.report.tables import make_table
-from splime.runs.comparison import Comparison, Row
+from splime.report import style
+from splime.report.tables import (
+    METRICS,
+    counted,
+    described,
+    escaped,
+    make_table,
+    markdown_lines,
+    metric_text,
+)
 
-_FIGURES = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _WORDS = ("run", "method", "model")  # columns of words; those after them hold numbers
 _MOST = 6  # pairs, or settings, that are listed
 _MARK = "†"
+_COLORS = {
+    "the best": style.INK,
+    "difference from the best could be chance": "#0072b2",
+    "lower than the best": "#b0b7c3",
+}
 
 
 class Cell(NamedTuple):
-    """What stands in a cell; `marked` where it cannot be told from the best of its column."""
+    """A cell of the table; `marked` where its difference from the column's best could be chance."""
 
     text: str
     best: bool = False
@@ -33,14 +47,14 @@ class Cell(NamedTuple):
     interval: str = ""
 
 
-def comparison_table(found: Comparison) -> Iterator[RenderableType]:
+def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
     """The runs, best first, with what was tested below them."""
-    header, *rows = _cells(found)
-    table = make_table(title(found), *(cell.text for cell in header), words=_WORDS)
+    header, *rows = _cells(comparison)
+    table = make_table(title(comparison), *(cell.text for cell in header), words=_WORDS)
     for row in rows:
         table.add_row(*(_styled(cell) for cell in row))
     yield table
-    for note in notes(found):
+    for note in notes(comparison):
         yield Text(note)
 
 
@@ -50,12 +64,12 @@ def _styled(cell: Cell) -> Text:
     return Text("\n".join(filter(None, parts)), style="bold" if cell.best else "")
 
 
-def comparison_markdown(found: Comparison) -> str:
+def comparison_markdown(comparison: Comparison) -> str:
     """The same as a table of Markdown."""
-    header, *rows = [[_markdown(cell) for cell in row] for row in _cells(found)]
+    header, *rows = [[_markdown(cell) for cell in row] for row in _cells(comparison)]
     lines = markdown_lines(header, rows, words=len(_WORDS))
-    below = [f"\n{escaped(note)}" for note in notes(found)]
-    return "\n".join([f"{title(found)}:\n", *lines, *below]) + "\n"
+    below = [f"\n{escaped(note)}" for note in notes(comparison)]
+    return "\n".join([f"{title(comparison)}:\n", *lines, *below]) + "\n"
 
 
 def _markdown(cell: Cell) -> str:
@@ -64,11 +78,11 @@ def _markdown(cell: Cell) -> str:
     return f"{text} ({cell.interval})" if cell.interval else text
 
 
-def comparison_latex(found: Comparison) -> str:
+def comparison_latex(comparison: Comparison) -> str:
     """The same as a table of LaTeX, with the rules of booktabs."""
-    header, *rows = [[_latex(cell) for cell in row] for row in _cells(found)]
+    header, *rows = [[_latex(cell) for cell in row] for row in _cells(comparison)]
     columns = "l" * len(_WORDS) + "r" * (len(header) - len(_WORDS))
-    caption = " ".join([f"{title(found)}.", *notes(found)])
+    caption = " ".join([f"{title(comparison)}.", *notes(comparison)])
     lines = [
         "% \\usepackage{booktabs}",
         "\\begin{table}",
@@ -115,15 +129,15 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(char, char) for char in text)
 
 
-def comparison_json(found: Comparison) -> str:
+def comparison_json(comparison: Comparison) -> str:
     """Everything, with all digits."""
-    return json.dumps(found.to_json(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
-def comparison_text(found: Comparison) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """The table as it is in a terminal."""
     console = Console(file=io.StringIO(), highlight=False, markup=False, width=120)
-    for part in comparison_table(found):
+    for part in comparison_table(comparison):
         console.print(part)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
@@ -146,39 +160,39 @@ def format_of(format: str | None, path: Path | None) -> str:
     return format
 
 
-def write_comparison(found: Comparison, path: Path, format: str) -> None:
+def write_comparison(comparison: Comparison, path: Path, format: str) -> None:
     """Write the table to a file."""
     with written_beside(path) as beside:
-        beside.write_text(FORMATS[format](found), encoding="utf-8")
+        beside.write_text(FORMATS[format](comparison), encoding="utf-8")
 
 
-def notes(found: Comparison) -> list[str]:
-    """What must be said below the table: what was tested, what else is alike, remarks."""
-    what = "triple" if found.protocol == "triple" else "fact"
-    sizes = [f"{count:,} {what}s" for count in found.test_sets]
+def notes(comparison: Comparison) -> list[str]:
+    """What stands below the table: how it was tested, which other pairs are alike, remarks."""
+    what = "triple" if comparison.protocol == "triple" else "fact"
+    sizes = [f"{count:,} {what}s" for count in comparison.test_sets]
     if len(sizes) > 1:
-        sizes = [f"{size} ({name})" for size, name in zip(sizes, _letters(found), strict=True)]
-    level = f"{100 * found.level:g} %"
-    drawn = f"{', '.join(sizes)}, {found.samples:,} samples, the queries of a {what} together"
+        sizes = [f"{size} ({name})" for size, name in zip(sizes, _letters(comparison), strict=True)]
+    level = f"{100 * comparison.level:g} %"
+    drawn = f"{', '.join(sizes)}, {comparison.samples:,} samples, the queries of a {what} together"
     lines = [f"With the MRR: its {level} confidence interval (bootstrap over {drawn})."]
-    if found.pairs:
-        pairs = "1 pair" if len(found.pairs) == 1 else f"{len(found.pairs):,} pairs"
+    if comparison.pairs:
         best = "best of the column" + (" in its test set" if len(sizes) > 1 else "")
         lines.append(
             f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
-            f" same samples, {level}, Holm's correction for {pairs}."
+            f" same samples, {level}, Holm's correction for"
+            f" {counted(len(comparison.pairs), 'pair')}."
         )
-        lines += _alike(found)
-    return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in found.remarks]
+        lines += _alike(comparison)
+    return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
 
 
-def _alike(found: Comparison) -> list[str]:
-    """The pairs without the best that cannot be told apart either."""
-    best = {found.best(number).name for number in range(len(found.test_sets))}
+def _alike(comparison: Comparison) -> list[str]:
+    """The pairs without the best whose difference could be chance too."""
+    best = {comparison.best(number).name for number in range(len(comparison.test_sets))}
     alike = [
         f"{pair.first} and {pair.second}"
-        for pair in found.pairs
-        if not found.larger_than_chance(pair) and not best & {pair.first, pair.second}
+        for pair in comparison.pairs
+        if not comparison.larger_than_chance(pair) and not best & {pair.first, pair.second}
     ]
     if not alike:
         return []
@@ -187,64 +201,66 @@ def _alike(found: Comparison) -> list[str]:
     return [f"So could be the difference in MRR between {listed}{more}."]
 
 
-def in_short(found: Comparison) -> str:
-    """The best run, and how far from it the one is that knows no time."""
-    best = found.rows[0]
+def in_short(comparison: Comparison) -> str:
+    """The best run, and how far below it the one without cuts is."""
+    best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
-    plain = {row.name for row in found.rows if row.method == "vanilla"}
-    for pair in found.pairs:
+    plain = {row.name for row in comparison.rows if row.method == "vanilla"}
+    for pair in comparison.pairs:
         if pair.first == best.name and pair.second in plain:
             difference = pair.differences["mrr"]
-            chance = "larger" if found.larger_than_chance(pair) else "no larger"
+            real = comparison.larger_than_chance(pair)
             text += (
-                f" Time is worth {difference.value:.3f} of it (between {difference.low:.3f} and"
-                f" {difference.high:.3f}), {chance} than chance: {pair.second} has none."
+                f" {pair.second}, which ignores time, is {difference.value:.3f} lower (between"
+                f" {difference.low:.3f} and {difference.high:.3f}); the difference"
+                f" {'is larger than chance' if real else 'could be chance'}."
             )
     return text
 
 
-def title(found: Comparison) -> str:
-    """What was asked of what."""
-    data = found.rows[0].data
-    filters = "leak filter" if found.protocol == "triple" else "filter"
+def title(comparison: Comparison) -> str:
+    """The data, the split and how it was evaluated."""
+    data = comparison.rows[0].data
+    filters = "leak filter" if comparison.protocol == "triple" else "filter"
     name = f"{data}, " if data else ""
-    return f"{name}{found.split}: protocol {found.protocol}, {filters} {found.filter}"
+    return (
+        f"{name}{comparison.split}: protocol {comparison.protocol}, {filters} {comparison.filter}"
+    )
 
 
-def _letters(found: Comparison) -> list[str]:
+def _letters(comparison: Comparison) -> list[str]:
     """A name for each test set: A, B, …, Z, A1, B1, …"""
     return [
         chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
-        for number in range(len(found.test_sets))
+        for number in range(len(comparison.test_sets))
     ]
 
 
-def _cells(found: Comparison) -> list[list[Cell]]:
+def _cells(comparison: Comparison) -> list[list[Cell]]:
     """The header and the rows, for whatever format."""
-    letters = _letters(found) if len(found.test_sets) > 1 else []
+    letters = _letters(comparison) if len(comparison.test_sets) > 1 else []
     header = [*_WORDS, *(["test set"] if letters else []), "scopes", "parameters", "seconds"]
-    rows = [[Cell(name) for name in (*header, *_FIGURES.values())]]
-    for row in found.rows:
+    rows = [[Cell(name) for name in (*header, *METRICS.values())]]
+    for row in comparison.rows:
         texts = [
             row.name,
             described(row.method, row.method_parameters, most=_MOST),
-            _model(row, found.rows),
+            _model(row, comparison.rows),
         ]
         texts += [letters[row.test_set]] if letters else []
         texts += [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
-        rows.append([*map(Cell, texts), *(_figure(found, row, name) for name in _FIGURES)])
+        rows.append([*map(Cell, texts), *(_metric(comparison, row, name) for name in METRICS)])
     return rows
 
 
-def _figure(found: Comparison, row: Row, figure: str) -> Cell:
-    value = getattr(row.metrics, figure)
-    alone = [other.test_set for other in found.rows].count(row.test_set) == 1
-    best = not alone and value == getattr(found.best(row.test_set, figure).metrics, figure)
-    marked = not best and found.like_the_best(row, figure)
-    if figure != "mrr":
-        return Cell(f"{100 * value:.1f}", best, marked)
-    low, high = row.intervals[figure]
-    return Cell(f"{value:.3f}", best, marked, f"{low:.3f}–{high:.3f}")
+def _metric(comparison: Comparison, row: Row, name: str) -> Cell:
+    alone = [other.test_set for other in comparison.rows].count(row.test_set) == 1
+    highest = getattr(comparison.best(row.test_set, name).metrics, name)
+    best = not alone and getattr(row.metrics, name) == highest
+    marked = not best and comparison.like_the_best(row, name)
+    low, high = row.intervals["mrr"]
+    interval = f"{low:.3f}–{high:.3f}" if name == "mrr" else ""
+    return Cell(metric_text(row.metrics, name), best, marked, interval)
 
 
 def _model(row: Row, rows: Sequence[Row]) -> str:
@@ -256,3 +272,44 @@ def _model(row: Row, rows: Sequence[Row]) -> str:
         if any(settings.get(name) != value for settings in alike)
     }
     return described(row.model, differ, most=_MOST)
+
+
+def plot_comparison(comparison: Comparison) -> Figure:
+    """The MRR of every run as a dot with its confidence interval, best first.
+
+    Colours show which could be as good as the best. Overlapping intervals do not show that: the
+    runs ranked the same queries, and the test is of their differences.
+    """
+    figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
+    axes = figure.subplots()
+    seen: set[str] = set()
+    for place, row in enumerate(comparison.rows):
+        kind = _kind(comparison, row)
+        low, high = row.intervals["mrr"]
+        mrr, color = row.metrics.mrr, _COLORS[kind]
+        axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
+        label = None if kind in seen else kind
+        axes.plot(mrr, place, "o", markersize=7, color=color, label=label)
+        axes.annotate(
+            f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
+            fontsize=style.SMALL,
+        )  # fmt: skip
+        seen.add(kind)
+    axes.margins(x=0.12)
+    axes.set_xlabel(
+        f"MRR, with {100 * comparison.level:g} % confidence interval", fontsize=style.SMALL
+    )
+    style.heading(axes, style.short(title(comparison), 90))
+    style.open_axes(axes, grid="x")
+    style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
+    axes.spines["left"].set_visible(False)
+    if comparison.pairs:
+        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
+    return figure
+
+
+def _kind(comparison: Comparison, row: Row) -> str:
+    best, alike, lower = _COLORS
+    if row.name == comparison.best(row.test_set).name:
+        return best
+    return alike if comparison.like_the_best(row) else lower

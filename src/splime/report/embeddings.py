@@ -1,4 +1,4 @@
-"""Maps of predicate embeddings by t-SNE: the paper's figures 1 and 2."""
+"""Maps of predicate embeddings by t-SNE, as in the paper's figures 1 and 2."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from splime.analysis.comparing import run_names
 from splime.errors import UsageError
-from splime.report.style import (
-    add_legend,
-    date_ticks,
-    frequent,
-    heading,
-    look,
-    make_figure,
-    remark,
-    short,
-)
-from splime.runs.names import run_names
+from splime.report import style
+from splime.report.tables import counted
 from splime.segmentation import Scopes
+from splime.statistics import frequent_predicates
 from splime.times import Bools, Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-    from splime.runs import Run
-    from splime.runs.projection import Vectors
-    from splime.runs.smoothness import Smoothness
+    from splime.analysis.embeddings import Projection, Vectors
 
 _PANEL = 6.0
 """Inches, of a panel's width and height."""
@@ -41,99 +31,94 @@ _MEANING = (
 )
 
 
-def plot_predicates(run: Run, *, most: int = 10, seed: int = 0) -> Figure:
+def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn."""
-    from splime.runs.projection import project
-    from splime.runs.smoothness import smoothness
-
-    figure = make_figure(_PANEL + 3.2, _PANEL)
-    projection = project(run, seed=seed)
-    source = run.segmentation.predicates.sources[projection.scopes]
-    order, _ = frequent(run.graph, most)
+    graph = projection.run.graph
+    figure = style.make_figure(_PANEL + 3.2, _PANEL)
     axes = figure.subplots()
+    order, _ = frequent_predicates(graph)
     handles, names = [], []
-    for number, predicate in enumerate(order):
-        own = projection.positions[source == predicate]
+    for number, predicate in enumerate(order[:most].tolist()):
+        own = projection.positions[_sources(projection) == predicate]
         handles.append(
-            axes.scatter(own[:, 0], own[:, 1], s=26, linewidths=0, alpha=0.85, **look(number))
+            axes.scatter(own[:, 0], own[:, 1], s=26, linewidths=0, alpha=0.85, **style.look(number))
         )
-        names.append(f"{short(run.graph.predicates[predicate])}  ({len(own):,})")
+        names.append(f"{style.short(graph.predicates[predicate])}  ({len(own):,})")
     _bare(axes)
-    add_legend(axes, handles, names, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    overall = _overall(smoothness(run))
-    heading(
+    style.add_legend(axes, handles, names)
+    style.heading(
         axes,
-        f"{_described(run, run_names([run])[0])}: t-SNE of {len(source):,} scoped predicates"
-        f"\nsmoothness over time: {overall}",
+        f"{_title(projection, run_names([projection.run])[0])}: t-SNE of"
+        f" {len(projection.scopes):,} scoped predicates"
+        f"\nsmoothness over time: {_ratio(projection.smoothness.overall)}",
     )
-    left_out = len(run.graph.predicates) - len(order)
-    shown = f"; drawn: the {len(order)} most frequent predicates" if left_out else ""
-    remark(figure, f"numbers of scopes in brackets{shown}\n{_MEANING}")
+    shown = f"; drawn: the {most} most frequent predicates" if len(order) > most else ""
+    style.remark(figure, f"numbers of scopes in brackets{shown}\n{_MEANING}")
     return figure
 
 
-def plot_predicate(runs: Sequence[Run], predicate: str | None = None, *, seed: int = 0) -> Figure:
+def plot_predicate(projections: Sequence[Projection], predicate: str | None = None) -> Figure:
     """Figure 2: the scopes of one predicate on the map, run beside run, joined in order of time.
 
     Without a name it is the one that is cut most in the run that cuts it least, since how smooth a
-    predicate is depends on its facts more than on who cut it; where no predicate is cut in all
-    runs, each shows its own most cut one. Colours go by the end of the scope, from red (long ago)
-    to blue (recent).
+    predicate is depends on its facts more than on the method that cut it; where no predicate is
+    cut in all runs, each shows its own most cut one. Colours go by the end of the scope, from red
+    (long ago) to blue (recent).
     """
-    from splime.runs.projection import project
-    from splime.runs.smoothness import smoothness
-
-    if not runs:
+    if not projections:
         raise UsageError("there are no runs to draw")
-    names = run_names(runs)
-    figure = make_figure(_PANEL * len(runs), _PANEL + 0.6)
-    panels = figure.subplots(1, len(runs), squeeze=False)[0]
-    predicate = _most_cut(*runs) if predicate is None else predicate
-    for axes, run, name in zip(panels, runs, names, strict=True):
-        pieces = run.segmentation.predicates
-        projection, smooth = project(run, seed=seed), smoothness(run)
-        source = pieces.sources[projection.scopes]
-        label = predicate or _most_cut(run) or ""
-        own = source == pieces.names.id(label)
+    names = run_names([projection.run for projection in projections])
+    figure = style.make_figure(_PANEL * len(projections), _PANEL + 0.6)
+    panels = figure.subplots(1, len(projections), squeeze=False)[0]
+    predicate = _most_cut(*projections) if predicate is None else predicate
+    for axes, projection, name in zip(panels, projections, names, strict=True):
+        scopes = projection.run.segmentation.predicates
+        label = predicate or _most_cut(projection) or ""
+        own = _sources(projection) == scopes.names.id(label)
         if not own.any():
-            raise UsageError(f"{run.path}: train has no facts of {label!r}")
-        _draw_path(axes, pieces, projection.scopes[own], projection.positions[own])
-        ratio = f"{smooth.predicates[label].ratio:.2f}" if label in smooth.predicates else "–"
-        heading(
+            raise UsageError(f"{projection.run.path}: train has no facts of {label!r}")
+        _draw_path(axes, scopes, projection.scopes[own], projection.positions[own])
+        smooth = projection.smoothness
+        ratio = smooth.predicates[label].ratio if label in smooth.predicates else None
+        count = counted(int(own.sum()), "scope")
+        style.heading(
             axes,
-            f"{_described(run, name)}\n{short(label, 30)}: {_scopes(int(own.sum()))},"
-            f" smoothness {ratio} (all predicates {_overall(smooth)})",
+            f"{_title(projection, name)}\n{style.short(label, 30)}: {count}, smoothness"
+            f" {_ratio(ratio)} (all predicates {_ratio(smooth.overall)})",
         )
-    remark(figure, _MEANING)
+    style.remark(figure, _MEANING)
     return figure
 
 
-def _most_cut(*runs: Run) -> str | None:
+def _most_cut(*projections: Projection) -> str | None:
     """The predicate with the most scopes in the run with the fewest; None if nobody has two."""
-    counts = [_scopes_of(run) for run in runs]
+    counts = [_scopes_of(projection) for projection in projections]
     fewest = {name: min(each.get(name, 0) for each in counts) for name in counts[0]}
     best = max(fewest, key=lambda name: fewest[name])
-    return best if fewest[best] > 1 or len(runs) == 1 else None
+    return best if fewest[best] > 1 or len(projections) == 1 else None
 
 
-def _scopes_of(run: Run) -> dict[str, int]:
+def _scopes_of(projection: Projection) -> dict[str, int]:
     """How many scopes of each predicate train has; predicates with the most facts come first."""
-    from splime.runs.projection import learned
-
-    names = run.segmentation.predicates.names
-    source = run.segmentation.predicates.sources[learned(run).scopes]
-    scopes = np.bincount(source, minlength=len(names)).tolist()
-    return {names[p]: scopes[p] for p in frequent(run.graph, len(names))[0]}
+    names = projection.run.graph.predicates
+    counts = np.bincount(_sources(projection), minlength=len(names)).tolist()
+    order, _ = frequent_predicates(projection.run.graph)
+    return {names[predicate]: counts[predicate] for predicate in order.tolist()}
 
 
-def _draw_path(axes: Axes, pieces: Scopes, scopes: Ints, positions: Vectors) -> None:
+def _sources(projection: Projection) -> Ints:
+    sources = projection.run.segmentation.predicates.sources
+    return sources[projection.scopes].astype(np.int64)
+
+
+def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> None:
     """Points in the order of time, the lines between them, and as many dates as there is room."""
     from matplotlib.collections import LineCollection
-    from matplotlib.colors import Normalize
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    colors = _colors()
-    last = pieces.last[scopes]
-    among = Normalize(-0.5, len(pieces.timeline) - 0.5)
+    colors = LinearSegmentedColormap.from_list("old to recent", _OLD_TO_RECENT)
+    last = scopes.last[shown]
+    among = Normalize(-0.5, len(scopes.timeline) - 0.5)
     lines = LineCollection(
         np.stack([positions[:-1], positions[1:]], axis=1).tolist(),
         colors=colors(among(last[1:])),
@@ -142,19 +127,11 @@ def _draw_path(axes: Axes, pieces: Scopes, scopes: Ints, positions: Vectors) -> 
         zorder=1,
     )
     axes.add_collection(lines)
-    points = axes.scatter(
-        positions[:, 0],
-        positions[:, 1],
-        c=last,
-        cmap=colors,
-        norm=among,
-        s=24,
-        linewidths=0,
-        zorder=3,
-    )
+    x, y = positions.T
+    points = axes.scatter(x, y, c=last, cmap=colors, norm=among, s=24, linewidths=0, zorder=3)
     axes.margins(0.12, 0.06)  # for labels
     _bare(axes)
-    labels = [_dates(pieces, scope) for scope in scopes.tolist()]
+    labels = [_dates(scopes, scope) for scope in shown.tolist()]
     is_right = _is_right(positions)
     for place in _with_room(positions, labels):
         right = is_right[place]
@@ -173,7 +150,7 @@ def _draw_path(axes: Axes, pieces: Scopes, scopes: Ints, positions: Vectors) -> 
     bar = axes.figure.colorbar(
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
-    ticks, dates = date_ticks(pieces.timeline, most=7)
+    ticks, dates = style.date_ticks(scopes.timeline, most=7)
     bar.set_ticks(ticks, labels=dates, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
 
@@ -213,25 +190,19 @@ def _halving(count: int) -> list[int]:
     >>> _halving(6)
     [0, 5, 2, 1, 3, 4]
     """
-    found, parts = [0, count - 1][:count], [(0, count - 1)]
+    places, parts = [0, count - 1][:count], [(0, count - 1)]
     for left, right in parts:
         if right - left > 1:
             middle = (left + right) // 2
-            found.append(middle)
+            places.append(middle)
             parts += [(left, middle), (middle, right)]
-    return found
+    return places
 
 
-def _dates(pieces: Scopes, scope: int) -> str:
+def _dates(scopes: Scopes, scope: int) -> str:
     """The scope without its predicate: `1998..2003`; all of time where it was not cut."""
-    _, _, begin, end, _ = pieces.scope(scope)
+    _, _, begin, end, _ = scopes.scope(scope)
     return begin if begin == end else f"{begin}..{end}"
-
-
-def _colors() -> Colormap:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("old to recent", _OLD_TO_RECENT)
 
 
 def _bare(axes: Axes) -> None:
@@ -242,14 +213,10 @@ def _bare(axes: Axes) -> None:
     axes.spines[:].set_color("#bbbbbb")
 
 
-def _described(run: Run, name: str) -> str:
-    method, model = run.config["method"]["name"], run.config["settings"]["model"]
-    return f"{short(name, 32)} ({method}, {model})"
+def _title(projection: Projection, name: str) -> str:
+    config = projection.run.config
+    return f"{style.short(name, 32)} ({config['method']['name']}, {config['settings']['model']})"
 
 
-def _overall(smooth: Smoothness) -> str:
-    return "–" if smooth.overall is None else f"{smooth.overall:.2f}"
-
-
-def _scopes(count: int) -> str:
-    return "1 scope" if count == 1 else f"{count:,} scopes"
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

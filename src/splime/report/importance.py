@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from splime.methods import METHODS
-from splime.report.style import (
-    INK,
-    SMALL,
-    heading,
-    look,
-    make_figure,
-    open_axes,
-    remark,
-    short,
-)
+from splime.report import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +36,7 @@ def plot_importance(
     done = [True] * len(values) if finished is None else list(finished)
     shown = list(importances) or [n for n in _names(chosen) if _varies(chosen, n)]
     shown = shown[:_PANELS] or _names(chosen)[:1]
-    figure = make_figure(10, 5.2)
+    figure = style.make_figure(10, 5.2)
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2], squeeze=False)[0]
     _bars(left.subplots(), importances)
     rows = -(-len(shown) // 2)
@@ -56,13 +47,13 @@ def plot_importance(
     for axes in panels.flat[len(shown) :]:
         axes.set_axis_off()
     for row in panels:
-        row[0].set_ylabel("MRR on valid", fontsize=SMALL)
+        row[0].set_ylabel("MRR on valid", fontsize=style.SMALL)
     _legend(right, methods, all(done))
-    title = f"{short(name)}: " if name else ""
+    title = f"{style.short(name)}: " if name else ""
     figure.suptitle(
         f"{title}what mattered in {len(values):,} trials", x=0.01, ha="left", fontsize=11
     )
-    remark(
+    style.remark(
         figure,
         "share: by how much a forest's guesses of the MRR get worse without the choice"
         if importances
@@ -78,16 +69,16 @@ def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
     for place, share in enumerate(shares):
         axes.annotate(
             f"{share:.0f} %", (share, place), (4, 0), textcoords="offset points", va="center",
-            fontsize=SMALL, color=INK,
+            fontsize=style.SMALL, color=style.INK,
         )  # fmt: skip
-    axes.set_yticks(range(len(names)), [short(name, 24) for name in names])
-    axes.set_ylim(max(len(names), 6) - 0.5, -0.5)  # few bars are no thicker than many
     axes.set_xlim(0, 1.25 * max(shares, default=1.0))
     axes.set_xticks([])
-    open_axes(axes)
+    style.open_axes(axes)
     axes.spines[["left", "bottom"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    heading(axes, "share in the differences")
+    style.label_rows(
+        axes, [style.short(name, 24) for name in names], room=6
+    )  # few bars are no thicker
+    style.heading(axes, "share in the differences")
 
 
 def _panel(
@@ -102,19 +93,19 @@ def _panel(
     places = _places(axes, what, [chosen[at][what] for at in having])
     best = max((at for at in having if done[at]), key=lambda at: values[at], default=None)
     for at, place in zip(having, places, strict=True):
-        style = look(methods.index(chosen[at]["method"]))
-        face = style["color"] if done[at] else "none"
+        shape = style.look(methods.index(chosen[at]["method"]))
+        face = shape["color"] if done[at] else "none"
         axes.plot(
-            place, values[at], marker=style["marker"], color=style["color"],
+            place, values[at], marker=shape["marker"], color=shape["color"],
             markerfacecolor=face, markersize=5, alpha=0.8, linewidth=0,
         )  # fmt: skip
         if at == best:
-            axes.plot(place, values[at], "o", color=INK, markerfacecolor="none", markersize=11)
-    axes.set_xlabel(short(what, 40), fontsize=SMALL)
-    axes.grid(axis="y", color="#e4e7ec", linewidth=0.8)
-    axes.set_axisbelow(True)
+            axes.plot(
+                place, values[at], "o", color=style.INK, markerfacecolor="none", markersize=11
+            )
+    axes.set_xlabel(style.short(what, 40), fontsize=style.SMALL)
     axes.margins(y=0.1)
-    open_axes(axes)
+    style.open_axes(axes, grid="y")
 
 
 def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
@@ -125,7 +116,7 @@ def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
         if min(distinct) > 0 and max(distinct) / min(distinct) > 8:
             axes.set_xscale("log")
         return [float(value) for value in given]
-    labels = [short(str(value), 24) for value in distinct]
+    labels = [style.short(str(value), 24) for value in distinct]
     crowded = sum(map(len, labels)) > _LETTERS
     axes.set_xticks(range(len(distinct)), labels)
     if crowded:
@@ -140,20 +131,15 @@ def _legend(figure: Any, methods: Sequence[str], all_done: bool) -> None:
     """The methods, and what is hollow; drawn above the panels."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], linewidth=0, markersize=5, **look(n)) for n in range(len(methods))]
-    names = [short(method) for method in methods]
+    hollow: dict[str, Any] = {"marker": "o", "markerfacecolor": "none"}
+    marks = {style.short(method): style.look(number) for number, method in enumerate(methods)}
     if not all_done:
-        handles.append(
-            Line2D([], [], linewidth=0, marker="o", color="grey", markerfacecolor="none")
-        )
-        names.append("stopped early")
-    handles.append(
-        Line2D([], [], linewidth=0, marker="o", color=INK, markerfacecolor="none", markersize=9)
-    )
-    names.append("best")
-    figure.legend(
-        handles, names, loc="outside upper left", ncols=min(len(names), 8), fontsize=SMALL,
-        frameon=False, handletextpad=0.2, columnspacing=1.0,
+        marks["stopped early"] = {"color": "grey", **hollow}
+    marks["best"] = {"color": style.INK, "markersize": 9, **hollow}
+    handles = [Line2D([], [], linewidth=0, **{"markersize": 5, **mark}) for mark in marks.values()]
+    style.add_legend(
+        figure, handles, [*marks], loc="outside upper left", ncols=min(len(marks), 8),
+        handletextpad=0.2, columnspacing=1.0,
     )  # fmt: skip
 
 

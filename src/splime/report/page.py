@@ -2,214 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import io
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
+from rich.table import Column, Table
 from rich.text import Text
 
 import splime
-from splime import leakage
-from splime.errors import SplimeError, UsageError
-from splime.io.files import written_beside
-from splime.methods import change_method, restore_method
-from splime.report.comparison import comparison_table, in_short
-from splime.report.comparison_plot import plot_comparison
-from splime.report.costs import plot_change_costs
+from splime.analysis.findings import Findings, Outcome
+from splime.errors import SplimeError
+from splime.progress import Progress, silent
+from splime.query.examples import Examples
+from splime.report import tables
+from splime.report.answers import brief_table
+from splime.report.comparison import comparison_table, in_short, plot_comparison
 from splime.report.embeddings import plot_predicate, plot_predicates
-from splime.report.examples import examples_html
-from splime.report.figures import conditions, evaluation_tables, run_table
-from splime.report.html import Html, join, page_html, picture_html, rendered, tag
-from splime.report.learning import plot_learning
-from splime.report.plots import plot_facts_over_time, plot_segmentation
-from splime.report.strata import plot_strata
-from splime.report.tables import (
-    leak_table,
-    make_table,
-    predicate_table,
-    reading_table,
-    segmentation_table,
-    statistics_table,
-)
-from splime.runs import Run, evaluate
-from splime.runs.comparing import Comparison, compare
+from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
+from splime.report.results import plot_learning, plot_strata
 from splime.runs.config import CONFIG
-from splime.runs.evaluating import kept
-from splime.runs.names import run_names
-from splime.runs.smoothness import smoothness
-from splime.statistics import describe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Progress = Callable[[int, int], None]
+# Beyond this a drawing of many points is smaller as pixels.
+_LARGEST_SVG = 400_000
 
 
-def write_page(runs: Sequence[Run], path: str | Path, *, progress: Progress | None = None) -> None:
-    """Write a page about runs on the same facts; what is not evaluated yet is evaluated.
+def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
+    """The whole page."""
+    sections: dict[str, Iterator[str]] = {
+        "Metrics": _metrics(findings),
+        "Data": _data(findings),
+        "Leaks": _leaks(findings),
+        "Cuts": _cuts(findings),
+        "Training": _training(findings),
+        "By predicate and period": _strata(findings),
+        "Embeddings": _embeddings(findings),
+        "Questions": _questions(examples),
+        "How it was made": _made(findings),
+    }
+    made = {}
+    for number, (title, parts) in enumerate(sections.items()):
+        progress("drawing", number, len(sections))
+        made[title] = join(*parts)
+    progress("drawing", len(sections), len(sections))
+    graph = findings.graph
+    now = datetime.now(UTC).strftime("%Y-%m-%d")
+    lead = (
+        f"{tables.counted(len(findings.runs), 'run')} on {len(graph):,} facts; made by splime"
+        f" {splime.__version__}, {now}."
+    )
+    return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
 
-    `progress` takes how many parts of the page are made, and how many there are.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError(f"{path}: the page is an .html file")
-    page = _Page(runs)
-    text = page.html(progress)
-    with written_beside(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+
+# The sections
 
 
-class _Page:
-    """The sections of a page; what several of them need is made once."""
+def _metrics(findings: Findings) -> Iterator[str]:
+    comparison = findings.comparison
+    yield tag("p", in_short(comparison))
+    yield rendered(comparison_table(comparison))
+    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        if not runs:
-            raise UsageError("a report needs at least one run")
-        self.names = run_names(runs)
-        self.found: Comparison = compare(runs)
-        order = {row.name: place for place, row in enumerate(self.found.rows)}
-        by_name = dict(zip(self.names, runs, strict=True))
-        self.runs = {name: by_name[name] for name in sorted(by_name, key=lambda name: order[name])}
-        """The best first."""
-        self.graph = runs[0].graph
 
-    def html(self, progress: Progress | None) -> str:
-        """The whole page."""
-        sections: dict[str, Callable[[], Iterator[str]]] = {
-            "Figures": self.figures,
-            "Data": self.data,
-            "Leaks": self.leaks,
-            "Cuts": self.cuts,
-            "Training": self.training,
-            "By predicate and period": self.strata,
-            "Embeddings": self.embeddings,
-            "Questions": self.questions,
-            "How it was made": self.made,
-        }
-        made = []
-        for number, (title, parts) in enumerate(sections.items()):
-            if progress is not None:
-                progress(number, len(sections))
-            made.append((title, join(*parts())))
-        if progress is not None:
-            progress(len(sections), len(sections))
-        name = self.graph.name or "facts"
-        count = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
-        now = datetime.now(UTC).strftime("%Y-%m-%d")
-        lead = f"{count} on {len(self.graph):,} facts; made by splime {splime.__version__}, {now}."
-        return page_html(f"Link prediction at a time: {name}", lead, made)
+def _data(findings: Findings) -> Iterator[str]:
+    yield rendered(tables.statistics_table(findings.statistics))
+    yield rendered(tables.reading_table(findings.graph.reading))
+    yield rendered(tables.predicate_table(findings.graph))
+    alt = "Facts that hold at each time, by predicate"
+    yield _picture(alt, plot_facts_over_time, findings.graph)
 
-    def figures(self) -> Iterator[str]:
-        """The comparison, and what time is worth."""
-        yield tag("p", in_short(self.found))
-        yield rendered(comparison_table(self.found))
-        yield _picture(lambda: plot_comparison(self.found), "MRR of every run, with intervals")
 
-    def data(self) -> Iterator[str]:
-        """What was read."""
-        yield rendered(statistics_table(describe(self.graph)))
-        yield rendered(reading_table(self.graph.reading))
-        yield rendered(predicate_table(self.graph))
-        yield _picture(
-            lambda: plot_facts_over_time(self.graph), "Facts that hold at each time, by predicate"
-        )
+def _leaks(findings: Findings) -> Iterator[str]:
+    yield tag(
+        "p",
+        "Without their times, facts of test may also be facts of train. A model that only remembers"
+        " train then has good metrics. This table shows how many such facts there are.",
+    )
+    yield rendered(tables.leak_table(findings.leaks))
 
-    def leaks(self) -> Iterator[str]:
-        """What train gives away."""
+
+def _cuts(findings: Findings) -> Iterator[str]:
+    for name, run in findings.runs.items():
+        yield tag("h3", name)
+        alt = f"{name}: scopes of each predicate, over the facts that hold"
+        yield _picture(alt, plot_segmentation, run.segmentation, run.graph)
+        yield _folded("the scopes", tables.segmentation_table(run.segmentation))
+        if name in findings.costs:
+            alt = f"{name}: what the scopes cost, for each number of change points"
+            yield _picture(alt, plot_change_costs, run.graph, findings.costs[name])
+
+
+def _training(findings: Findings) -> Iterator[str]:
+    histories = {name: run.history for name, run in findings.runs.items()}
+    yield _picture("Loss and MRR on valid", plot_learning, histories)
+    for name, run in findings.runs.items():
+        yield _folded(name, tables.run_table(run))
+
+
+def _strata(findings: Findings) -> Iterator[str]:
+    for kind in ("predicate", "period"):
+        alt = f"MRR of each {kind} (filter exact)"
+        yield _picture(alt, plot_strata, findings.evaluations, kind)
+    for name, evaluation in findings.evaluations.items():
+        yield _folded(f"{name}: all metrics", tables.evaluation_tables(evaluation, strata=True))
+
+
+def _embeddings(findings: Findings) -> Iterator[str]:
+    table = tables.make_table("smooth over time", "run", "neighbours in time / others")
+    for name, value in findings.smoothness.items():
+        table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
+    yield rendered(table)
+    yield _note(
+        "The mean distance between the vectors of scopes that follow each other in time, divided by"
+        " that between other scopes of the same predicate: 1 where time does not matter, less where"
+        " neighbours are closer."
+    )
+    if not findings.projections:
+        yield tag("p", "No run cut a predicate.")
+        return
+    name, *_ = findings.projections
+    alt = f"{name}: t-SNE of the most frequent predicates"
+    yield _picture(alt, plot_predicates, findings.projections[name])
+    alt = "One predicate, from old (red) to recent (blue)"
+    yield _picture(alt, lambda *maps: plot_predicate(maps), *findings.projections.values())
+
+
+def _questions(examples: Examples) -> Iterator[str]:
+    yield _note(
+        "Facts drawn from test at random, each asked for one of its parts. What test states is"
+        " bold; answers that train states have no probability, since the model has seen them."
+    )
+    for answers in examples.answers:
+        yield tag("h3", next(iter(answers.values())).question.text)
+        parts = [rendered(brief_table(each, name)) for name, each in answers.items()]
+        yield tag("div", *parts, class_="answers")
+    for note in examples.notes:
+        yield _note(note)
+
+
+def _made(findings: Findings) -> Iterator[str]:
+    evaluation = next(iter(findings.evaluations.values()))
+    yield _note(f"Protocol fact on test: {tables.conditions(evaluation)}.")
+    for name, run in findings.runs.items():
+        about = run.about
+        versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
+        config = (run.path / CONFIG).read_text(encoding="utf-8")
         yield tag(
-            "p",
-            "Once the time is stripped, many a fact of test is one of train: a model that only"
-            " remembers then looks good. This is how much of that there is here.",
-        )
-        yield rendered(leak_table(leakage.report(self.graph)))
-
-    def cuts(self) -> Iterator[str]:
-        """How every run cut its predicates."""
-        for name, run in self.runs.items():
-            yield tag("h3", name)
-            yield _picture(
-                lambda run=run: plot_segmentation(run.segmentation, self.graph),  # type: ignore[misc]
-                f"{name}: segments of each predicate, over the facts that hold",
-            )
-            yield _folded("the segments", segmentation_table(run.segmentation))
-            if _method_name(run) == "changepoint":
-                yield _picture(
-                    lambda run=run: plot_change_costs(  # type: ignore[misc]
-                        self.graph, change_method(run.segmentation)
-                    ),
-                    f"{name}: what the segments cost, for each number of change points",
-                )
-
-    def training(self) -> Iterator[str]:
-        """How the trainings went."""
-        yield _picture(lambda: plot_learning(list(self.runs.values())), "Loss and MRR on valid")
-        for name, run in self.runs.items():
-            yield _folded(name, run_table(run))
-
-    def strata(self) -> Iterator[str]:
-        """Where each run is good."""
-        found = {name: kept(run) or evaluate(run) for name, run in self.runs.items()}
-        for kind, about in (("predicate", "each predicate"), ("period", "each period")):
-            yield _picture(
-                lambda kind=kind: plot_strata(found, kind),  # type: ignore[misc]
-                f"MRR of {about} (filter exact)",
-            )
-        for name, one in found.items():
-            yield _folded(f"{name}: all figures", evaluation_tables(one, strata=True))
-
-    def embeddings(self) -> Iterator[str]:
-        """Where the scoped predicates lie, and whether they move smoothly."""
-        table = make_table("smooth over time", "run", "neighbours in time / others")
-        for name, run in self.runs.items():
-            value = smoothness(run).overall if run.engine == "splime" else None
-            table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
-        yield rendered(table)
-        yield tag(
-            "p",
-            "How far the vectors of scopes that follow each other are apart, beside other scopes of"
-            " the same predicate: 1 where time does not matter, less where neighbours are closer.",
-            class_="note",
-        )
-        cut = [run for run in self.runs.values() if run.is_cut and run.engine == "splime"]
-        if not cut:
-            yield tag("p", "No run cut a predicate.")
-            return
-        name = next(name for name, run in self.runs.items() if run is cut[0])
-        yield _picture(
-            lambda: plot_predicates(cut[0]), f"{name}: t-SNE of the most frequent predicates"
-        )
-        random = [run for run in cut if _method_name(run) == "random"]
-        beside = [run for run in cut if run not in random][:1] + random[:1]
-        yield _picture(
-            lambda: plot_predicate(beside), "One predicate, from old (red) to recent (blue)"
+            "details",
+            tag("summary", name),
+            _note(f"{about['device']}; {versions}"),
+            tag("pre", f"$ {about['command']}\n\n{config}"),
         )
 
-    def questions(self) -> Iterator[str]:
-        """Questions about facts of test, and what the runs answer."""
-        yield examples_html(self.runs)
 
-    def made(self) -> Iterator[str]:
-        """Versions, commands and configurations."""
-        evaluated = kept(next(iter(self.runs.values())))
-        if evaluated is not None:
-            yield tag("p", f"Protocol fact on test: {conditions(evaluated)}.", class_="note")
-        for name, run in self.runs.items():
-            about = run.about
-            versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
-            config = (run.path / CONFIG).read_text(encoding="utf-8")
-            yield tag(
-                "details",
-                tag("summary", name),
-                tag("p", f"{about['device']}; {versions}", class_="note"),
-                tag("pre", f"$ {about['command']}\n\n{config}"),
-            )
-
-
-def _method_name(run: Run) -> str | None:
-    method = restore_method(run.segmentation.method)
-    return None if method is None else method.name
+def _note(text: str) -> Html:
+    return tag("p", text, class_="note")
 
 
 def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> Html:
@@ -217,9 +172,121 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(draw: Callable[[], Figure], alt: str) -> Html:
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Outcome[Any]) -> Html:
     """A picture, or why there is none."""
     try:
-        return picture_html(draw(), alt)
+        for part in shown:
+            if isinstance(part, SplimeError):
+                raise part
+        return picture_html(draw(*shown), alt)
     except SplimeError as error:
-        return tag("p", f"No picture of this ({alt}): {error}", class_="note")
+        return _note(f"No picture of this ({alt}): {error}")
+
+
+# HTML
+
+
+class Html(str):
+    """Text that is HTML already; other text is escaped when it becomes part of it."""
+
+
+def tag(name: str, *children: str, **attributes: str | int) -> Html:
+    """An element; `class_` loses its underscore, as all attributes that Python has words for.
+
+    >>> tag("p", "a < b", tag("b", "!"), class_="note")
+    '<p class="note">a &lt; b<b>!</b></p>'
+    """
+    given = "".join(
+        f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items()
+    )
+    return Html(f"<{name}{given}>{join(*children)}</{name}>")
+
+
+def join(*parts: str) -> Html:
+    """Parts one after the other."""
+    return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
+
+
+def rendered(parts: RenderableType | Iterable[RenderableType]) -> Html:
+    """What the terminal shows, tables and lines of text, as HTML."""
+    if isinstance(parts, Table):
+        return table_html(parts)
+    if isinstance(parts, str | Text):
+        return _note(_plain(parts))
+    assert isinstance(parts, Iterable)
+    return join(*(rendered(part) for part in parts))
+
+
+def table_html(table: Table) -> Html:
+    """A table of the terminal as one of HTML, with its title; its columns can be sorted.
+
+    >>> table = Table("a", title="b")
+    >>> table.add_row("<c>")
+    >>> str(table_html(table)).partition("<tbody>")[2].partition("</tbody>")[0]
+    '<tr><td>&lt;c&gt;</td></tr>'
+    """
+    rows = zip(*(list(column.cells) for column in table.columns), strict=True)
+    body = [
+        tag("tr", *(_cell("td", *each) for each in zip(table.columns, row, strict=True)))
+        for row in rows
+    ]
+    parts = [tag("tbody", *body)]
+    if table.show_header:
+        heads = [_cell("th", column, column.header) for column in table.columns]
+        parts.insert(0, tag("thead", tag("tr", *heads)))
+    if table.title:
+        parts.insert(0, tag("caption", _plain(table.title)))
+    return tag("div", tag("table", *parts), class_="wide")
+
+
+def _cell(name: str, column: Column, content: Any) -> Html:
+    text = _plain(content)
+    bold = isinstance(content, Text) and "bold" in str(content.style)
+    inner: str = tag("b", text) if bold else text
+    return tag(name, inner, class_="number") if column.justify == "right" else tag(name, inner)
+
+
+def _plain(content: Any) -> str:
+    return content.plain if isinstance(content, Text) else str(content)
+
+
+def picture_html(figure: Figure, alt: str) -> Html:
+    """A picture inside of the page: lines where they are small, else pixels."""
+    kind, data = "svg+xml", _drawn(figure, "svg")
+    if len(data) > _LARGEST_SVG:
+        kind, data = "png", _drawn(figure, "png")
+    source = f"data:image/{kind};base64,{b64encode(data).decode()}"
+    width = round(100 * figure.get_figwidth())
+    image = Html(f'<img src="{source}" alt="{escape(alt)}" width="{width}">')
+    return tag("figure", tag("div", image, class_="wide"), tag("figcaption", alt))
+
+
+def _drawn(figure: Figure, format: str) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=format, dpi=130)
+    return buffer.getvalue()
+
+
+def frame(title: str, lead: str, sections: Mapping[str, str]) -> str:
+    """A whole page: its sections by their titles, with a table of contents."""
+    folder = files("splime.report")
+    template, style, script = (
+        (folder / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
+    )
+    return Template(template).substitute(
+        title=join(title),
+        lead=join(lead),
+        links=join(*(tag("a", name, href=f"#{_anchor(name)}") for name in sections)),
+        sections=join(
+            *(
+                tag("section", tag("h2", name), content, id=_anchor(name))
+                for name, content in sections.items()
+            )
+        ),
+        style=style,
+        script=script,
+    )
+
+
+def _anchor(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name.lower())

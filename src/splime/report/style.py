@@ -1,20 +1,19 @@
-"""One style for all pictures: figures, colours, names, dates along an axis, files."""
+"""One style for all pictures: sizes, colours, names, rows, dates along an axis, files."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from splime.errors import SplimeError, UsageError
-from splime.graph import TemporalGraph
 from splime.io.files import written_beside
 from splime.timeline import Timeline
-from splime.times import Ints, format_ticks
+from splime.times import format_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,37 +67,52 @@ def short(name: str, length: int = 48) -> str:
     return name.replace("$", r"\$")
 
 
-def frequent(graph: TemporalGraph, most: int) -> tuple[list[int], Ints]:
-    """The most frequent predicates, the first name on ties; and how many facts all have."""
-    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
-    return np.argsort(-counts, kind="stable")[:most].tolist(), counts
-
-
 def heading(axes: Axes, text: str) -> None:
     """The title of a panel."""
     axes.set_title(text, loc="left", fontsize=10)
 
 
-def remark(figure: Figure, text: str) -> None:
-    """What one must know to read the picture, below it and not wider."""
+def remark(figure: Figure, text: str, *, left_out: int = 0) -> None:
+    """What one must know to read the picture, below it and not wider.
+
+    `left_out` is how many of the less frequent predicates there was no room for.
+    """
+    if left_out:
+        text += f"; {left_out:,} less frequent predicates are not shown"
     letters = int(figure.get_figwidth() * 15)
     lines = [fill(line, letters) for line in text.splitlines()]
     figure.supxlabel("\n".join(lines), fontsize=SMALL, color="#444444")
 
 
-def add_legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:
-    """A legend with the names as they are: matplotlib would leave out those with a leading _."""
-    legend = axes.legend(
+def add_legend(
+    place: Axes | Figure, handles: Sequence[Any], names: Sequence[str], **where: Any
+) -> None:
+    """A legend, on the right of a panel unless it is said where.
+
+    The names are set last: matplotlib would leave out those with a leading underscore.
+    """
+    where = where or {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    legend = place.legend(
         handles, ["-"] * len(handles), fontsize=SMALL, frameon=False, borderaxespad=0.3, **where
     )
     for text, name in zip(legend.get_texts(), names, strict=True):
         text.set_text(name)
 
 
-def open_axes(axes: Axes) -> None:
-    """Only the lines that are read from, with small numbers."""
+def open_axes(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
+    """Only the lines that are read from, with small numbers; and light lines across, if wanted."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
+    if grid is not None:
+        axes.grid(axis=grid, color="#e4e7ec", linewidth=0.8)
+        axes.set_axisbelow(True)
+
+
+def label_rows(axes: Axes, labels: Sequence[str], *, room: int = 0) -> None:
+    """Names along the vertical axis, the first one at the top, with room for at least so many."""
+    axes.set_yticks(range(len(labels)), labels, fontsize=SMALL)
+    axes.set_ylim(max(len(labels), room) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
 
 
 def whole_numbers(axis: Axis) -> None:
@@ -153,3 +167,13 @@ def save_picture(figure: Figure, path: Path) -> None:
         # Matplotlib's letters do not cover every script; a box in a picture is no reason to warn.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(beside, format=path.suffix[1:].lower(), dpi=150)
+
+
+def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:
+    """Write a .png for each picture to a folder, which is made if need be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be made: {error}") from None
+    for name, figure in pictures.items():
+        save_picture(figure, folder / f"{name}.png")

@@ -1,9 +1,10 @@
-"""What `splime inspect` shows, as tables for a terminal."""
+"""What is shown of graphs, cuts, runs and evaluations, as tables for a terminal and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
-from typing import Any
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -11,16 +12,23 @@ from rich.table import Table
 from rich.text import Text
 
 from splime.graph import SPLITS, TemporalGraph
-from splime.leakage import Filtered, LeakReport
-from splime.reading import Reading
-from splime.segmentation import Segmentation
-from splime.static import StaticGraph
-from splime.statistics import Statistics, facts_over_time
-from splime.streaming import StreamResult
+from splime.statistics import Statistics, facts_over_time, frequent_predicates
 from splime.times import Ints
 
+if TYPE_CHECKING:
+    from splime.evaluation import Evaluation, Metrics
+    from splime.leakage import Filtered, LeakReport
+    from splime.reading import Reading
+    from splime.runs import Run
+    from splime.segmentation import Segmentation
+    from splime.static import StaticGraph
+    from splime.streaming import StreamResult
+
+METRICS = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
+STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 40
+_SHOWN = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
 
 
 def statistics_table(statistics: Statistics) -> Table:
@@ -108,17 +116,13 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
 def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
     holding = facts_over_time(graph)
-    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
-    order = np.argsort(-counts, kind="stable")[:most]
-    left = len(graph.predicates) - len(order)
-    title = "facts over time" + (f" (the {most} most frequent predicates)" if left > 0 else "")
-    table = make_table(title, "predicate", "facts", f"{_ends(graph)}")
-    for predicate in order.tolist():
-        table.add_row(
-            Text(graph.predicates[predicate]),
-            f"{counts[predicate]:,}",
-            sparkline(holding[predicate]),
-        )
+    order, counts = frequent_predicates(graph)
+    few = f" (the {most} most frequent predicates)" if len(order) > most else ""
+    times = f"{graph.timeline.label(0)} → {graph.timeline.label(-1)}"
+    table = make_table(f"facts over time{few}", "predicate", "facts", times)
+    for predicate in order[:most].tolist():
+        name = Text(graph.predicates[predicate])
+        table.add_row(name, f"{counts[predicate]:,}", sparkline(holding[predicate]))
     return table
 
 
@@ -131,21 +135,16 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
     if len(counts) > most:
         title += f" (the {most} that were cut most)"
     table = make_table(
-        title, "predicate", "pieces", "facts in each", "the pieces", words=("the pieces",)
+        title, "predicate", "scopes", "facts in each", "the scopes", words=("the scopes",)
     )
-    for name in order.tolist():
-        start = int(scopes.starts[name])
-        pieces = slice(start, start + int(counts[name]))
-        facts = scopes.facts[pieces]
-        labels = scopes.labels[pieces].to_pylist()
+    for source in order.tolist():
+        name, start = scopes.names[source], int(scopes.starts[source])
+        own = slice(start, start + int(counts[source]))
+        facts, labels = scopes.facts[own], scopes.labels[own].to_pylist()
         shown = labels if len(labels) <= 4 else [*labels[:2], "…", *labels[-2:]]
-        dates = ", ".join(label.removeprefix(scopes.names[name]) for label in shown)
-        table.add_row(
-            Text(scopes.names[name]),
-            f"{counts[name]:,}",
-            f"{facts.min():,} to {facts.max():,}",
-            Text(dates),
-        )
+        dates = ", ".join(label.removeprefix(name) for label in shown)
+        sizes = f"{facts.min():,} to {facts.max():,}"
+        table.add_row(Text(name), f"{counts[source]:,}", sizes, Text(dates))
     return table
 
 
@@ -158,14 +157,9 @@ def transform_table(
     )
     distinct, _ = filtered.distinct()
     for split, triples in static.splits():
-        table.add_row(
-            split,
-            f"{len(getattr(graph, split)):,}",
-            f"{len(triples):,}",
-            f"{removed.removed[split]:,}",
-            f"{len(getattr(filtered, split)):,}",
-            f"{len(getattr(distinct, split)):,}",
-        )
+        left = (getattr(one, split) for one in (filtered, distinct))
+        counts = (len(getattr(graph, split)), len(triples), removed.removed[split], *map(len, left))
+        table.add_row(split, *(f"{count:,}" for count in counts))
     return table
 
 
@@ -197,13 +191,87 @@ def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
     return "".join(_BARS[height] for height in heights)
 
 
-def _ends(graph: TemporalGraph) -> str:
-    first, last = graph.timeline.label(0), graph.timeline.label(-1)
-    return f"{first} → {last}"
+def run_table(run: Run) -> Table:
+    """What was trained on what, and how it went."""
+    table = make_table(f"run {run.path}", "", "")
+    data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
+    settings, about, history = run.config["settings"], run.about, run.history
+    parameters = {name: value for name, value in method.items() if name != "name"}
+    shown = {name: settings[name] for name in _SHOWN if name in settings}
+    if "loss" in about:  # PyKEEN chose it
+        shown["loss"] = about["loss"]
+    last = history[-1]
+    rows = {
+        "data": f"{data['name'] or 'facts'}, {data['train']:,} facts in train",
+        "cuts": described(method["name"], parameters),
+        "scoped predicates": f"{cuts['predicates']:,}",
+        "model": described(settings["model"], shown),
+        "parameters": f"{about['parameters']:,}",
+        "epochs": f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}",
+        "loss": f"{history[0].loss:.4g} → {last.loss:.4g}",
+    }
+    validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
+    if validated:
+        best, epoch = max(validated, key=lambda one: one[0])
+        rows["valid MRR (fact, exact)"] = f"{best:.3f} after epoch {epoch}, kept"
+    for name, value in rows.items():
+        table.add_row(name, Text(value))
+    return table
+
+
+def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:
+    """Metrics, with everything that one must know to read them."""
+    title = f"protocol {evaluation.protocol}, {evaluation.split}"
+    table = make_table(title, "filter", "asked for", *METRICS.values(), "rank")
+    for name in evaluation.filters:
+        for side, metrics in evaluation.metrics[name].items():
+            table.add_row(name, side, *_cells(metrics), f"{metrics.mr:,.1f}")
+    yield table
+    for name, sides in evaluation.intervals.items():
+        low, high = sides["both"]["mrr"]
+        yield Text(f"MRR {name}: between {low:.3f} and {high:.3f} with 95 % confidence (bootstrap)")
+    yield Text(conditions(evaluation))
+    name = evaluation.filters[0]
+    for kind, groups in evaluation.strata[name].items() if strata else ():
+        title = f"by {STRATA.get(kind, kind)} (filter {name})"
+        table = make_table(title, "", "queries", *METRICS.values())
+        for group, metrics in groups.items():
+            table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
+        yield table
+
+
+def _cells(metrics: Metrics) -> list[str]:
+    return [metric_text(metrics, name) for name in METRICS]
+
+
+def metric_text(metrics: Metrics, name: str) -> str:
+    """The MRR with three digits, hits as percentages."""
+    value = getattr(metrics, name)
+    return f"{value:.3f}" if name == "mrr" else f"{100 * value:.1f}"
+
+
+def conditions(evaluation: Evaluation) -> str:
+    """Under which conditions metrics were obtained, in a sentence."""
+    left = ", ".join(f"{count:,} {why}" for why, count in evaluation.left_out.items() if count)
+    parts = [
+        f"{evaluation.queries:,} queries among {evaluation.candidates:,} candidates",
+        f"ties: {evaluation.ties} rank",
+        f"{evaluation.timestamps:,} {'buckets' if evaluation.buckets else 'timestamps'}",
+        f"left out: {left or 'nothing'}",
+        f"{evaluation.seconds:.1f} s",
+    ]
+    if evaluation.aggregate is not None:
+        parts.insert(2, f"scores of scopes: {evaluation.aggregate}")
+    if evaluation.leak_filter is not None:
+        parts.insert(2, f"leak filter: {evaluation.leak_filter}")
+    return "; ".join(parts)
+
+
+# What all tables share
 
 
 def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
-    """An empty table in the style of the house; columns of numbers stand to the right.
+    """An empty table in the common style; columns of numbers are aligned right.
 
     The first column holds words, and so do those without a name and those that `words` names.
     """
@@ -220,3 +288,51 @@ def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
             no_wrap=line,
         )
     return table
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "scope"), counted(2_000, "scope")
+    ('1 scope', '2,000 scopes')
+    """
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
+def described(name: str, values: Mapping[str, object], *, most: int | None = None) -> str:
+    """A name with some values, at most so many.
+
+    >>> described("split", {"grow": 5.0, "by": "time"}, most=1), described("vanilla", {})
+    ('split (grow 5, …)', 'vanilla')
+    """
+    listed = [
+        f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+        for key, value in values.items()
+    ]
+    if most is not None and len(listed) > most:
+        listed = [*listed[:most], "…"]
+    return f"{name} ({', '.join(listed)})" if listed else name
+
+
+def markdown_lines(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int
+) -> list[str]:
+    """The lines of a table in Markdown; all columns but the first `words` are aligned right.
+
+    >>> print(*markdown_lines(("method", "MRR"), [("merge", ".358")], words=1), sep=chr(10))
+    | method | MRR |
+    |---|--:|
+    | merge | .358 |
+    """
+    rule = "|".join("---" if at < words else "--:" for at in range(len(header)))
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return [lines[0], f"|{rule}|", *lines[1:]]
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is, also in a cell.
+
+    >>> escaped("a|b_c")
+    'a\\\\|b\\\\_c'
+    """
+    return re.sub(r"([\\|*_`<])", r"\\\1", text)

@@ -14,6 +14,7 @@ from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json
+from splime.methods import Method, restore_method
 from splime.runs import folder as files
 from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
 from splime.runs.folder import Epoch, read_history
@@ -78,6 +79,11 @@ class Run:
                 f"{self.path / files.SEGMENTATION}: not the cuts that the run was made with"
             )
         return segmentation
+
+    @cached_property
+    def method(self) -> Method | None:
+        """The method that chose the cuts; None if it is not known here."""
+        return restore_method(self.segmentation.method)
 
     @property
     def is_cut(self) -> bool:

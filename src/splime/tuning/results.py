@@ -14,7 +14,7 @@ import numpy as np
 from splime.errors import SplimeError
 from splime.io.files import written_beside
 from splime.plans import Plan, PlannedRun
-from splime.report.figures import described
+from splime.report.tables import described
 from splime.tuning.space import Configuration, Space
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import splime
+from splime.analysis import compare
 from splime.errors import DataError, UsageError
 from splime.evaluation.metrics import holm, paired_bootstrap
 from splime.graph import TemporalGraph
 from splime.runs import Run, evaluate
-from splime.runs.comparing import compare
 from splime.runs.evaluating import kept
 from tests.runs.small import small_graph, small_run
 
@@ -77,12 +78,12 @@ def test_json(folders: list[Path]) -> None:
 def test_what_is_kept_is_not_evaluated_again(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[int, ...]] = []
-    first = compare(folders, samples=300, progress=lambda *step: told.append(step[1:3]))
+    told: list[tuple[Any, ...]] = []
+    first = compare(folders, samples=300, progress=lambda _, *step: told.append(step))
     assert told[-1] == (120, 120)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     with monkeypatch.context() as patch:
-        patch.setattr("splime.runs.comparing.evaluate", None)
+        patch.setattr("splime.analysis.comparing.evaluate", None)
         # Only the ranks are read: not the facts, not the embeddings.
         for folder in folders:
             (folder / "graph.parquet").unlink()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from splime.analysis.comparing import run_names
 from splime.errors import UsageError
-from splime.runs.names import run_names
 
 
 def test_names_of_runs() -> None:

@@ -13,15 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import splime
+from splime.analysis.embeddings import distances, flatten, learned, project, smoothness
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.runs import Run
-from splime.runs.projection import flatten, learned, project
-from splime.runs.smoothness import distances, smoothness
 from tests.runs.small import small_run
 
 numbers = st.floats(-100, 100, width=32)

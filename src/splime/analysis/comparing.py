@@ -1,0 +1,410 @@
+"""Compare runs: metrics with intervals, and which differences are larger than chance."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from splime.errors import UsageError, check_name
+from splime.evaluation import Evaluation, Metrics
+from splime.evaluation.filters import TIMED
+from splime.evaluation.metrics import (
+    METRICS,
+    Difference,
+    Floats,
+    Intervals,
+    check_bootstrap,
+    compare_ranks,
+    holm,
+)
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph, check_split
+from splime.leakage import FILTERS
+from splime.progress import Progress, silent
+from splime.runs import PROTOCOLS, Run, evaluate, evaluations
+from splime.runs.evaluating import kept
+from splime.times import Ints
+
+_SEVERAL = (
+    "protocol triple gives every transform a test set of its own: only runs of the same test set"
+    " are compared (protocol fact compares all)"
+)
+_PREFERRED = [(protocol, split) for split in ("test", "valid") for protocol in ("fact", "triple")]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A run and its metrics."""
+
+    name: str
+    """The name of its folder, with as many parent folders as tell it from the other runs."""
+    path: str
+    data: str
+    method: str
+    method_parameters: dict[str, Any]
+    """Those that differ from the defaults."""
+    model: str
+    settings: dict[str, Any]
+    predicates: int
+    """The number of scoped predicates."""
+    parameters: int
+    """The number of values that the model learned."""
+    seconds: float
+    """The duration of the training."""
+    test_set: int
+    """Runs with the same number here ranked the same queries, see `Comparison.test_sets`."""
+    metrics: Metrics
+    intervals: Intervals
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs that ranked the same queries; the first has the higher MRR."""
+
+    first: str
+    second: str
+    differences: dict[str, Difference]
+    """Of mrr, hits1, hits3 and hits10, each tested by itself."""
+    corrected: dict[str, float]
+    """The p-values, corrected for the number of pairs (Holm)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs by test set and MRR, best first, and every pair that ranked the same queries."""
+
+    protocol: str
+    split: str
+    filter: str
+    ties: str
+    candidates: list[int]
+    """By test set."""
+    test_sets: list[int]
+    """How many facts (triples, by protocol `triple`) each test set has; usually there is one."""
+    samples: int
+    level: float
+    rows: list[Row]
+    pairs: list[Pair]
+    remarks: list[str]
+    """What a reader must know to read the metrics."""
+
+    def best(self, test_set: int = 0, metric: str = "mrr") -> Row:
+        """The run with the highest value of a metric on a test set."""
+        rows = [row for row in self.rows if row.test_set == test_set]
+        return max(rows, key=lambda row: getattr(row.metrics, metric))
+
+    def larger_than_chance(self, pair: Pair, metric: str = "mrr") -> bool:
+        """Whether the difference of a pair is significant."""
+        return pair.corrected[metric] <= 1 - self.level
+
+    def like_the_best(self, row: Row, metric: str = "mrr") -> bool:
+        """Whether a run's difference from the best of its test set could be chance."""
+        both = {self.best(row.test_set, metric).name, row.name}
+        return any(
+            {pair.first, pair.second} == both and not self.larger_than_chance(pair, metric)
+            for pair in self.pairs
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain dictionaries."""
+        plain = asdict(self)
+        for row in plain["rows"]:
+            row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
+        for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
+            plain_pair["larger_than_chance"] = {
+                name: self.larger_than_chance(pair, name) for name in METRICS
+            }
+        return plain
+
+
+def compare(
+    runs: Iterable[Run | str | Path],
+    protocol: str = "fact",
+    *,
+    split: SplitName = "test",
+    filter: str | None = None,
+    samples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    device: str = "auto",
+    progress: Progress = silent,
+    warn: Callable[[str], None] = warnings.warn,
+) -> Comparison:
+    """Compare runs on the same queries, by the rank of every query (paired bootstrap).
+
+    Evaluations that the folders keep are used, others are made and kept. The runs must have the
+    same facts in the split; buckets, cuts and models may differ.
+
+    Args:
+        runs: runs, or their folders.
+        protocol: fact, triple or predicate. By protocol triple every transform has a test set of
+            its own; then only runs with the same cuts are compared.
+        split: valid or test.
+        filter: exact (the default), overlap or static; of protocol triple the leak filter.
+        samples: the number of bootstrap samples.
+        level: of the intervals; 1 - level is what the corrected p-values are compared with.
+        seed: of the samples.
+        device: where to evaluate.
+        progress: how many queries are ranked, over all runs.
+        warn: called where an evaluation cannot be kept.
+    """
+    check_name("protocol", protocol, PROTOCOLS)
+    check_split(split)
+    triple = protocol == "triple"
+    filter = filter or ("inter" if triple else TIMED[0])
+    check_name("filter", filter, FILTERS if triple else TIMED)
+    opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
+    names = run_names(opened)
+    _check_samples(len(opened), samples, level)
+    options = {"filter": filter} if triple else {}
+    evaluated = []
+    for number, run in enumerate(opened):
+        part = _part(progress, number, len(opened))
+        evaluated.append(
+            kept(run, protocol, split=split, **options)
+            or evaluate(run, protocol, split=split, warn=warn, progress=part, **options)
+        )
+    orders: list[Ints | None] = [None] * len(opened)
+    remarks: list[str] = []
+    if not triple:
+        orders, remarks = _common_order(opened, names, split)
+    sets = _test_sets(
+        _Ranked(*each, "triple" if triple else filter)
+        for each in zip(opened, names, evaluated, orders, strict=True)
+    )
+    if len(sets) > 1:
+        remarks.append(_SEVERAL)
+    rows: list[Row] = []
+    tested: list[tuple[str, str, dict[str, Difference]]] = []
+    for number, members in enumerate(sets):
+        intervals, differences = compare_ranks(
+            [one.ranks for one in members], samples=samples, level=level, seed=seed
+        )
+        rows += [one.row(number, own) for one, own in zip(members, intervals, strict=True)]
+        tested += [
+            (members[one].name, members[other].name, each)
+            for (one, other), each in differences.items()
+        ]
+    return Comparison(
+        protocol=protocol,
+        split=split,
+        filter=filter,
+        ties=evaluated[0].ties,
+        candidates=[members[0].evaluation.candidates for members in sets],
+        test_sets=[len(members[0].ranks) for members in sets],
+        samples=samples,
+        level=level,
+        rows=rows,
+        pairs=_corrected(tested),
+        remarks=remarks,
+    )
+
+
+def run_names(runs: Sequence[Run]) -> list[str]:
+    """The folders of runs, with as many parent folders as tell them all apart."""
+    paths = [run.path.resolve() for run in runs]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise UsageError(f"{path}: this run is given more than once")
+    length = 1
+    while len({path.parts[-length:] for path in paths}) < len(paths):
+        length += 1
+    return ["/".join(path.parts[-length:]) for path in paths]
+
+
+def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
+    """An evaluation that each run already has, by the run's name.
+
+    By protocol fact on test if all have that, else by protocol triple, else on valid.
+    """
+    kinds = {}
+    for name, run in zip(run_names(runs), runs, strict=True):
+        kinds[name] = {(one.protocol, one.split): one for one in reversed(evaluations(run))}
+        if not kinds[name]:
+            path = shlex.quote(str(run.path))
+            raise UsageError(f"{run.path}: was not evaluated yet; first: splime evaluate {path}")
+    for kind in _PREFERRED:
+        if all(kind in each for each in kinds.values()):
+            return {name: each[kind] for name, each in kinds.items()}
+    raise UsageError(
+        "no protocol and split were evaluated for all runs: first splime evaluate them"
+    )
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    """A run and its evaluation."""
+
+    run: Run
+    name: str
+    evaluation: Evaluation
+    order: Ints | None
+    filter: str
+
+    @property
+    def ranks(self) -> Floats:
+        """A row for each fact, in the order that all runs share."""
+        ranks = self.evaluation.ranks[self.filter]
+        return ranks if self.order is None else ranks[self.order]
+
+    @property
+    def metrics(self) -> Metrics:
+        return self.evaluation.metrics[self.filter]["both"]
+
+    def test_set(self) -> tuple[object, ...]:
+        """What tells its test set from others."""
+        if self.evaluation.protocol != "triple":
+            return ()
+        config = self.run.config
+        return config["data"]["sha256"], config["cuts"]["sha256"], self.run.settings.distinct
+
+    def row(self, test_set: int, intervals: Intervals) -> Row:
+        config, about = self.run.config, self.run.about
+        method, parameters = _method(self.run)
+        return Row(
+            name=self.name,
+            path=str(self.run.path),
+            data=config["data"]["name"],
+            method=method,
+            method_parameters=parameters,
+            model=config["settings"]["model"],
+            settings={key: value for key, value in config["settings"].items() if key != "model"},
+            predicates=config["cuts"]["predicates"],
+            parameters=about["parameters"],
+            seconds=about["seconds"],
+            test_set=test_set,
+            metrics=self.metrics,
+            intervals=intervals,
+        )
+
+
+def _test_sets(ranked: Iterable[_Ranked]) -> list[list[_Ranked]]:
+    """The runs by their test sets, best first; those of a set must have the same candidates."""
+    sets: dict[object, list[_Ranked]] = {}
+    for one in sorted(ranked, key=lambda one: -one.metrics.mrr):
+        members = sets.setdefault(one.test_set(), [])
+        members.append(one)
+        if one.evaluation.candidates != members[0].evaluation.candidates:
+            raise UsageError(
+                f"{members[0].name} and {one.name} cannot be compared: one ranks among"
+                f" {members[0].evaluation.candidates:,} candidates, the other among"
+                f" {one.evaluation.candidates:,}"
+            )
+    return list(sets.values())
+
+
+def _corrected(tested: Sequence[tuple[str, str, dict[str, Difference]]]) -> list[Pair]:
+    by_metric = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
+    return [
+        Pair(first, second, each, {name: by_metric[name][at] for name in METRICS})
+        for at, (first, second, each) in enumerate(tested)
+    ]
+
+
+def _check_samples(runs: int, samples: int, level: float) -> None:
+    """The smallest p-value that the samples can give must be small enough after its correction."""
+    if not runs:
+        raise UsageError("there are no runs to compare")
+    check_bootstrap(samples, level)
+    pairs = runs * (runs - 1) // 2
+    needed = math.ceil(2 * pairs / (1 - level))
+    if samples < needed:
+        raise UsageError(
+            f"{samples:,} samples cannot tell any of {pairs:,} pairs apart; {needed:,} can"
+            f" (--samples {needed})"
+        )
+
+
+def _method(run: Run) -> tuple[str, dict[str, Any]]:
+    """The name of a method, and its parameters that differ from the defaults."""
+    if run.method is not None:
+        return run.method.name, run.method.changed()
+    config = run.config["method"]
+    return config["name"], {key: value for key, value in config.items() if key != "name"}
+
+
+def _part(progress: Progress, number: int, parts: int) -> Progress:
+    """Progress of one of several evaluations of about the same size."""
+
+    def update(what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
+        whole = total or done
+        progress("evaluating", number * whole + done, parts * whole, note)
+
+    return update
+
+
+def _common_order(
+    runs: Sequence[Run], names: Sequence[str], split: SplitName
+) -> tuple[list[Ints | None], list[str]]:
+    """For each run the facts of a split in an order that all share, and remarks on other splits.
+
+    None stands for the order of the first run, where all have the same data. Facts are compared as
+    given, by names and dates: buckets and what unknown times became do not matter. A fact that only
+    one of two runs has is an error.
+    """
+    checksums = [run.config["data"]["sha256"] for run in runs]
+    if len({*checksums}) == 1:
+        return [None] * len(runs), []
+    orders: dict[str, Ints] = {}
+    remarks = []
+    graph = runs[0].graph
+    expected = {each: _sorted(graph, graph, each)[0] for each in SPLITS}
+    for run, name, checksum in zip(runs, names, checksums, strict=True):
+        if checksum in orders:
+            continue
+        granularities = [one.graph.timeline.granularity for one in (runs[0], run)]
+        if granularities[0] != granularities[1]:
+            raise UsageError(
+                f"{names[0]} and {name} cannot be compared: their times are by"
+                f" {granularities[0]} and by {granularities[1]}"
+            )
+        differing = []
+        for each in SPLITS:
+            rows, order = _sorted(run.graph, graph, each)
+            if each == split:
+                orders[checksum] = order
+            if not np.array_equal(rows, expected[each]):
+                differing.append(each)
+        if split in differing:
+            raise UsageError(
+                f"{names[0]} and {name} cannot be compared: their facts of {split} differ"
+                f" ({_difference(graph, run.graph, split)}); read the data the same way for both"
+            )
+        if differing:
+            remarks.append(
+                f"{names[0]} and {name} know different facts in {' and '.join(differing)}, so their"
+                " filters leave out different answers"
+            )
+    return [orders[checksum] for checksum in checksums], remarks
+
+
+def _sorted(graph: TemporalGraph, like: TemporalGraph, split: SplitName) -> tuple[Ints, Ints]:
+    """A row of numbers for each fact, sorted, and their order; ids are those of another graph.
+
+    Names that the other graph does not have become -1.
+    """
+    facts = getattr(graph, split).renumber(
+        like.entities.ids(graph.entities.labels), like.predicates.ids(graph.predicates.labels)
+    )
+    begin = np.where(facts.unknown & BEGIN_UNKNOWN, 0, facts.begin)
+    end = np.where(facts.unknown & END_UNKNOWN, 0, facts.end)
+    columns = (facts.subject, facts.predicate, facts.object, begin, end, facts.unknown)
+    rows = np.stack([column.astype(np.int64) for column in columns], axis=1)
+    order = np.lexsort(rows.T)
+    return rows[order], order
+
+
+def _difference(one: TemporalGraph, other: TemporalGraph, split: SplitName) -> str:
+    """What is not the same, in short."""
+    counts = [len(getattr(graph, split)) for graph in (one, other)]
+    if counts[0] != counts[1]:
+        return f"{counts[0]:,} and {counts[1]:,} facts"
+    fact = next(iter(Counter(other.rows(split)) - Counter(one.rows(split))))
+    return f"such as {fact.subject}, {fact.predicate}, {fact.object}, {fact.begin}, {fact.end}"

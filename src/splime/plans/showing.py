@@ -1,0 +1,150 @@
+"""What is shown of runs: every picture by its name, and the page; computed first, then drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from splime.analysis.comparing import kept_evaluations, run_names
+from splime.analysis.embeddings import project
+from splime.analysis.findings import costs_of, gather
+from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.io.files import written_beside
+from splime.progress import Progress, silent
+from splime.query.examples import ask_examples
+from splime.report.embeddings import plot_predicate, plot_predicates
+from splime.report.page import page_html
+from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
+from splime.report.results import plot_learning, plot_strata
+from splime.report.tables import make_table
+from splime.runs import Run
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def write_page(runs: Sequence[Run], path: str | Path, *, progress: Progress = silent) -> None:
+    """Write a page about runs on the same facts; what is not evaluated yet is evaluated."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{path}: the page is an .html file")
+    findings = gather(runs, progress=progress)
+    text = page_html(findings, ask_examples(findings.runs), progress=progress)
+    with written_beside(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+class Picture(NamedTuple):
+    """How to draw runs, or the predicate of a name in them; and whether it compares runs."""
+
+    about: str
+    draw: Callable[[Sequence[Run], str | None], Figure]
+    compares: bool = False
+
+
+class Drawn(NamedTuple):
+    """Pictures by name, and why others were left out."""
+
+    pictures: dict[str, Figure]
+    skipped: dict[str, str]
+
+
+PICTURES: Mapping[str, Picture] = {
+    "facts": Picture("facts over time", lambda runs, _: plot_facts_over_time(runs[0].graph)),
+    "segmentation": Picture(
+        "scopes over the facts they hold",
+        lambda runs, _: plot_segmentation(runs[0].segmentation, runs[0].graph),
+    ),
+    "costs": Picture(
+        "what change points cost",
+        lambda runs, _: plot_change_costs(runs[0].graph, costs_of(runs[0])),
+    ),
+    "learning": Picture(
+        "loss and MRR on valid by epoch",
+        lambda runs, _: plot_learning(
+            {name: run.history for name, run in zip(run_names(runs), runs, strict=True)}
+        ),
+        compares=True,
+    ),
+    "strata": Picture(
+        "MRR by predicate and period",
+        lambda runs, _: plot_strata(kept_evaluations(runs)),
+        compares=True,
+    ),
+    "predicates": Picture(
+        "t-SNE of the frequent predicates", lambda runs, _: plot_predicates(project(runs[0]))
+    ),
+    "predicate": Picture(
+        "t-SNE of one predicate over time",
+        lambda runs, predicate: plot_predicate([project(run) for run in runs], predicate),
+        compares=True,
+    ),
+}
+"""One line here makes a picture known everywhere."""
+
+
+def draw_picture(what: str, runs: Sequence[Run], predicate: str | None = None) -> Figure:
+    """One picture; `predicate` is for the picture of one predicate."""
+    check_name("picture", what, PICTURES)
+    if predicate is not None:
+        if what != "predicate":
+            raise UsageError(f"the picture {what} is not of one predicate")
+        _check_predicate(runs, predicate)
+    if len(runs) > 1 and not PICTURES[what].compares:
+        raise UsageError(f"the picture {what} is of one run, not of {len(runs)}")
+    return PICTURES[what].draw(runs, predicate)
+
+
+def draw_pictures(
+    runs: Sequence[Run], predicate: str | None = None, *, progress: Progress = silent
+) -> Drawn:
+    """All pictures that the runs allow; those that do not compare runs, for each run by itself."""
+    if predicate is not None:
+        _check_predicate(runs, predicate)
+    drawn = Drawn({}, {})
+    wanted = _wanted(runs)
+    for done, (name, (what, shown)) in enumerate(wanted.items()):
+        progress("drawing", done, len(wanted), name)
+        try:
+            drawn.pictures[name] = PICTURES[what].draw(shown, predicate)
+        except DataError:
+            raise
+        except SplimeError as error:
+            drawn.skipped[name] = str(error)
+    return drawn
+
+
+def picture_table(drawn: Drawn) -> Table:
+    """The pictures that there are, and why others are not."""
+    table = make_table("pictures", "", "")
+    for name in drawn.pictures:
+        table.add_row(Text(f"{name}.png"), PICTURES[name.partition("-")[0]].about)
+    for name, why in drawn.skipped.items():
+        table.add_row(Text(name, style="dim"), Text(f"skipped: {why}"))
+    return table
+
+
+def _check_predicate(runs: Sequence[Run], predicate: str) -> None:
+    """A misspelt name is an error at once, not a picture left out after a long computation."""
+    for run in runs:
+        run.graph.predicates.id(predicate)
+
+
+def _wanted(runs: Sequence[Run]) -> dict[str, tuple[str, Sequence[Run]]]:
+    """Names of pictures, and what to draw of which runs; facts once, where runs share them."""
+    names = [name.replace("/", "-") for name in run_names(runs)]
+    wanted: dict[str, tuple[str, Sequence[Run]]] = {}
+    for what, picture in PICTURES.items():
+        if picture.compares:
+            wanted[what] = (what, runs)
+            continue
+        shown: dict[str, tuple[str, Run]] = {}
+        for name, run in zip(names, runs, strict=True):
+            shown.setdefault(run.config["data"]["sha256"] if what == "facts" else name, (name, run))
+        for name, run in shown.values():
+            wanted[what if len(shown) == 1 else f"{what}-{name}"] = (what, [run])
+    return wanted
