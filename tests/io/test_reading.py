@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import splime
 from splime.errors import DataError, UsageError
 from splime.graph import Facts
-from splime.io.duplicates import repeats
+from splime.io.assemble import repeats
 from tests.graphs import Row, rows
 
 
@@ -161,7 +161,7 @@ def test_repeats_are_those_seen_before(facts: list[Row]) -> None:
 
 
 def test_repeats_survives_colliding_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    import splime.io.duplicates as module
+    import splime.io.assemble as module
 
     graph = splime.read(
         [("a", "p", "b", y) for y in range(1990, 2000)] * 2, split="none", keep_duplicates=True
@@ -235,7 +235,7 @@ def test_bad_sources() -> None:
         splime.read(7)
     with pytest.raises(UsageError, match="no train"):
         splime.read({"test": [("a", "p", "b", 1)]})
-    with pytest.raises(UsageError, match="unknown split 'dev'"):
+    with pytest.raises(UsageError, match="no split 'dev'"):
         splime.read({"train": [("a", "p", "b", 1)], "dev": []})
     with pytest.raises(UsageError, match="rows hold just the facts"):
         splime.read([("a", "p", "b", 1)], columns=["1", "2", "3", "4"])

@@ -2,65 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError
 from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
-from splime.io.account import EXAMPLES, Account
-from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.duplicates import repeats
-from splime.io.spans import ORDERS, EndBeforeBegin, Filling, RowsBySplit, Spans, parse_spans
+from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
+from splime.io.options import ReadOptions
+from splime.io.spans import Filling, RowsBySplit, Spans, parse_spans
 from splime.reading import DUPLICATE, Reading
 from splime.timeline import Timeline
-from splime.times import Granularity, Ints, When, format_ticks, tick_range
+from splime.times import Bools, Granularity, Ints, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _BLOCK = 1 << 20
+_KEYS = 1 << 15  # rows whose keys fit into the cache
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
 OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be instead of a time: the other end of the fact itself."""
 
 
-def assemble(
-    raws: Sequence[RawFacts],
-    *,
-    granularity: Granularity | None = None,
-    first: When | None = None,
-    last: When | None = None,
-    end_before_begin: EndBeforeBegin = "drop",
-    keep_duplicates: bool = False,
-    name: str = "",
-) -> TemporalGraph:
+def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") -> TemporalGraph:
     """Build a graph from facts as they were read, which are used up by it.
 
     An unknown begin or end becomes `first` or `last`, by default the first or last time of all
     facts; "end" and "begin" are the fact's own. Facts without a split are put into train.
     """
-    if end_before_begin not in ORDERS:
-        raise UsageError(
-            f"end_before_begin is drop, swap, repair or error, not {end_before_begin!r}"
-        )
+    order = options.end_before_begin or "drop"
     entities = _vocabulary(
         "entity", [(raw, column) for raw in raws for column in (raw.subject, raw.object)]
     )
     predicates = _vocabulary("predicate", [(raw, raw.predicate) for raw in raws])
-    all_spans, granularity = parse_spans(raws, granularity)
-    filling = _filling(raws, all_spans, granularity, first, last, end_before_begin)
+    all_spans, granularity = parse_spans(raws, options.granularity)
+    filling = _filling(raws, all_spans, granularity, options)
 
     parts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
-        spans.settle(filling, account, end_before_begin, by_split)
+        spans.settle(filling, account, order, by_split)
         facts = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
             part = facts if chosen.all() else facts.take(chosen)
-            repeated = np.zeros(len(part), bool) if keep_duplicates else repeats(part)
+            repeated = np.zeros(len(part), bool) if options.keep_duplicates else repeats(part)
             if repeated.any():
                 shown = part.take(np.flatnonzero(repeated)[:EXAMPLES])
                 texts = _texts(shown, entities, predicates, granularity)
@@ -69,7 +58,7 @@ def assemble(
             parts[split].append(part)
         accounts.append(account)
 
-    joined = {split: Facts.concat(found) for split, found in parts.items()}
+    joined = {split: Facts.concat(own) for split, own in parts.items()}
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
@@ -117,12 +106,11 @@ def _filling(
     raws: Sequence[RawFacts],
     all_spans: Sequence[Spans],
     granularity: Granularity,
-    first: When | None,
-    last: When | None,
-    order: EndBeforeBegin,
+    options: ReadOptions,
 ) -> Filling:
     """What unknown begins and ends become."""
-    extremes = [found for spans in all_spans if (found := spans.extremes(order)) is not None]
+    order = options.end_before_begin or "drop"
+    extremes = [ticks for spans in all_spans if (ticks := spans.extremes(order)) is not None]
     if not extremes:
         names = ", ".join(raw.name for raw in raws)
         fact = " | ".join(raws[0].texts([0])[0])
@@ -132,6 +120,7 @@ def _filling(
         )
     low = min(extreme[0] for extreme in extremes)
     high = max(extreme[1] for extreme in extremes)
+    first, last = options.first, options.last
     return Filling(
         low if first in (None, OWN_END) else tick_range(first, granularity)[0],
         high if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
@@ -177,6 +166,45 @@ def _distinct(facts: Facts) -> Ints:
 
 
 def _nothing_left(reading: Reading) -> str:
-    dropped: Counter[str] = reading.dropped
-    reasons = ", ".join(f"{count:,} × {reason}" for reason, count in dropped.items())
+    reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
     return f"no facts are left: {reasons}; first example: {reading.examples[0]}"
+
+
+def repeats(facts: Facts) -> Bools:
+    """Which facts stand already before them, with the same times as given."""
+    repeated = np.zeros(len(facts), bool)
+    ordered = _hash(facts)
+    ordered.sort()
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    if not len(twice):
+        return repeated
+    key = _hash(facts)  # made again rather than kept: memory is dearer, and repeats are rare
+    at = np.minimum(np.searchsorted(twice, key), len(twice) - 1)
+    suspects = np.flatnonzero(twice[at] == key)
+    # Keys can collide, so the suspects are compared column by column.
+    columns = facts.take(suspects).columns()
+    order = np.lexsort(columns)
+    same = np.ones(len(order) - 1, bool)
+    for column in columns:
+        same &= column[order][1:] == column[order][:-1]
+    # lexsort is stable: within a run of equal facts the first one read comes first.
+    repeated[suspects[order[1:][same]]] = True
+    return repeated
+
+
+def _hash(facts: Facts) -> npt.NDArray[np.uint64]:
+    """One number for each fact: equal for equal facts, nearly always different for others.
+
+    Sorting these is several times faster than sorting six columns.
+    """
+    keys = np.empty(len(facts), np.uint64)
+    for start in range(0, len(facts), _KEYS):
+        rows = slice(start, start + _KEYS)
+        key = np.zeros(len(keys[rows]), np.uint64)
+        for column in facts.columns():
+            key ^= column[rows].astype(np.int64).view(np.uint64)
+            key *= _FACTOR
+            key ^= key >> np.uint64(29)
+        keys[rows] = key
+    return keys

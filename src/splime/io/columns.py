@@ -1,7 +1,8 @@
-"""Facts as they were read, before they become a graph: text columns, dictionary-encoded."""
+"""Facts as they were read, as dictionary-encoded text columns; and what became of their rows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,9 +13,12 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import SplitName
+from splime.reading import Example, Source
+from splime.times import Bools
 
 _T = TypeVar("_T", bound=np.generic)
 Locate = Callable[[Sequence[int]], list[str]]
+EXAMPLES = 3
 
 
 class EncodedColumn:
@@ -147,3 +151,68 @@ class RawFacts:
         if self.end is not None:
             columns.append(self.end)
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
+
+
+class Account:
+    """What became of the rows of one source."""
+
+    def __init__(self, raw: RawFacts) -> None:
+        self.raw = raw
+        self.kept: Bools = np.ones(raw.rows, bool)
+        self._dropped: Counter[str] = Counter()
+        self._notes: Counter[str] = Counter()
+        self._shown: list[tuple[int, tuple[str, ...], str]] = []
+
+    def drop(
+        self,
+        reason: str,
+        rows: npt.NDArray[np.integer],
+        *,
+        whys: Sequence[str] = (),
+        texts: Sequence[tuple[str, ...]] | None = None,
+    ) -> None:
+        """Put rows aside; `whys` and `texts` say more about the first of them."""
+        if len(rows):
+            self._dropped[reason] += len(rows)
+            self.kept[rows] = False
+            self._show(reason, rows, whys, texts)
+
+    def note(self, what: str, rows: npt.NDArray[np.integer]) -> None:
+        """Remember rows that are kept, but not quite as they were written."""
+        if len(rows):
+            self._notes[what] += len(rows)
+            self._show(what, rows, (), None)
+
+    def _show(
+        self,
+        what: str,
+        rows: npt.NDArray[np.integer],
+        whys: Sequence[str],
+        texts: Sequence[tuple[str, ...]] | None,
+    ) -> None:
+        first = rows[:EXAMPLES].tolist()
+        whys = [f"{what}: {why}" for why in whys] or [what] * len(first)
+        texts = self.raw.texts(first) if texts is None else texts
+        self._shown.extend(zip(first, texts, whys, strict=True))
+
+    def source(self) -> Source:
+        """The counts."""
+        return Source(
+            self.raw.name,
+            self.raw.split if isinstance(self.raw.split, str) else None,
+            self.raw.rows,
+            int(self.kept.sum()),
+            dict(self._dropped),
+            dict(self._notes),
+            self.raw.header,
+        )
+
+    def examples(self) -> list[Example]:
+        """The first rows that something happened to, and where they stand."""
+        if not self._shown:
+            return []
+        places = self.raw.locate([row for row, _, _ in self._shown])
+        return [
+            Example(place, text, why)
+            for place, (_, text, why) in zip(places, self._shown, strict=True)
+        ]

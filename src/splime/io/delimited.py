@@ -22,7 +22,6 @@ from splime.io.layout import (
     are_numbers,
     by_name,
     by_position,
-    check_columns,
     looks_like_header,
 )
 
@@ -56,7 +55,6 @@ def read_delimited(
     header: bool | None = None,
 ) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
-    columns = check_columns(columns)
     dialect = _sniff(path)
     line_number, cells = next(rows_of(path, dialect))
     has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,13 +11,11 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName
-from splime.io.account import EXAMPLES, Account
-from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
+from splime.io.options import EndBeforeBegin
 from splime.reading import END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.times import REASONS, UNKNOWN, Bools, Granularity, Ints, ParsedTimes, parse_times
 
-EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
-ORDERS: tuple[EndBeforeBegin, ...] = get_args(EndBeforeBegin)
 RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 

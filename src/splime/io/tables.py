@@ -11,7 +11,7 @@ import pyarrow as pa
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import Layout, by_name, check_columns
+from splime.io.layout import Layout, by_name
 from splime.times import Bools, Granularity, Ints, raw_time
 from splime.vocabulary import Vocabulary
 
@@ -31,7 +31,6 @@ def raw_from_table(
     columns: Sequence[str] | None = None,
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
-    columns = check_columns(columns)
     try:
         table = source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:

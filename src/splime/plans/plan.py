@@ -11,6 +11,7 @@ from typing import Any
 from splime.embedding.presets import make_settings
 from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.io.files import read_toml, to_toml
+from splime.io.options import ReadOptions
 from splime.methods import METHODS, Method, make_method
 
 _KEYS = ("data", "reading", "training", "run")
@@ -52,6 +53,7 @@ class Plan:
     def __post_init__(self) -> None:
         if not self.runs:
             raise UsageError("a plan needs at least one run")
+        ReadOptions.of(self.reading)
         names = [run.name for run in self.runs]
         for name in names:
             if names.count(name) > 1:
