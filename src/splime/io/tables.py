@@ -12,10 +12,8 @@ from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import Layout, by_name
-from splime.times import Bools, Granularity, Ints, raw_time
+from splime.times import DATES, Bools, Granularity, Ints, raw_time
 from splime.vocabulary import Vocabulary
-
-_DATES = {"month": "M8[M]", "day": "M8[D]", "hour": "M8[h]", "minute": "M8[m]", "second": "M8[s]"}
 
 
 def is_table(source: object) -> bool:
@@ -123,7 +121,7 @@ def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -
     """Years and steps as integers, months and days as dates, finer times as timestamps."""
     if granularity in ("year", "step"):
         return pa.array(ticks, pa.int64(), mask=unknown)
-    dates = ticks.astype(_DATES[granularity])
+    dates = ticks.astype(DATES[granularity])
     if granularity in ("month", "day"):
         return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)
     return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)

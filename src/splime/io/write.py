@@ -9,7 +9,7 @@ import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
-from splime.io.files import split_files, written_beside
+from splime.io.files import check_one_line, split_files, written_beside
 from splime.times import format_ticks
 
 _ROWS = 1 << 18  # at a time, so that the text of a large graph is never in memory as a whole
@@ -44,15 +44,8 @@ def write_text(
 
 
 def _check_names(graph: TemporalGraph) -> None:
-    import pyarrow.compute as pc
-
     for names in (graph.entities, graph.predicates):
-        bad = names.labels.filter(pc.match_substring_regex(names.labels, "[\t\r\n]"))
-        if len(bad):
-            raise UsageError(
-                f"the {names.kind} {bad[0].as_py()!r} holds a tab or a line break, which a .tsv"
-                " file cannot; write csv or Parquet"
-            )
+        check_one_line(names.labels, "a .tsv file", "write csv or Parquet", kind=names.kind)
     for _, facts in graph.splits():
         if len(facts) and graph.entities[facts.subject[0]].startswith("\ufeff"):
             raise UsageError(

@@ -13,6 +13,7 @@ from rich.text import Text
 from splime.graph import SPLITS, TemporalGraph
 from splime.leakage import Filtered, LeakReport
 from splime.reading import Reading
+from splime.report.style import frequent
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph
 from splime.statistics import Statistics, facts_over_time
@@ -108,12 +109,11 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
 def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
     holding = facts_over_time(graph)
-    counts = np.bincount(graph.facts().predicate, minlength=len(graph.predicates))
-    order = np.argsort(-counts, kind="stable")[:most]
+    order, counts = frequent(graph, most)
     left = len(graph.predicates) - len(order)
     title = "facts over time" + (f" (the {most} most frequent predicates)" if left > 0 else "")
     table = make_table(title, "predicate", "facts", f"{_ends(graph)}")
-    for predicate in order.tolist():
+    for predicate in order:
         table.add_row(
             Text(graph.predicates[predicate]),
             f"{counts[predicate]:,}",
