@@ -60,7 +60,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
                 f" something else? {by_hand}"
             ) from error
         except requests.HTTPError as error:
-            if error.response.status_code >= 500 or error.response.status_code == 429:
+            if response.status_code >= 500 or response.status_code == 429:
                 raise
             raise DownloadError(f"{error}. {by_hand}") from error
 

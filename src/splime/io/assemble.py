@@ -12,7 +12,7 @@ from splime.errors import DataError
 from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
 from splime.io.options import ReadOptions
-from splime.io.spans import Filling, RowsBySplit, Spans, parse_spans
+from splime.io.spans import OWN_BEGIN, OWN_END, RowsBySplit, Spans, parse_spans
 from splime.reading import DUPLICATE, Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Granularity, Ints, format_ticks, tick_range
@@ -21,8 +21,6 @@ from splime.vocabulary import Vocabulary
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
-OWN_END, OWN_BEGIN = "end", "begin"
-"""What `first` and `last` may be instead of a time: the other end of the fact itself."""
 
 
 def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") -> TemporalGraph:
@@ -31,20 +29,17 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     An unknown begin or end becomes `first` or `last`, by default the first or last time of all
     facts; "end" and "begin" are the fact's own. Facts without a split are put into train.
     """
-    order = options.end_before_begin or "drop"
-    entities = _vocabulary(
-        "entity", [(raw, column) for raw in raws for column in (raw.subject, raw.object)]
-    )
-    predicates = _vocabulary("predicate", [(raw, raw.predicate) for raw in raws])
+    entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
+    predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
     all_spans, granularity = parse_spans(raws, options.granularity)
-    filling = _filling(raws, all_spans, granularity, options)
+    limits = _limits(raws, all_spans, granularity, options)
 
     parts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
-        spans.settle(filling, account, order, by_split)
+        spans.settle(*limits, account, options, by_split)
         facts = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
@@ -65,7 +60,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     )
     ticks = np.concatenate([_distinct(part) for part in joined.values()])
     if not len(ticks):
-        raise DataError(_nothing_left(reading))
+        reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
+        raise DataError(f"no facts are left: {reasons}; first example: {reading.examples[0]}")
     graph = TemporalGraph(
         **joined,
         entities=entities,
@@ -88,55 +84,46 @@ def _vocabulary(kind: str, columns: list[tuple[RawFacts, EncodedColumn]]) -> Voc
 
 def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
     """The integer columns; the text columns are given up one by one, to save memory."""
-    for column in (raw.begin, raw.end):
-        if column is not None:
-            column.free()
-    ids = []
-    for column, names in (
-        (raw.subject, entities),
-        (raw.predicate, predicates),
-        (raw.object, entities),
-    ):
-        ids.append(column.lookup(names.ids(column.values)))
+    for column in raw.times:
         column.free()
-    return Facts(ids[0], ids[1], ids[2], spans.begin, spans.end, spans.unknown)
+    ids = []
+    for column, vocabulary in zip(raw.names, (entities, predicates, entities), strict=True):
+        ids.append(column.lookup(vocabulary.ids(column.values)))
+        column.free()
+    subject, predicate, object = ids
+    return Facts(subject, predicate, object, spans.begin, spans.end, spans.unknown)
 
 
-def _filling(
+def _limits(
     raws: Sequence[RawFacts],
     all_spans: Sequence[Spans],
     granularity: Granularity,
     options: ReadOptions,
-) -> Filling:
-    """What unknown begins and ends become."""
-    order = options.end_before_begin or "drop"
-    extremes = [ticks for spans in all_spans if (ticks := spans.extremes(order)) is not None]
-    if not extremes:
+) -> tuple[int, int]:
+    """The ticks that unknown begins and ends become."""
+    ticks = [tick for spans in all_spans for tick in spans.extremes(options)]
+    if not ticks:
         names = ", ".join(raw.name for raw in raws)
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
             f" begin; the first one reads {fact!r}"
         )
-    low = min(extreme[0] for extreme in extremes)
-    high = max(extreme[1] for extreme in extremes)
     first, last = options.first, options.last
-    return Filling(
-        low if first in (None, OWN_END) else tick_range(first, granularity)[0],
-        high if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
-        own_end=first == OWN_END,
-        own_begin=last == OWN_BEGIN,
+    return (
+        min(ticks) if first in (None, OWN_END) else tick_range(first, granularity)[0],
+        max(ticks) if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
     )
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
-    if not isinstance(raw.split, EncodedColumn):
+    if raw.split or raw.splits is None:
         return [(raw.split or "train", None)]
-    names = raw.split.values.cast(pa.string()).to_pylist()
-    codes = raw.split.lookup(np.arange(len(names), dtype=np.int32), missing=-1)
+    names = raw.splits.values.cast(pa.string()).to_pylist()
+    codes = raw.splits.lookup(np.arange(len(names), dtype=np.int32), missing=-1)
     for code, name in [*enumerate(names), (-1, None)]:
         if name not in SPLITS and (codes == code).any():
-            where = raw.locate([raw.split.first_row(code)])[0]
+            where = raw.locate([raw.splits.first_row(code)])[0]
             raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
     return [(split, codes == names.index(split)) for split in SPLITS if split in names]
 
@@ -163,11 +150,6 @@ def _distinct(facts: Facts) -> Ints:
         for ticks in (facts.begin, facts.end):
             seen[ticks[start : start + _BLOCK] - low] = True
     return np.flatnonzero(seen) + low
-
-
-def _nothing_left(reading: Reading) -> str:
-    reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
-    return f"no facts are left: {reasons}; first example: {reading.examples[0]}"
 
 
 def repeats(facts: Facts) -> Bools:

@@ -69,13 +69,8 @@ class EncodedColumn:
 
     def codes(self, rows: Sequence[int]) -> list[int]:
         """The codes of a few rows."""
-        starts = np.cumsum([0, *map(len, self._chunks)])
-        found = []
-        for row in rows:
-            chunk = int(np.searchsorted(starts, row, side="right")) - 1
-            code = self._chunks[chunk][row - int(starts[chunk])].as_py()
-            found.append(-1 if code is None else code)
-        return found
+        codes = pa.chunked_array(self._chunks)
+        return [-1 if (code := codes[row].as_py()) is None else code for row in rows]
 
     def free(self) -> None:
         """Give the memory of the codes back."""
@@ -88,18 +83,6 @@ class EncodedColumn:
         return int(np.argmax(codes == code))
 
 
-def _check_split(column: EncodedColumn, split: SplitName, locate: Locate) -> None:
-    """Raise DataError where a column of splits contradicts the split that the facts are from."""
-    names = column.values.to_pylist()
-    agrees = column.lookup(np.array([name == split for name in names], bool))
-    if not agrees.all():
-        row = int(np.argmin(agrees))
-        raise DataError(
-            f"{locate([row])[0]}: the split is {column.texts([row])[0]!r}, but these are the facts"
-            f" of {split}"
-        )
-
-
 def _signed(codes: pa.Array) -> pa.Array:
     """Codes that -1 can be among, as it stands for a missing value."""
     if pa.types.is_signed_integer(codes.type):
@@ -109,47 +92,42 @@ def _signed(codes: pa.Array) -> pa.Array:
 
 @dataclass
 class RawFacts:
-    """One file or table of facts as text; `end` is None for events."""
+    """One file or table of facts as text."""
 
     name: str
-    subject: EncodedColumn
-    predicate: EncodedColumn
-    object: EncodedColumn
-    begin: EncodedColumn
-    end: EncodedColumn | None
+    names: Sequence[EncodedColumn]
+    """Subject, predicate and object."""
+    times: Sequence[EncodedColumn]
+    """Begin and end, or the one time of events."""
     locate: Locate
     """Where rows stand, for messages: `train.txt, line 216`."""
-    split: SplitName | EncodedColumn | None = None
+    split: SplitName | None = None
+    """The split of all rows."""
+    splits: EncodedColumn | None = None
+    """The split of each row, where the table has a column for it."""
     header: str | None = None
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        columns: Sequence[EncodedColumn],
-        locate: Locate,
-        split: SplitName | None,
-        in_table: EncodedColumn | None = None,
-        header: str | None = None,
-    ) -> RawFacts:
-        """Facts from their 4 or 5 columns, and a column of splits if they have one."""
-        if split is not None and in_table is not None:
-            _check_split(in_table, split, locate)
-        subject, predicate, object, begin = columns[:4]
-        end = columns[4] if len(columns) == 5 else None
-        own = in_table if split is None else split
-        return cls(name, subject, predicate, object, begin, end, locate, own, header)
+    def __post_init__(self) -> None:
+        if self.split is None or self.splits is None:
+            return
+        agrees = self.splits.lookup(
+            np.array([name == self.split for name in self.splits.values.to_pylist()], bool)
+        )
+        if not agrees.all():
+            row = int(np.argmin(agrees))
+            raise DataError(
+                f"{self.locate([row])[0]}: the split is {self.splits.texts([row])[0]!r}, but these"
+                f" are the facts of {self.split}"
+            )
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return self.subject.rows
+        return self.names[0].rows
 
     def texts(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Some rows as they were written."""
-        columns = [self.subject, self.predicate, self.object, self.begin]
-        if self.end is not None:
-            columns.append(self.end)
+        columns = (*self.names, *self.times)
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
 
 
@@ -199,7 +177,7 @@ class Account:
         """The counts."""
         return Source(
             self.raw.name,
-            self.raw.split if isinstance(self.raw.split, str) else None,
+            self.raw.split,
             self.raw.rows,
             int(self.kept.sum()),
             dict(self._dropped),

@@ -76,9 +76,10 @@ def read_delimited(
         lines = _line_numbers(path, dialect, rows, first_row)
         return [f"{path.name}, line {number}" for number in lines]
 
-    return RawFacts.of(
+    return RawFacts(
         path.name,
-        encoded[: len(layout.facts)],
+        encoded[:3],
+        encoded[3 : len(layout.facts)],
         locate,
         split,
         None if layout.split is None else encoded[-1],

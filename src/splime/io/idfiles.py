@@ -80,7 +80,8 @@ def apply_found(raws: Sequence[RawFacts], entities: Path | None, predicates: Pat
 
 
 def _columns(raw: RawFacts, kind: str) -> list[EncodedColumn]:
-    return [raw.predicate] if kind == "predicate" else [raw.subject, raw.object]
+    subject, predicate, object = raw.names
+    return [predicate] if kind == "predicate" else [subject, object]
 
 
 def _used(column: EncodedColumn) -> dict[int, str]:

@@ -45,7 +45,7 @@ class ReadOptions:
     splime.errors.UsageError: there is no reading option 'buckt'; ... Did you mean bucket...
     """
 
-    columns: Sequence[str | int] | None = _option(
+    columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
         " begin, end), by name or by number from 1. Default: those with the usual names, else all"
         " in their order",

@@ -70,7 +70,9 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
         graph = _make_graph(opened, source, chosen)
     if chosen.bucket is None:
         return graph
-    return graph.bucket(chosen.bucket, *(["train"] if chosen.bucket_on == "train" else []))
+    if chosen.bucket_on == "train":
+        return graph.bucket(chosen.bucket, "train")
+    return graph.bucket(chosen.bucket)
 
 
 read.__doc__ = (read.__doc__ or "").replace("    {options}", ReadOptions.described())
@@ -78,7 +80,7 @@ read.__doc__ = (read.__doc__ or "").replace("    {options}", ReadOptions.describ
 
 def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) -> TemporalGraph:
     """The graph of facts as they were read, split if they come without splits."""
-    has_splits = len(raws) > 1 or raws[0].split is not None
+    has_splits = len(raws) > 1 or bool(raws[0].split or raws[0].splits)
     if has_splits:
         _refuse_splitting(source if isinstance(source, str | Path) else raws[0].name, options)
     elif options.end_before_begin == "repair":
