@@ -303,8 +303,8 @@ def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
 
     rows = np.flatnonzero((fields.state == NOT_A_TIME) | (fields.state >= PARTLY_MASKED))
     match = pc.extract_regex(text.take(pa.array(rows)), _FRONT[forced])
-    found = _mask(match.is_valid())
-    rows, match = rows[found], match.filter(pa.array(found))
+    matches = _mask(match.is_valid())
+    rows, match = rows[matches], match.filter(pa.array(matches))
     if not len(rows):
         return
     fields.year[rows] = _numbers(match.field("year"))[0]

@@ -265,7 +265,7 @@ def test_an_unknown_host(
 
 
 def test_ctrl_c_leaves_nothing(server: Server, tmp_path: Path) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(what: str, done: int, total: int | None = None, note: str = "") -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -423,7 +423,7 @@ make_world(Path({str(path)!r}), World(600_000), progress=lambda *_: os._exit(7))
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 7
     assert not path.exists()
 
-    def stop(*_: object) -> None:
+    def stop(what: str, done: int, total: int | None = None, note: str = "") -> None:
         raise KeyboardInterrupt
 
     before = sorted(tmp_path.iterdir())

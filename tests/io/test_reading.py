@@ -35,7 +35,7 @@ def test_end_before_begin() -> None:
     with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
         splime.read(facts, end_before_begin="error")
     with pytest.raises(UsageError, match="drop, swap, repair or error"):
-        splime.read(facts, end_before_begin="ignore")  # type: ignore[arg-type]
+        splime.read(facts, end_before_begin="ignore")
 
 
 def test_a_filled_end_before_the_begin() -> None:
@@ -73,7 +73,7 @@ def test_whose_facts_decide_the_buckets() -> None:
         with pytest.raises(UsageError, match=r"bucket_on .* needs bucket"):
             splime.read(facts, bucket_on=on)
     with pytest.raises(UsageError, match="bucket_on is train or all, not 'test'"):
-        splime.read(facts, bucket=5, bucket_on="test")  # type: ignore[arg-type]
+        splime.read(facts, bucket=5, bucket_on="test")
 
 
 def test_unknown_times() -> None:

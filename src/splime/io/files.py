@@ -28,15 +28,15 @@ _STEMS: dict[str, SplitName] = {
 
 def split_files(folder: Path) -> dict[SplitName, list[Path]]:
     """The files of a folder that hold the facts of a split, by their names in any case."""
-    found: dict[SplitName, list[Path]] = {}
+    files: dict[SplitName, list[Path]] = {}
     try:
         for path in sorted(folder.iterdir()):
             stem, dot, suffix = path.name.lower().partition(".")
             if stem in _STEMS and dot + suffix in SUFFIXES and path.is_file():
-                found.setdefault(_STEMS[stem], []).append(path)
+                files.setdefault(_STEMS[stem], []).append(path)
     except OSError as error:
         raise DataError(f"{folder}: cannot be opened: {error}") from None
-    return found
+    return files
 
 
 def is_there(path: Path) -> bool:

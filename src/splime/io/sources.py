@@ -13,14 +13,12 @@ from splime.io.assemble import assemble
 from splime.io.columns import RawFacts
 from splime.io.delimited import read_delimited
 from splime.io.files import SUFFIXES, TEXT, is_there, split_files
-from splime.io.idfiles import apply_found, apply_ids, read_ids
+from splime.io.idfiles import name_ids
 from splime.io.options import ReadOptions
 from splime.io.parquet import read_parquet
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
 
-_ENTITY_FILES = ("entity2id.txt", "entities.dict")
-_PREDICATE_FILES = ("relation2id.txt", "relations.dict")
 _SPLITTING = ("split", "valid", "test", "seed", "allow_unseen")
 _SETTLED = (
     "columns",
@@ -89,7 +87,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
             f"{raws[0].name}: end_before_begin='repair' treats train, valid and test"
             " differently, and the source has no splits; choose drop or swap"
         )
-    _name_ids(raws, source, options)
+    name_ids(raws, source, options)
     graph = assemble(raws, options, name=options.name or _name_of(source))
     if has_splits:
         return graph
@@ -169,24 +167,6 @@ def _splits_in(folder: Path) -> dict[SplitName, Path]:
             " and perhaps valid and test"
         )
     return {split: files[split][0] for split in SPLITS if split in files}
-
-
-def _name_ids(raws: list[RawFacts], source: FactSource, options: ReadOptions) -> None:
-    """Give names to the ids in facts: by the dictionary files named, or those in the folder."""
-    named = [
-        None if path is None else Path(path) for path in (options.entities, options.predicates)
-    ]
-    if any(named):
-        entities, predicates = (None if path is None else read_ids(path) for path in named)
-        for raw in raws:
-            apply_ids(raw, entities, predicates)
-    elif isinstance(source, str | Path):
-        folder = Path(source)
-        beside = [
-            next((folder / name for name in names if (folder / name).is_file()), None)
-            for names in (_ENTITY_FILES, _PREDICATE_FILES)
-        ]
-        apply_found(raws, *beside)
 
 
 def _name_of(source: FactSource) -> str:
