@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
@@ -79,19 +81,13 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""
-        return asdict(self)
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Reading:
-        """The inverse of `to_json`."""
-        return cls(
-            tuple(Source(**source) for source in data["sources"]),
-            tuple(
-                Example(example["where"], tuple(example["fact"]), example["why"])
-                for example in data["examples"]
-            ),
-            tuple(data["remarks"]),
-        )
+        """The inverse of `to_json`; a ValueError where something is missing or of another type."""
+        return msgspec.convert(data, cls)
 
 
 def _total(counts: Any) -> Counter[str]:

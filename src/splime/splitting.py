@@ -120,9 +120,9 @@ def _first_rows(ids: Ids, count: int) -> Ids:
     first = np.full(count, len(ids), np.int64)
     for column in ids.T:
         # Assigned from the back, the first row of an id is what remains.
-        found = np.full(count, len(ids), np.int64)
-        found[column[::-1]] = np.arange(len(ids) - 1, -1, -1)
-        first = np.minimum(first, found)
+        own = np.full(count, len(ids), np.int64)
+        own[column[::-1]] = np.arange(len(ids) - 1, -1, -1)
+        first = np.minimum(first, own)
     return first[first < len(ids)].astype(np.int32)
 
 

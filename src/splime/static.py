@@ -40,7 +40,7 @@ class Triples:
         """Rows of subject, predicate and object."""
         return np.stack([self.subject, self.predicate, self.object], axis=1)
 
-    def take(self, rows: Bools) -> Triples:
+    def take(self, rows: Bools | slice) -> Triples:
         """Some of the triples."""
         subject, predicate, object_ = self.subject[rows], self.predicate[rows], self.object[rows]
         return Triples(subject, predicate, object_, self.fact[rows], self.overlap[rows])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from splime.counts import Counts
 from splime.graph import TemporalGraph
 from splime.times import Granularity, Ints, format_ticks
 
@@ -43,8 +44,8 @@ def describe(graph: TemporalGraph) -> Statistics:
     """Count what is in a graph.
 
     >>> import splime
-    >>> found = describe(splime.read([("Ada", "bornIn", "Ulm", 1990)], split="none"))
-    >>> found.entities, found.facts["train"], found.instant
+    >>> sizes = describe(splime.read([("Ada", "bornIn", "Ulm", 1990)], split="none"))
+    >>> sizes.entities, sizes.facts["train"], sizes.instant
     (2, 1, 1)
     """
     facts = graph.facts()
@@ -85,14 +86,8 @@ def facts_over_time(graph: TemporalGraph) -> Ints:
     [[1, 2, 1]]
     """
     facts = graph.facts()
-    begin, end = graph.timestamps(facts)
-    width = len(graph.timeline) + 1
-    shape = len(graph.predicates) * width
-    row = facts.predicate.astype(np.int64) * width
-    begins = np.bincount(row + begin, minlength=shape)
-    ends = np.bincount(row + end + 1, minlength=shape)
-    holding: Ints = (begins - ends).reshape(-1, width).cumsum(axis=1)[:, :-1]
-    return holding
+    sizes = len(graph.predicates), len(graph.timeline)
+    return Counts.of(facts.predicate, *graph.timestamps(facts), *sizes).holding
 
 
 def frequent_predicates(graph: TemporalGraph) -> tuple[Ints, Ints]:

@@ -82,10 +82,12 @@ class Timeline:
             # A table is several times faster than a binary search for each fact.
             every = np.arange(self.first, self.last + 1)
             table = (np.searchsorted(self.starts, every, side="right") - 1).astype(np.int32)
-            found: npt.NDArray[np.int32] = table[np.clip(ticks, self.first, self.last) - self.first]
-            return found
-        found = (np.searchsorted(self.starts, ticks, side="right") - 1).astype(np.int32)
-        return np.maximum(found, 0)
+            timestamps: npt.NDArray[np.int32] = table[
+                np.clip(ticks, self.first, self.last) - self.first
+            ]
+            return timestamps
+        timestamps = (np.searchsorted(self.starts, ticks, side="right") - 1).astype(np.int32)
+        return np.maximum(timestamps, 0)
 
     def labels(self) -> list[str]:
         """What each timestamp stands for: a date, or the first and last date of a bucket."""

@@ -72,6 +72,6 @@ class Vocabulary:
         """The integers of many labels, -1 where a label is unknown."""
         import pyarrow.compute as pc
 
-        found = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
-        ids: npt.NDArray[np.int32] = found.fill_null(-1).to_numpy().astype(np.int32)
+        positions = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
+        ids: npt.NDArray[np.int32] = positions.fill_null(-1).to_numpy().astype(np.int32)
         return ids

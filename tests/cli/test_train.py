@@ -305,7 +305,7 @@ def test_help() -> None:
         "--segmentation FILE",
         "paper, hyte, rotate, ampligraph",
         "splime, or pykeen for any model that PyKEEN has",
-        "One of adam, adagrad, sgd",
+        "adam|adagrad|sgd",
         "0 for none",
         "--shrink",
     ):

@@ -393,7 +393,7 @@ def test_time_matters(seed: int) -> None:
 def test_the_file_is_the_table_and_the_same_again(tmp_path: Path) -> None:
     made = World(600_001, seed=5)
     written: list[int] = []
-    make_world(tmp_path / "one.parquet", made, progress=written.append)
+    make_world(tmp_path / "one.parquet", made, progress=lambda _, done, *__: written.append(done))
     make_world(tmp_path / "two.parquet", made)
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["one.parquet", "two.parquet"]
@@ -418,12 +418,12 @@ def test_a_killed_run_leaves_nothing_under_the_name(tmp_path: Path) -> None:
 import os
 from pathlib import Path
 from splime.datasets.world import World, make_world
-make_world(Path({str(path)!r}), World(600_000), progress=lambda written: os._exit(7))
+make_world(Path({str(path)!r}), World(600_000), progress=lambda *_: os._exit(7))
 """
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 7
     assert not path.exists()
 
-    def stop(written: int) -> None:
+    def stop(what: str, done: int, total: int | None = None, note: str = "") -> None:
         raise KeyboardInterrupt
 
     before = sorted(tmp_path.iterdir())

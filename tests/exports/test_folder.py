@@ -32,7 +32,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_unknown_format(static: StaticGraph, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"unknown format 'libkg'.* Did you mean libkge"):
+    with pytest.raises(UsageError, match=r"no format 'libkg'.* Did you mean libkge"):
         export(static, tmp_path / "out", "libkg")
 
 

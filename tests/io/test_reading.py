@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import DataError, UsageError
 from splime.graph import Facts
-from splime.io.duplicates import repeats
+from splime.io.assemble import repeats
 from tests.graphs import Row, rows
 
 
@@ -34,7 +34,7 @@ def test_end_before_begin() -> None:
     with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
         splime.read(facts, end_before_begin="error")
     with pytest.raises(UsageError, match="drop, swap, repair or error"):
-        splime.read(facts, end_before_begin="ignore")  # type: ignore[arg-type]
+        splime.read(facts, end_before_begin="ignore")
 
 
 def test_a_filled_end_before_the_begin() -> None:
@@ -72,7 +72,7 @@ def test_whose_facts_decide_the_buckets() -> None:
         with pytest.raises(UsageError, match=r"bucket_on .* needs bucket"):
             splime.read(facts, bucket_on=on)
     with pytest.raises(UsageError, match="bucket_on is train or all, not 'test'"):
-        splime.read(facts, bucket=5, bucket_on="test")  # type: ignore[arg-type]
+        splime.read(facts, bucket=5, bucket_on="test")
 
 
 def test_unknown_times() -> None:
@@ -160,7 +160,7 @@ def test_repeats_are_those_seen_before(facts: list[Row]) -> None:
 
 
 def test_repeats_survives_colliding_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    import splime.io.duplicates as module
+    import splime.io.assemble as module
 
     graph = splime.read(
         [("a", "p", "b", y) for y in range(1990, 2000)] * 2, split="none", keep_duplicates=True
@@ -234,7 +234,7 @@ def test_bad_sources() -> None:
         splime.read(7)
     with pytest.raises(UsageError, match="no train"):
         splime.read({"test": [("a", "p", "b", 1)]})
-    with pytest.raises(UsageError, match="unknown split 'dev'"):
+    with pytest.raises(UsageError, match="no split 'dev'"):
         splime.read({"train": [("a", "p", "b", 1)], "dev": []})
     with pytest.raises(UsageError, match="rows hold just the facts"):
         splime.read([("a", "p", "b", 1)], columns=["1", "2", "3", "4"])

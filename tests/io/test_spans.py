@@ -107,10 +107,10 @@ def test_repair_keeps_the_train_of_drop_and_all_of_the_others(
     facts = dict(zip(SPLITS, parts, strict=True))
     options = {"first": first, "last": last, "granularity": "year", "keep_duplicates": True}
     try:
-        dropped = splime.read(facts, **options)  # type: ignore[arg-type]
+        dropped = splime.read(facts, **options)
     except DataError:
         return
-    repaired = splime.read(facts, end_before_begin="repair", **options)  # type: ignore[arg-type]
+    repaired = splime.read(facts, end_before_begin="repair", **options)
     assert list(repaired.rows("train")) == list(dropped.rows("train"))
     for column in ("begin", "end", "unknown"):
         assert getattr(repaired.train, column).tolist() == getattr(dropped.train, column).tolist()

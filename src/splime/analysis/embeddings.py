@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError, SplimeError, UsageError, check_name
-from splime.io.files import written_beside
+from splime.io.files import check_one_line, written_beside
 from splime.runs import Run, folder as files
 from splime.times import Ints
 
@@ -235,9 +235,7 @@ def _parquet(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> Non
 
 
 def _tsv(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> None:
-    for name in names:
-        if re.search(r"[\t\r\n]", name):
-            raise UsageError(f"{name!r} holds a tab or a line break, which TSV cannot; {_ADVICE}")
+    check_one_line(names, "TSV", _ADVICE)
     _write_lines(path, "\t", "", names, vectors)
 
 

@@ -50,7 +50,7 @@ def show(name: _Name) -> None:
 def fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The names of datasets.")],
 ) -> None:
-    """Download datasets into the cache; resumes where it was cut off, and checks every byte."""
+    """Download datasets into the cache, and check every byte."""
     from splime.datasets import fetch_dataset
 
     for name in names:
@@ -75,7 +75,7 @@ def make(
 
     world = World(facts=facts, seed=seed)
     with progress_bar() as update:
-        make_world(path, world, progress=lambda done: update(path.name, done, facts))
+        make_world(path, world, progress=update)
     out = console()
     out.print(f"{path}: {facts:,} facts from seed {seed}", soft_wrap=True)
     for predicate, years in world.planted().items():

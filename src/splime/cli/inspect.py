@@ -43,8 +43,8 @@ def inspect(
         save_picture(plot_facts_over_time(graph), plot)
     out = console()
     if as_json:
-        found = tables.inspection_json(graph, statistics, leaks)
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        inspected = tables.inspection_json(graph, statistics, leaks)
+        typer.echo(json.dumps(inspected, indent=2, ensure_ascii=False))
         return
     out.print(tables.statistics_table(statistics))
     for part in tables.reading_table(graph.reading):

@@ -1,4 +1,4 @@
-"""Options of commands that are made from tables: how to read, and the parameters of methods."""
+"""Options of commands that are made from the fields of dataclasses: name, type and help."""
 
 from __future__ import annotations
 
@@ -6,25 +6,13 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
-from typing import (
-    Annotated,
-    Any,
-    Literal,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import typer
 
 from splime.methods import METHODS
-from splime.methods.base import Method
 
 Command: TypeAlias = Callable[..., None]
-_PANEL = "Parameters of the method"
-_SETTINGS = "Settings of the training (default: those of the preset)"
 
 
 def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
@@ -52,34 +40,40 @@ def with_options(options: Mapping[str, Any]) -> Callable[[Command], Command]:
     return extend
 
 
+def field_options(kind: type, names: Mapping[str, str], *, panel: str) -> dict[str, Any]:
+    """An option for some fields of a dataclass; `names` gives the field of each option."""
+    by_name = {one.name: one for one in fields(kind)}
+    hints = get_type_hints(kind)
+    return {
+        option: _option(option, by_name[name], hints[name], panel) for option, name in names.items()
+    }
+
+
 def method_options() -> dict[str, Any]:
     """An option for every parameter of every method."""
-    return {name: _option(name, uses) for name, uses in _parameters().items()}
+    users: dict[str, list[str]] = {}
+    for method, kind in METHODS.items():
+        for one in fields(kind):
+            users.setdefault(one.name, []).append(method)
+    options = {}
+    for name, methods in users.items():
+        kind = METHODS[methods[0]]
+        own = next(one for one in fields(kind) if one.name == name)
+        whose = "" if len(methods) == len(METHODS) else f"{', '.join(methods)}: "
+        default = "" if own.default in (None, MISSING) else f" Default: {own.default}."
+        options[name] = _option(
+            name, own, get_type_hints(kind)[name], "Parameters of the method", whose, default
+        )
+    return options
 
 
 def setting_options() -> dict[str, Any]:
     """An option for every setting of a training, called `set_…` to keep apart from methods'."""
-    from splime.embedding.settings import Settings
+    from splime.embedding.settings import SETTINGS, Settings
 
-    hints = get_type_hints(Settings)
-    found = {}
-    for field in fields(Settings):
-        if field.name == "model":
-            continue
-        name = field.name.replace("_", "-")
-        kind = _plain_type(hints[field.name])
-        flag = f"--{name}/--no-{name}" if kind is bool else f"--{name}"
-        choices = get_args(hints[field.name]) if get_origin(hints[field.name]) is Literal else ()
-        one_of = f" One of {', '.join(choices)}." if choices else ""
-        about: str = field.metadata["help"]
-        option = typer.Option(
-            flag,
-            help=f"{about[0].upper()}{about[1:]}.{one_of}",
-            show_default=False,
-            rich_help_panel=_SETTINGS,
-        )
-        found[f"set_{field.name}"] = Annotated[kind | None, option]
-    return found
+    panel = "Settings of the training (default: those of the preset)"
+    options = field_options(Settings, {name: name for name in SETTINGS}, panel=panel)
+    return {f"set_{name}": option for name, option in options.items()}
 
 
 def taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,34 +86,23 @@ def taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in own}
 
 
-def _parameters() -> dict[str, list[tuple[str, type[Method], Field[Any]]]]:
-    """Every parameter, with the methods that have it."""
-    found: dict[str, list[tuple[str, type[Method], Field[Any]]]] = {}
-    for name, method in METHODS.items():
-        for field in fields(method):
-            found.setdefault(field.name, []).append((name, method, field))
-    return found
-
-
-def _option(name: str, uses: list[tuple[str, type[Method], Field[Any]]]) -> Any:
-    _, method, field = uses[0]
-    users = "" if len(uses) == len(METHODS) else f"{', '.join(user for user, _, _ in uses)}: "
-    default = field.default
-    shown = "" if default is None or default is MISSING else f" Default: {default}."
-    help_text = f"{users}{field.metadata['help']}.{shown}"
-    option = typer.Option(
-        f"--{name.replace('_', '-')}", help=help_text, show_default=False, rich_help_panel=_PANEL
-    )
-    kind = _plain_type(get_type_hints(method)[name])
-    if kind is bool:
-        option = typer.Option(
-            f"--{name}/--no-{name}", help=help_text, show_default=False, rich_help_panel=_PANEL
-        )
-    return Annotated[kind | None, option]
-
-
-def _plain_type(hint: Any) -> Any:
-    """The type of an option: what may be None is an option that may be left out."""
+def _option(
+    name: str, own: Field[Any], hint: Any, panel: str, before: str = "", after: str = ""
+) -> Any:
+    """The option of a field: choices are checked by the command line, other values later."""
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
-    return str if get_origin(hint) is Literal else hint
+    if get_origin(hint) not in (None, Literal):
+        hint = str  # of a list: its parts with commas between them
+    flag = f"--{name.replace('_', '-')}"
+    if hint is bool:
+        flag += f"/--no-{flag[2:]}"
+    about: str = own.metadata["help"]
+    option = typer.Option(
+        flag,
+        metavar=own.metadata.get("metavar"),
+        help=f"{before}{about if before else about[0].upper() + about[1:]}.{after}",
+        show_default=False,
+        rich_help_panel=panel,
+    )
+    return Annotated[hint | None, option]

@@ -113,10 +113,7 @@ def _planned(
     named = ("model", "preset", "engine")
     training: dict[str, Any] = {name: given.pop(name) for name in named if name in given}
     training |= {n: given.pop(f"set_{n}") for n in SETTINGS if f"set_{n}" in given}
-    reading = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in source.reading_options(given).items()
-    }
+    reading = source.reading_options(given)
     if methods is None and given:
         raise UsageError(f"--{next(iter(given))} belongs to a method; choose one with --method")
     chosen: dict[str, Method] = {}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
-from pathlib import Path
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from splime.cli.parameters import field_options
+from splime.io.options import ReadOptions
+
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
-
-_PANEL = "How to read the facts"
 
 Data = Annotated[
     str,
@@ -23,158 +23,14 @@ Data = Annotated[
     ),
 ]
 
-
-class GranularityChoice(StrEnum):
-    """The granularities, for the command line."""
-
-    year = "year"
-    month = "month"
-    day = "day"
-    hour = "hour"
-    minute = "minute"
-    second = "second"
-    step = "step"
-
-
-class OrderChoice(StrEnum):
-    """What to do with facts that end before they begin."""
-
-    drop = "drop"
-    swap = "swap"
-    repair = "repair"
-    error = "error"
-
-
-class BucketOnChoice(StrEnum):
-    """Whose facts decide the buckets."""
-
-    train = "train"
-    all = "all"
-
-
-class SplitChoice(StrEnum):
-    """How to split facts that come without splits."""
-
-    random = "random"
-    time = "time"
-    none = "none"
-
-
-READING: Mapping[str, Any] = {
-    "columns": Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="The columns to use as subject, predicate, object and time (or begin and end), by"
-            " name or by number from 1.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "header": Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first line of text files holds names. Found out by default.",
-            show_default=False,
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "entity_ids": Annotated[
-        Path | None,
-        typer.Option(
-            "--entity-ids",
-            metavar="FILE",
-            help="Dictionary file of entity ids, where facts are written with ids.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "predicate_ids": Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Dictionary file of predicate ids.", rich_help_panel=_PANEL
-        ),
-    ],
-    "granularity": Annotated[
-        GranularityChoice | None,
-        typer.Option(help="The unit of time. Found out by default.", rich_help_panel=_PANEL),
-    ],
-    "first": Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="What an unknown begin becomes: a time, or end for the fact's own end. Default:"
-            " the first time of the facts.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "last": Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="What an unknown end becomes: a time, or begin for the fact's own begin. Default:"
-            " the last time of the facts.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "end_before_begin": Annotated[
-        OrderChoice | None,
-        typer.Option(
-            "--end-before-begin",
-            help="What to do with facts that end before they begin; repair drops those of train"
-            " and swaps those of valid and test. Default: drop.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "split": Annotated[
-        SplitChoice | None,
-        typer.Option(
-            help="How to split facts that come without splits. Default: random.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "valid": Annotated[
-        float | None,
-        typer.Option(help="Share of valid in such a split. Default: 0.1.", rich_help_panel=_PANEL),
-    ],
-    "test": Annotated[
-        float | None,
-        typer.Option(help="Share of test in such a split. Default: 0.1.", rich_help_panel=_PANEL),
-    ],
-    "split_seed": Annotated[
-        int | None,
-        typer.Option(
-            "--split-seed", help="Seed of a random split. Default: 0.", rich_help_panel=_PANEL
-        ),
-    ],
-    "allow_unseen": Annotated[
-        bool | None,
-        typer.Option(
-            "--allow-unseen",
-            help="Let valid and test name entities and predicates that train does not.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "bucket": Annotated[
-        int | None,
-        typer.Option(
-            metavar="FACTS",
-            help="Merge timestamps until each holds this many facts (the paper uses 300).",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "bucket_on": Annotated[
-        BucketOnChoice | None,
-        typer.Option(
-            "--bucket-on",
-            help="Whose facts decide the buckets. Default: all, as in the paper.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
+_NAMES = {
+    one.metadata.get("flag", one.name): one.name
+    for one in fields(ReadOptions)
+    if one.name not in ("keep_duplicates", "name")
 }
-"""The options that say how to read, with their types and help."""
+"""The options of `splime.read` that commands have, by their names there."""
 
-
-_NAMES = {"entity_ids": "entities", "predicate_ids": "predicates", "split_seed": "seed"}
+READING: Mapping[str, Any] = field_options(ReadOptions, _NAMES, panel="How to read the facts")
 
 
 def reading_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -184,10 +40,14 @@ def reading_options(given: dict[str, Any]) -> dict[str, Any]:
     >>> reading_options(given), given
     ({'columns': ['a', 'b', 'c', 'd'], 'seed': 3}, {'shrink': 4})
     """
-    options = {name: value for name in READING if (value := given.pop(name, None)) is not None}
+    options = {
+        name: value
+        for option, name in _NAMES.items()
+        if (value := given.pop(option, None)) is not None
+    }
     if "columns" in options:
         options["columns"] = [column.strip() for column in options["columns"].split(",")]
-    return {_NAMES.get(name, name): value for name, value in options.items()}
+    return options
 
 
 def load_graph(data: str, options: dict[str, Any]) -> TemporalGraph:

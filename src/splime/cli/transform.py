@@ -125,8 +125,8 @@ def _transform(
 
 def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> None:
     """Stream from Parquet to Parquet, and show what was done."""
-    from splime.exports.folder import written_folder
     from splime.io import save_segmentation
+    from splime.io.files import written_folder
     from splime.progress import progress_bar
     from splime.report.tables import segmentation_table, stream_table
     from splime.streaming import stream_transform

@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from splime.datasets.download import fetch, sha256_of
+from splime.datasets.download import fetch
 from splime.datasets.registry import DATASETS, Dataset
 from splime.datasets.world import World
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import is_there
+from splime.io.options import ReadOptions
 from splime.progress import progress_bar
 
 
@@ -25,6 +26,7 @@ def load(source: Any, **options: Any) -> TemporalGraph:
     >>> load("demo")
     TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
     """
+    ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
     if not isinstance(source, str):
         return read(source, **options)
     if source not in DATASETS:
@@ -51,7 +53,8 @@ def fetch_dataset(name: str) -> Path:
         return given
     folder = cache_folder() / name
     with progress_bar(bytes=True) as update:
-        fetch(dataset.files(os.environ.get("SPLIME_MIRROR")), folder, progress=update)
+        for file in dataset.files(os.environ.get("SPLIME_MIRROR")):
+            fetch(file, folder, progress=update)
     return folder
 
 
@@ -92,12 +95,14 @@ def cache_folder() -> Path:
 
 
 def _check(dataset: Dataset, folder: Path) -> None:
+    import pooch
+
     for name, checksum in dataset.checksums.items():
         path = folder / name
         if not path.is_file():
             raise DataError(f"{path}: the file is missing; {dataset.name} needs it")
-        if sha256_of(path) != checksum:
+        if pooch.file_hash(str(path)) != checksum:
             raise DataError(
-                f"{path}: not the published file (its SHA-256 differs); figures from it would not"
+                f"{path}: not the published file (its SHA-256 differs); metrics from it would not"
                 f" compare. To read it all the same, give its folder: {folder}"
             )

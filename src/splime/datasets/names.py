@@ -8,8 +8,10 @@ is scrambled first, so that neighbours do not look alike.
 
 from __future__ import annotations
 
-from itertools import chain, product
+import tomllib
+from itertools import chain
 from math import gcd
+from pathlib import Path
 from string import ascii_uppercase
 from typing import NamedTuple
 
@@ -21,56 +23,20 @@ import pyarrow.compute as pc
 Indices = npt.NDArray[np.int64]
 
 
-def _words(*lists: str) -> list[str]:
-    """Every word that takes one syllable of each list."""
-    return ["".join(syllables) for syllables in product(*(words.split() for words in lists))]
-
-
-_FIRST = _words(
-    """
-    Ada Agnes Alba Albert Alice Alma Amir Anders Anna Anton Arthur Astrid Aurora Beatrix Ben Bianca
-    Boris Bruno Carl Carmen Cecilia Clara Colin Cora Dagmar Daniel Daria Dora Edgar Edith Elias
-    Elin Ella Emil Emma Erik Esther Eva Fanny Felix Fiona Flora Frank Freya Frieda Georg Gloria
-    Greta Hanna Hans Harald Hedda Helga Henrik Hilda Hugo Ida Igor Ines Ingrid Iris Isak Ivan Jakob
-    Jana Jens Johan Jonas José Judith Julia Karin Karl Kasper Katja Klara Knut Lars Laura Lea Leo
-    Lina Lotte Lucas Lydia Magnus Maja Malin Marco Maria Marta Max Mila Mina Mira Moritz Nadia
-    Nils Nina Nora Olga Oskar Otto Paul Petra Pia Rafael Rita Rosa Ruth Samuel Sara Selma Sigrid
-    Simon Sofia Stella Søren Tara Theo Thora Tilda Tim Tomas Ulla Vera Viktor Vilma Walter Yara
-    Yusuf Zoë Åsa
-    """
+_WORDS = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
+_FIRST, _STEM, _COUNTRY, _CLUB = (
+    _WORDS[key].split() for key in ("first_names", "stems", "countries", "clubs")
 )
-_LAST = _words(
-    """
-    Ald Alm And Arn Ash Ask Bjørk Black Brand Brock Carl Dahl Eb Edel Ek Elm Eng Falk Finn Frost
-    Glad Gold Grim Grün Hag Hall Hart Hazel Heid Hill Holm Hörn Kirk Klein Krag Lind Löw Malm Marl
-    Mill Moss Nord Oak Palm Quist Rav Ros Sand Silv Sjö Sten Storm Strand Sund Thorn Vin Wald West
-    Whit Win
-    """,
-    "qvist ström berg gren lund mann feld bach er sen son ley ton well worth by dal vik",
-)
-_INITIAL = ["", *(f" {letter}." for letter in ascii_uppercase)]
-
-_STEM = _words(
-    """
-    Al Ash Bel Bran Bør Cor Dal Drem El Fal Gal Gren Hal Hel Hol Ist Jas Jor Kar Kel Kir Lin Lor
-    Lun Löv Mar Mel Mor Nar Nev Nor Ol Or Ost Pal Pel Quen Rav Ros Sal Sel Sten Tal Tar Tor Ul Und
-    Val Var Vel Vin Wen Wil Yar Yor Zan Zel
-    """
-)
-_MIDDLE = ["", *_words("a e i o en er il um ing")]
-# The endings of a kind of city: a mining town, a port, a capital, a market, a university, a spa.
-_CITY = [
-    _words("pit forge delve quarry"),
-    _words("port haven mouth quay"),
-    _words("burg stad polis court"),
-    _words("market wick stow cross"),
-    _words("ford bridge minster hall"),
-    _words("bath well spring brook"),
+_LAST = [
+    stem + ending
+    for stem in _WORDS["last_names"].split()
+    for ending in _WORDS["last_name_endings"].split()
 ]
-_COUNTRY = _words("land mark gard stan")
-_FRONT = ["", *(f"{word} " for word in _words("New Old Upper Lower East West Great Little Saint"))]
-_CLUB = _words("Rovers United Athletic Wanderers Albion Harriers Rangers")
-_PARTY = ["Labour Party", "Liberal Union", "Green League", "Farmers Alliance"]
+_INITIAL = ["", *(f" {letter}." for letter in ascii_uppercase)]
+_MIDDLE = ["", *_WORDS["middles"].split()]
+_FRONT = ["", *(f"{word} " for word in _WORDS["fronts"].split())]
+_CITY = [endings.split() for endings in _WORDS["cities"]]
+_PARTY = _WORDS["parties"]
 
 PEOPLE, REGIONS = 160, 3  # of a country
 KINDS = {"city": len(_CITY), "club": 5, "party": len(_PARTY)}

@@ -12,7 +12,7 @@ change points that a detector should find.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from splime.datasets.names import CITIES, KINDS, PEOPLE, REGIONS, Ids, Indices
 from splime.errors import UsageError
 from splime.graph import SPLITS
 from splime.io.files import written_beside
+from splime.progress import Progress, silent
 
 FIRST_YEAR, LAST_YEAR = 1950, 2020
 
@@ -108,8 +109,8 @@ class World:
         return pa.Table.from_batches(self.batches(), self.schema()).unify_dictionaries()
 
 
-def make_world(path: Path, world: World, *, progress: Callable[[int], None] | None = None) -> None:
-    """Stream the world to one Parquet file; `progress` gets the number of facts written so far."""
+def make_world(path: Path, world: World, *, progress: Progress = silent) -> None:
+    """Stream the world to one Parquet file."""
     if path.exists():
         raise UsageError(f"{path} exists already; delete it first, or choose another name")
     import pyarrow.parquet as pq
@@ -122,8 +123,7 @@ def make_world(path: Path, world: World, *, progress: Callable[[int], None] | No
         for batch in world.batches():
             writer.write_batch(batch)
             written += batch.num_rows
-            if progress is not None:
-                progress(written)
+            progress(path.name, written, world.facts)
 
 
 class _Eras(NamedTuple):

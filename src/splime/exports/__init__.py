@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from splime.errors import UsageError, nearest
+from splime.errors import SplimeError, UsageError, check_name
 from splime.exports import dglke, libkge, ntriples, parquet, tsv
-from splime.exports.folder import check_replaceable, written_folder
-from splime.exports.memory import labelled_triples, to_pykeen
-from splime.exports.names import check_distinct
+from splime.exports.memory import check_distinct, labelled_triples, to_pykeen
+from splime.io.files import check_one_line, written_folder
 from splime.static import StaticGraph
 
 __all__ = ["FORMATS", "Format", "check_folder", "export", "labelled_triples", "to_pykeen"]
@@ -21,14 +20,16 @@ class Format(NamedTuple):
 
     write: Callable[[StaticGraph, Path], None]
     files: tuple[str, ...]
+    lines: bool = True
+    """Whether a name with a tab or a line break has no place in it."""
 
 
 FORMATS: Mapping[str, Format] = {
     "tsv": Format(tsv.write, tsv.FILES),
-    "parquet": Format(parquet.write, parquet.FILES),
+    "parquet": Format(parquet.write, parquet.FILES, lines=False),
     "libkge": Format(libkge.write, libkge.FILES),
     "dglke": Format(dglke.write, dglke.FILES),
-    "ntriples": Format(ntriples.write, ntriples.FILES),
+    "ntriples": Format(ntriples.write, ntriples.FILES, lines=False),
 }
 
 
@@ -53,12 +54,12 @@ def export(
     ...     print(*(file.name for file in files), files[4].read_text().split())
     entities.dict relations.dict test.txt time_map train.txt valid.txt ['Ada', 'livesIn', 'Norport']
     """
-    if format not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise UsageError(
-            f"unknown format {format!r}; it is one of {known}.{nearest(format, FORMATS)}"
-        )
+    check_name("format", format, FORMATS)
     check_distinct(static)
+    if FORMATS[format].lines:
+        advice = "export as parquet or ntriples"
+        for kind, scopes in (("entity", static.entities), ("predicate", static.predicates)):
+            check_one_line(scopes.labels, f"the format {format}", advice, kind=kind)
     folder = Path(folder)
     check_folder(folder, overwrite=overwrite)
     with written_folder(folder) as beside:
@@ -72,6 +73,23 @@ def export(
 
 def check_folder(folder: str | Path, *, overwrite: bool = False) -> None:
     """An error if `export` would refuse to write there, before any work is done for it."""
+    folder = Path(folder)
     # `splime transform` puts the segmentation beside.
     names = {"segmentation.json", *(file for known in FORMATS.values() for file in known.files)}
-    check_replaceable(Path(folder), names, overwrite=overwrite)
+    try:
+        present = sorted(folder.iterdir()) if folder.exists() else []
+    except NotADirectoryError:
+        raise UsageError(f"{folder}: this is a file; an export makes a folder") from None
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be read: {error}") from None
+    if present and not overwrite:
+        raise UsageError(
+            f"{folder}: the folder is not empty; choose another one, or replace it with"
+            " overwrite=True (--overwrite on the command line)"
+        )
+    for path in present:
+        if path.name not in names or path.is_dir():
+            raise UsageError(
+                f"{folder}: holds {path.name!r}, which no export writes, so the folder is not"
+                " replaced; choose another one, or move that away"
+            )

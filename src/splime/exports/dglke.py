@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.exports.lines import ids, joined, split_files, write_cells, write_triples
-from splime.exports.names import check_one_line
 from splime.static import StaticGraph
 
 FILES = ("entities.tsv", "relations.tsv", *split_files(".tsv"))
@@ -20,7 +19,6 @@ FILES = ("entities.tsv", "relations.tsv", *split_files(".tsv"))
 
 def write(static: StaticGraph, folder: Path) -> None:
     """Tab-separated ids; maps of `id<TAB>name`."""
-    check_one_line(static, "dglke")
     entities, predicates = static.entities.labels, static.predicates.labels
     subject, predicate = (joined(ids(labels), "\t") for labels in (entities, predicates))
     write_triples(static, folder, ".tsv", subject, predicate, joined(ids(entities), "\n"))

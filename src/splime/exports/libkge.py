@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from splime.exports.lines import ids, joined, split_files, write_cells, write_triples
-from splime.exports.names import check_one_line
 from splime.static import StaticGraph
 
 FILES = ("dataset.yaml", *split_files(".del"), "entity_ids.del", "relation_ids.del")
@@ -13,7 +12,6 @@ FILES = ("dataset.yaml", *split_files(".del"), "entity_ids.del", "relation_ids.d
 
 def write(static: StaticGraph, folder: Path) -> None:
     """Tab-separated ids; maps of `id<TAB>name`; a description of the files."""
-    check_one_line(static, "libkge")
     entities, predicates = static.entities.labels, static.predicates.labels
     subject, predicate = (joined(ids(labels), "\t") for labels in (entities, predicates))
     write_triples(static, folder, ".del", subject, predicate, joined(ids(entities), "\n"))

@@ -20,11 +20,11 @@ def write(static: StaticGraph, folder: Path) -> None:
     """All splits in one file that any tool can open, written in row groups."""
     import pyarrow.parquet as pq
 
-    schema = to_table(static, "train", _part(static.train, 0, 0)).schema
+    schema = to_table(static, "train", static.train.take(slice(0))).schema
     with pq.ParquetWriter(folder / FILES[0], schema, compression="zstd") as writer:
         for split, triples in static.splits():
             for start in range(0, len(triples), _ROWS):
-                part = _part(triples, start, start + _ROWS)
+                part = triples.take(slice(start, start + _ROWS))
                 writer.write_table(to_table(static, split, part))
 
 
@@ -51,14 +51,6 @@ def to_table(static: StaticGraph, split: SplitName, triples: Triples) -> pa.Tabl
             "end": dated(timeline.ends[last], timeline.granularity),
         }
     )
-
-
-def _part(triples: Triples, start: int, stop: int) -> Triples:
-    rows = slice(start, stop)
-    subject, predicate, object_ = (
-        column[rows] for column in (triples.subject, triples.predicate, triples.object)
-    )
-    return Triples(subject, predicate, object_, triples.fact[rows], triples.overlap[rows])
 
 
 def _named(codes: object, labels: pa.Array) -> pa.Array:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from splime.exports.lines import ids, joined, split_files, write_cells, write_triples
-from splime.exports.names import check_one_line
 from splime.static import StaticGraph
 from splime.times import format_ticks
 
@@ -16,7 +15,6 @@ FILES = (*split_files(".txt"), "entities.dict", "relations.dict", "time_map")
 
 def write(static: StaticGraph, folder: Path) -> None:
     """Tab-separated names; dictionaries of `id<TAB>name`; the dates of every timestamp."""
-    check_one_line(static, "tsv")
     entities, predicates = static.entities.labels, static.predicates.labels
     write_triples(
         static,

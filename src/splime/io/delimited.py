@@ -22,7 +22,6 @@ from splime.io.layout import (
     are_numbers,
     by_name,
     by_position,
-    check_columns,
     looks_like_header,
 )
 
@@ -56,7 +55,6 @@ def read_delimited(
     header: bool | None = None,
 ) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
-    columns = check_columns(columns)
     dialect = _sniff(path)
     line_number, cells = next(rows_of(path, dialect))
     has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
@@ -78,9 +76,10 @@ def read_delimited(
         lines = _line_numbers(path, dialect, rows, first_row)
         return [f"{path.name}, line {number}" for number in lines]
 
-    return RawFacts.of(
+    return RawFacts(
         path.name,
-        encoded[: len(layout.facts)],
+        encoded[:3],
+        encoded[3 : len(layout.facts)],
         locate,
         split,
         None if layout.split is None else encoded[-1],
@@ -199,9 +198,9 @@ def _sniff(path: Path) -> Dialect:
     if not is_csv and line.count("\t") >= 3:
         return Dialect("\t")
     # Facts have 4 or 5 columns; perhaps there are others too.
-    found = {delimiter: _count(path, delimiter) for delimiter in ",;|"}
-    for wanted in ((4, 5), range(6, max(found.values()) + 1)):
-        for delimiter, count in found.items():
+    counts = {delimiter: _count(path, delimiter) for delimiter in ",;|"}
+    for wanted in ((4, 5), range(6, max(counts.values()) + 1)):
+        for delimiter, count in counts.items():
             if count in wanted:
                 return Dialect(delimiter)
     return Dialect("," if is_csv and line.count("\t") < 3 else "\t")
@@ -252,18 +251,18 @@ def _line_numbers(path: Path, dialect: Dialect, rows: Sequence[int], first: int)
     if dialect.quoted:
         numbers = (number for number, _ in rows_of(path, dialect) if number >= first)
         counted = zip(range(max(rows) + 1), numbers, strict=False)
-        found = {row: number for row, number in counted if row in wanted}
+        lines = {row: number for row, number in counted if row in wanted}
     else:
-        found = _count_lines(path, wanted, first)
-    return [found[row] for row in rows]
+        lines = _count_lines(path, wanted, first)
+    return [lines[row] for row in rows]
 
 
 def _count_lines(path: Path, wanted: set[int], first: int) -> dict[int, int]:
     """The line numbers of rows that are one line each, counted in blocks: files can be large."""
-    found: dict[int, int] = {}
+    lines: dict[int, int] = {}
     row, line = 0, 1
     with _open(path) as stream:
-        while len(found) < len(wanted) and (block := stream.read(_BLOCK) + stream.readline()):
+        while len(lines) < len(wanted) and (block := stream.read(_BLOCK) + stream.readline()):
             count = block.count(b"\n") + (not block.endswith(b"\n"))
             plain = not (block.startswith(b"\n") or b"\n\n" in block or b"\r" in block)
             if plain and line >= first and wanted.isdisjoint(range(row, row + count)):
@@ -272,14 +271,14 @@ def _count_lines(path: Path, wanted: set[int], first: int) -> dict[int, int]:
             for text in block.splitlines():
                 if text and line >= first:
                     if row in wanted:
-                        found[row] = line
+                        lines[row] = line
                     row += 1
                 line += 1
-    return found
+    return lines
 
 
 def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> DataError:
-    """The line at which Arrow's reader stumbled, found by reading again slowly."""
+    """An error with the line that Arrow could not read, which reading again slowly finds."""
     try:
         for number, cells in rows_of(path, dialect):
             if len(cells) != count:
@@ -288,6 +287,6 @@ def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> Dat
                     f"{path}, line {number}: expected {count} columns as in the first line, found"
                     f" {len(cells)}: {shown!r}"
                 )
-    except DataError as found:
-        return found
+    except DataError as located:
+        return located
     return DataError(f"{path}: cannot be read: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,15 +28,15 @@ _STEMS: dict[str, SplitName] = {
 
 def split_files(folder: Path) -> dict[SplitName, list[Path]]:
     """The files of a folder that hold the facts of a split, by their names in any case."""
-    found: dict[SplitName, list[Path]] = {}
+    files: dict[SplitName, list[Path]] = {}
     try:
         for path in sorted(folder.iterdir()):
             stem, dot, suffix = path.name.lower().partition(".")
             if stem in _STEMS and dot + suffix in SUFFIXES and path.is_file():
-                found.setdefault(_STEMS[stem], []).append(path)
+                files.setdefault(_STEMS[stem], []).append(path)
     except OSError as error:
         raise DataError(f"{folder}: cannot be opened: {error}") from None
-    return found
+    return files
 
 
 def is_there(path: Path) -> bool:
@@ -44,6 +45,22 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except OSError as error:
         raise DataError(f"{path}: cannot be opened: {error}") from None
+
+
+def check_one_line(labels: Any, format: str, advice: str, *, kind: str = "") -> None:
+    """An error if a text holds a tab or a line break, which has no place in lines and columns."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(labels, list):
+        labels = pa.array(labels, pa.large_string())
+    broken = labels.filter(pc.match_substring_regex(labels, "[\t\r\n]"))
+    if len(broken):
+        whose = f"the {kind} " if kind else ""
+        raise UsageError(
+            f"{whose}{broken[0].as_py()!r} holds a tab or a line break, which {format} cannot;"
+            f" {advice}"
+        )
 
 
 @contextmanager
@@ -60,6 +77,36 @@ def written_beside(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+@contextmanager
+def written_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder to write into; when the block ends well, it is moved to where it belongs.
+
+    What was there before is replaced.
+    """
+    place = folder.resolve()  # the target of a link is replaced, not the link
+    beside, old = (place.with_name(f".{place.name}.{os.getpid()}.{end}") for end in ("part", "old"))
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        yield beside
+        for path in beside.iterdir():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        if place.exists():  # it is kept until the new folder has its place
+            place.rename(old)
+        try:
+            beside.rename(place)
+        except OSError:
+            if old.exists():
+                old.rename(place)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 LOCK = "lock"

@@ -18,7 +18,7 @@ from splime.io.files import written_beside
 from splime.io.tables import dated, label_column, to_table
 from splime.reading import Reading
 from splime.timeline import Timeline
-from splime.times import Granularity, Ints, check_granularity, format_ticks, tick_range
+from splime.times import DATES, Granularity, Ints, check_granularity, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _KEY = b"splime"
@@ -229,8 +229,7 @@ def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> tuple[Ints, npt
     if granularity in ("year", "step"):
         return column.cast(pa.int64()).fill_null(0).to_numpy().copy(), missing
     seconds = column.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(0).to_numpy()
-    unit = {"month": "M", "day": "D", "hour": "h", "minute": "m", "second": "s"}[granularity]
-    return seconds.astype("M8[s]").astype(f"M8[{unit}]").astype(np.int64), missing
+    return seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64), missing
 
 
 def _tick(text: str, granularity: Granularity) -> int:

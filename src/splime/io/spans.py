@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,26 +11,17 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName
-from splime.io.account import EXAMPLES, Account
-from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.columns import EXAMPLES, Account, RawFacts
+from splime.io.options import ReadOptions
 from splime.reading import END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.times import REASONS, UNKNOWN, Bools, Granularity, Ints, ParsedTimes, parse_times
 
-EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
-ORDERS: tuple[EndBeforeBegin, ...] = get_args(EndBeforeBegin)
 RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 
 
-class Filling(NamedTuple):
-    """What unknown begins and ends become."""
-
-    first: int
-    last: int
-    own_end: bool
-    """A fact's unknown begin becomes its end, where that is known."""
-    own_begin: bool
-    """A fact's unknown end becomes its begin, where that is known."""
+OWN_END, OWN_BEGIN = "end", "begin"
+"""What `first` and `last` may be instead of a time: the other end of the fact itself."""
 
 
 class Spans:
@@ -38,7 +29,7 @@ class Spans:
 
     def __init__(self, raw: RawFacts, parsed: Sequence[ParsedTimes]) -> None:
         self.raw = raw
-        self._columns = list(zip(_time_columns(raw), parsed, strict=True))
+        self._columns = list(zip(raw.times, parsed, strict=True))
         ticks: list[Ints] = [column.lookup(part.ticks) for column, part in self._columns]
         self.begin, self.end = ticks[0], ticks[-1]
         self.unknown = np.zeros(raw.rows, np.uint8)
@@ -52,27 +43,29 @@ class Spans:
                 fine: Bools = column.lookup(part.state <= UNKNOWN, missing=True)
                 self.readable = fine if self.readable is None else self.readable & fine
 
-    def extremes(self, order: EndBeforeBegin) -> tuple[int, int] | None:
-        """The first and last known tick of the rows that can stay."""
-        found = []
+    def extremes(self, options: ReadOptions) -> list[int]:
+        """The first and last known begin, and end, of the rows that can stay."""
+        extremes = []
         for ticks, bit in ((self.begin, BEGIN_UNKNOWN), (self.end, END_UNKNOWN)):
             good = self.unknown & bit == 0
             if self.readable is not None:
                 good &= self.readable
-            if order in ("drop", "repair"):
+            if options.end_before_begin in (None, "drop", "repair"):
                 # A row whose end lies before its begin must not stretch the timeline; a repaired
                 # one must not change what the unknown times of train become.
                 good &= (self.unknown != 0) | (self.begin <= self.end)
             if good.any():
-                found += [int(ticks.min(where=good, initial=ticks[good.argmax()]))]
-                found += [int(ticks.max(where=good, initial=ticks[good.argmax()]))]
-        return (min(found), max(found)) if found else None
+                some = ticks[good.argmax()]
+                extremes += [int(ticks.min(where=good, initial=some))]
+                extremes += [int(ticks.max(where=good, initial=some))]
+        return extremes
 
     def settle(
         self,
-        filling: Filling,
+        first: int,
+        last: int,
         account: Account,
-        order: EndBeforeBegin,
+        options: ReadOptions,
         by_split: RowsBySplit,
     ) -> None:
         """Fill in unknown times and put aside the rows that cannot be kept."""
@@ -81,36 +74,33 @@ class Spans:
             whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
             account.drop(UNREADABLE_TIME, rows, whys=whys)
         self._note_truncated(account)
-        if self.raw.end is None:
+        if len(self.raw.times) == 1:
             account.drop(EVENT_WITHOUT_TIME, np.flatnonzero((self.unknown != 0) & account.kept))
             return
         if self.unknown.any():
-            self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = filling.first
-            self.end[(self.unknown & END_UNKNOWN) != 0] = filling.last
-            if filling.own_end:
+            self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = first
+            self.end[(self.unknown & END_UNKNOWN) != 0] = last
+            if options.first == OWN_END:
                 rows = np.flatnonzero(self.unknown == BEGIN_UNKNOWN)
                 self.begin[rows] = self.end[rows]
-            if filling.own_begin:
+            if options.last == OWN_BEGIN:
                 rows = np.flatnonzero(self.unknown == END_UNKNOWN)
                 self.end[rows] = self.begin[rows]
         rows = np.flatnonzero((self.begin > self.end) & account.kept)
         if not len(rows):
             return
-        if order == "drop":
-            account.drop(END_BEFORE_BEGIN, rows)
-        elif order == "swap":
-            self._swap(rows, account)
-        elif order == "repair":
-            for split, members in by_split:
-                own = rows if members is None else rows[members[rows]]
-                if split == "train":
-                    account.drop(END_BEFORE_BEGIN, own)
-                else:
-                    self._swap(own, account)
-        else:
+        order = options.end_before_begin or "drop"
+        if order == "error":
             fact = " | ".join(self.raw.texts(rows[:1].tolist())[0])
             where = self.raw.locate(rows[:1].tolist())[0]
             raise DataError(f"{where}: the fact ends before it begins: {fact}")
+        # Only a repair treats the splits differently.
+        for split, members in by_split if order == "repair" else [("train", None)]:
+            own = rows if members is None else rows[members[rows]]
+            if order == "swap" or (order == "repair" and split != "train"):
+                self._swap(own, account)
+            else:
+                account.drop(END_BEFORE_BEGIN, own)
 
     def _swap(self, rows: npt.NDArray[np.integer], account: Account) -> None:
         """Put begin and end in order; `unknown` stays true of both."""
@@ -146,24 +136,15 @@ def parse_spans(
     raws: Sequence[RawFacts], granularity: Granularity | None
 ) -> tuple[list[Spans], Granularity]:
     """Parse the times of all sources together, so that they share one granularity."""
-    columns = [column for raw in raws for column in _time_columns(raw)]
+    columns = [column for raw in raws for column in raw.times]
     parsed = parse_times(
         pa.concat_arrays([column.values.cast(pa.string()) for column in columns]),
         weights=np.concatenate([column.counts() for column in columns]),
         granularity=granularity,
     )
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
-    parts = map(
-        ParsedTimes,
-        [parsed.granularity] * len(columns),
-        np.split(parsed.ticks, stops),
-        np.split(parsed.state, stops),
-        np.split(parsed.truncated, stops),
-    )
-    return [Spans(raw, [next(parts) for _ in _time_columns(raw)]) for raw in raws], (
-        parsed.granularity
-    )
-
-
-def _time_columns(raw: RawFacts) -> list[EncodedColumn]:
-    return [raw.begin] if raw.end is None else [raw.begin, raw.end]
+    arrays = (parsed.ticks, parsed.state, parsed.truncated)
+    parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
+    unit = parsed.granularity
+    spans = [Spans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
+    return spans, unit

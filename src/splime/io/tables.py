@@ -10,12 +10,10 @@ import pyarrow as pa
 
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
-from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import Layout, by_name, check_columns
-from splime.times import Bools, Granularity, Ints, raw_time
+from splime.io.columns import EncodedColumn, Locate, RawFacts
+from splime.io.layout import Layout, by_name
+from splime.times import DATES, Bools, Granularity, Ints, raw_time
 from splime.vocabulary import Vocabulary
-
-_DATES = {"month": "M8[M]", "day": "M8[D]", "hour": "M8[h]", "minute": "M8[m]", "second": "M8[s]"}
 
 
 def is_table(source: object) -> bool:
@@ -31,7 +29,6 @@ def raw_from_table(
     columns: Sequence[str] | None = None,
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
-    columns = check_columns(columns)
     try:
         table = source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -54,14 +51,14 @@ def raw_from_columns(
         time_column(table.column(position), table.column_names[position], name)
         for position in layout.facts[3:]
     ]
-    in_table = None if layout.split is None else _split(table.column(layout.split), name)
-    return RawFacts.of(
-        name,
-        [*labels, *times],
-        lambda rows: [f"{name}, row {row + 1}" for row in rows],
-        split,
-        in_table,
-    )
+    splits = None
+    if layout.split is not None:
+        splits = EncodedColumn(label_column(table.column(layout.split), "split", name))
+    return RawFacts(name, labels, times, _locate_rows(name), split, splits)
+
+
+def _locate_rows(name: str) -> Locate:
+    return lambda rows: [f"{name}, row {row + 1}" for row in rows]
 
 
 def raw_from_rows(
@@ -87,9 +84,7 @@ def raw_from_rows(
         encoded = [EncodedColumn(pa.array(column, pa.string())) for column in columns]
     except UnicodeEncodeError as error:
         raise DataError(f"{name}: a name is not valid Unicode: {error}") from None
-    return RawFacts.of(
-        name, encoded, lambda rows: [f"{name}, row {row + 1}" for row in rows], split
-    )
+    return RawFacts(name, encoded[:3], encoded[3:], _locate_rows(name), split)
 
 
 def to_table(graph: TemporalGraph) -> pa.Table:
@@ -124,7 +119,7 @@ def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -
     """Years and steps as integers, months and days as dates, finer times as timestamps."""
     if granularity in ("year", "step"):
         return pa.array(ticks, pa.int64(), mask=unknown)
-    dates = ticks.astype(_DATES[granularity])
+    dates = ticks.astype(DATES[granularity])
     if granularity in ("month", "day"):
         return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)
     return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)
@@ -138,15 +133,6 @@ def label_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedAr
     if not (_is_text(kind) or pa.types.is_null(kind)):
         raise DataError(f"{where}: column {name!r} has type {kind}; names are text or integers")
     return _plain_text(column)
-
-
-def _split(column: pa.ChunkedArray, where: str) -> EncodedColumn:
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (_is_text(kind) or pa.types.is_null(kind)):
-        raise DataError(
-            f"{where}: the column of splits has type {kind}; expected train, valid or test"
-        )
-    return EncodedColumn(_plain_text(column))
 
 
 def _is_text(kind: pa.DataType) -> bool:

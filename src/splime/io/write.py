@@ -9,7 +9,7 @@ import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
-from splime.io.files import split_files, written_beside
+from splime.io.files import check_one_line, split_files, written_beside
 from splime.times import format_ticks
 
 _ROWS = 1 << 18  # at a time, so that the text of a large graph is never in memory as a whole
@@ -20,9 +20,8 @@ def write_text(
 ) -> list[Path]:
     """Write train, valid and test as text files without header into a folder.
 
-    Tab-separated files have no way to hold a tab or a line break in a name: then it is an error
-    that tells so, and `csv` can. So it is if the folder holds other files of splits, which would
-    be read together with these.
+    A tab or a line break in a name is an error in tab-separated files; `csv` can hold it. Other
+    files of splits in the folder, which would be read together with these, are an error too.
     """
     if format not in ("tsv", "csv"):
         raise UsageError(f"text files are tsv or csv, not {format!r}")
@@ -34,7 +33,7 @@ def write_text(
     if format == "tsv":
         _check_names(graph)
     paths = {split: folder / f"{split}.{format}" for split, facts in graph.splits() if len(facts)}
-    there = [path for found in split_files(folder).values() for path in found]
+    there = [path for files in split_files(folder).values() for path in files]
     if others := [path.name for path in there if path not in paths.values()]:
         raise UsageError(
             f"{folder}: {', '.join(others)} would be read together with the files to be written;"
@@ -44,15 +43,8 @@ def write_text(
 
 
 def _check_names(graph: TemporalGraph) -> None:
-    import pyarrow.compute as pc
-
     for names in (graph.entities, graph.predicates):
-        bad = names.labels.filter(pc.match_substring_regex(names.labels, "[\t\r\n]"))
-        if len(bad):
-            raise UsageError(
-                f"the {names.kind} {bad[0].as_py()!r} holds a tab or a line break, which a .tsv"
-                " file cannot; write csv or Parquet"
-            )
+        check_one_line(names.labels, "a .tsv file", "write csv or Parquet", kind=names.kind)
     for _, facts in graph.splits():
         if len(facts) and graph.entities[facts.subject[0]].startswith("\ufeff"):
             raise UsageError(

@@ -12,6 +12,7 @@ import msgspec
 
 from splime.errors import DataError, SplimeError, UsageError, nearest
 from splime.io.files import read_toml, to_toml
+from splime.io.options import ReadOptions
 from splime.methods import Method, make_method
 from splime.training.engines import make_settings
 
@@ -51,6 +52,7 @@ class Plan:
     def __post_init__(self) -> None:
         if not self.runs:
             raise UsageError("a plan needs at least one run")
+        ReadOptions.of(self.reading)
         names = [run.name for run in self.runs]
         for name in names:
             if names.count(name) > 1:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import torch
 
 from splime.errors import UsageError, nearest
-from splime.io.files import written_beside
+from splime.io.files import check_one_line, written_beside
 from splime.progress import Progress
 from splime.query.answers import Options, answer
 from splime.query.questions import ASKED, Asked
@@ -135,12 +135,7 @@ def _tsv(tables: Iterator[pa.Table], path: Path) -> None:
         for table in tables:
             columns = [column.cast(_TEXT) for column in table.columns]
             for column in columns:
-                bad = column.filter(pc.match_substring_regex(column, "[\t\r\n]"))
-                if len(bad):
-                    raise UsageError(
-                        f"{bad[0].as_py()!r} holds a tab or a line break, which TSV cannot; write"
-                        " .parquet or .json"
-                    )
+                check_one_line(column, "TSV", "write .parquet or .json")
             tab = pa.scalar("\t", _TEXT)
             joined = pc.binary_join_element_wise(
                 *columns, tab, null_handling="replace", null_replacement=""

@@ -1,0 +1,142 @@
+"""How to read facts: the options of `splime.read`, of the command line and of plans, said once."""
+
+# ruff: noqa: RUF009 - what `_option` gives is a field
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from pathlib import Path
+from textwrap import fill
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from splime.errors import UsageError, check_name, nearest
+from splime.io.layout import check_columns
+from splime.splitting import HowToSplit
+from splime.times import Granularity, When
+
+EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+
+_KINDS: Mapping[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+    Path: (Path, "a path"),
+}
+"""What fits a type (numpy's numbers too), and the words for it."""
+
+
+def _option(help: str, *, default: Any = None, **more: str) -> Any:
+    return field(default=default, metadata={"help": help, **more})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How to read facts; None is an option that was not chosen.
+
+    The command line is made from the fields: `flag` is their name there, `metavar` what they take.
+
+    >>> ReadOptions.of({"bucket": 300}).bucket
+    300
+    >>> ReadOptions.of({"buckt": 300})
+    Traceback (most recent call last):
+    splime.errors.UsageError: there is no reading option 'buckt'; ... Did you mean bucket...
+    """
+
+    columns: Sequence[str] | None = _option(
+        "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
+        " begin, end), by name or by number from 1. Default: those with the usual names, else all"
+        " in their order",
+        metavar="A,B,…",
+    )
+    header: bool | None = _option(
+        "whether the first line of text files holds names. Found out by default"
+    )
+    entities: str | Path | None = _option(
+        "dictionary file of entity ids, where facts are written with ids",
+        flag="entity_ids",
+        metavar="FILE",
+    )
+    predicates: str | Path | None = _option(
+        "dictionary file of predicate ids", flag="predicate_ids", metavar="FILE"
+    )
+    granularity: Granularity | None = _option("the unit of time. Found out by default")
+    first: When | None = _option(
+        "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
+        " time of the facts",
+        metavar="TIME",
+    )
+    last: When | None = _option(
+        "what an unknown end becomes: a time, or begin for the fact's own begin. Default: the last"
+        " time of the facts",
+        metavar="TIME",
+    )
+    end_before_begin: EndBeforeBegin | None = _option(
+        "what to do with facts that end before they begin; repair drops those of train and swaps"
+        " those of valid and test, so that train stays clean and no test fact is lost. Default:"
+        " drop"
+    )
+    keep_duplicates: bool | None = _option("keep facts that are repeated with the same time")
+    split: HowToSplit | None = _option(
+        "how to split facts that come without splits; none puts all into train. Default: random"
+    )
+    valid: float | None = _option("share of valid in such a split. Default: 0.1")
+    test: float | None = _option("share of test in such a split. Default: 0.1")
+    seed: int | None = _option("seed of a random split. Default: 0", flag="split_seed")
+    allow_unseen: bool | None = _option(
+        "let valid and test name entities and predicates that train does not"
+    )
+    bucket: int | None = _option(
+        "merge timestamps until each holds this many facts (the paper uses 300)", metavar="FACTS"
+    )
+    bucket_on: Literal["train", "all"] | None = _option(
+        "whose facts decide the buckets. Default: all, as in the paper"
+    )
+    name: str = _option("what the graph is called", default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", check_columns(self.columns))
+        hints = get_type_hints(type(self))
+        for name, value in vars(self).items():
+            if value is not None:
+                _check_kind(name, value, hints[name])
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> ReadOptions:
+        """Options from names and values; an unknown name is an error that suggests the nearest."""
+        for name in values:
+            check_name("reading option", name, [one.name for one in fields(cls)])
+        return cls(**values)
+
+    def chosen(self, *names: str) -> dict[str, Any]:
+        """Those of some options that were chosen."""
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    @classmethod
+    def described(cls) -> str:
+        """All options and what they mean, as lines of a docstring."""
+        return "\n".join(
+            fill(
+                f"{one.name}: {one.metadata['help']}.",
+                width=100,
+                initial_indent=" " * 8,
+                subsequent_indent=" " * 12,
+            )
+            for one in fields(cls)
+        )
+
+
+def _check_kind(name: str, value: object, hint: Any) -> None:
+    """An error unless a value is of a type that the field allows; times are checked later."""
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+    choices = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
+    if choices and value not in choices:
+        words = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        raise UsageError(f"{name} is {words}, not {value!r}.{nearest(str(value), choices)}")
+    if all(kind in _KINDS for kind in kinds):
+        fits = isinstance(value, tuple(_KINDS[kind][0] for kind in kinds))
+        if not fits or (isinstance(value, bool) and bool not in kinds):
+            words = " or ".join(_KINDS[kind][1] for kind in kinds)
+            raise UsageError(f"{name} must be {words}, not {value!r}")
