@@ -19,7 +19,7 @@ from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SPLITS, TemporalGraph
 from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
-from splime.streaming import StreamResult, applying, stream_transform
+from splime.streaming import StreamResult, cutting, stream_transform
 from tests.graphs import Row, graphs, rows
 
 Triple = tuple[str, str, str, str, int, int]
@@ -42,6 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stream(source: Path, method: Method, **options: Any) -> tuple[StreamResult, list[Triple]]:
     target = source.with_name("triples.parquet")
     target.unlink(missing_ok=True)
+    if "split" not in pq.read_schema(source).names:
+        options.setdefault("split", "none")
     result = stream_transform(source, target, method, **options)
     table = pq.read_table(target)
     assert table.column_names == ["split", "subject", "predicate", "object", "fact", "overlap"]
@@ -250,7 +252,7 @@ def test_a_granularity_can_be_forced(tmp_path: Path) -> None:
 def test_triples_are_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(applying, "_TRIPLES", most)
+    monkeypatch.setattr(cutting, "_TRIPLES", most)
     source = tmp_path / "facts.parquet"
     pq.write_table(facts(pa.array([1900, 1901, 1950, 1990] * 5), pa.array([1999] * 20)), source)
     graph = splime.read(source, split="none")
@@ -423,15 +425,15 @@ def test_memory_does_not_grow_with_the_facts(
         source, target = tmp_path / f"{count}.parquet", tmp_path / f"{count}.triples"
         make_world(source, World(facts=count))
         held: list[int] = []
-        parts = applying.Applying._cut
+        triples = cutting._triples
 
-        def watched(self: Any, *arguments: Any) -> Iterator[pa.RecordBatch]:
-            for part in parts(self, *arguments):
+        def watched(*arguments: Any) -> Iterator[pa.RecordBatch]:
+            for some in triples(*arguments):
                 held.append(pa.total_allocated_bytes())
-                yield part
+                yield some
 
         with monkeypatch.context() as context:
-            context.setattr(applying.Applying, "_cut", watched)
+            context.setattr(cutting, "_triples", watched)
             stream_transform(source, target, Merge(shrink=4), batch_rows=50_000)
         return max(held)
 

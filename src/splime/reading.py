@@ -81,18 +81,6 @@ class Reading:
         """The same as plain lists and dictionaries."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Reading:
-        """The inverse of `to_json`."""
-        return cls(
-            tuple(Source(**source) for source in data["sources"]),
-            tuple(
-                Example(example["where"], tuple(example["fact"]), example["why"])
-                for example in data["examples"]
-            ),
-            tuple(data["remarks"]),
-        )
-
 
 def _total(counts: Any) -> Counter[str]:
     total: Counter[str] = Counter()

@@ -14,13 +14,18 @@ from splime.static import StaticGraph
 def check_distinct(static: StaticGraph) -> None:
     """Two things of one name cannot be told apart by any reader."""
     for kind, labels in _labels(static):
-        counts = pc.value_counts(labels)
-        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        if len(twice):
-            raise UsageError(
-                f"two different ones of the graph come to be called {twice[0].as_py()!r}: a {kind}"
-                " has the name of a scope of another one; rename it"
-            )
+        check_labels(kind, labels)
+
+
+def check_labels(kind: str, labels: pa.Array) -> None:
+    """The same for the names of scopes alone."""
+    counts = pc.value_counts(labels)
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    if len(twice):
+        raise UsageError(
+            f"two different ones of the graph come to be called {twice[0].as_py()!r}: a {kind} has"
+            " the name of a scope of another one; rename it"
+        )
 
 
 def check_one_line(static: StaticGraph, format: str) -> None:
