@@ -1,8 +1,18 @@
 from __future__ import annotations
 
 import datetime
+import json
+import operator
+import os
+import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,9 +26,12 @@ import splime
 from splime.datasets.world import World, make_world
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SPLITS, TemporalGraph
+from splime.io.parquet import FactFile, Part
 from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
-from splime.streaming import StreamResult, applying, stream_transform
+from splime.streaming import StreamResult, cutting, in_processes, stream_transform
+from splime.streaming.repeats import _RECORD, _of_names, _repeated
+from splime.streaming.tally import Frame, Tally, count
 from tests.graphs import Row, graphs, rows
 
 Triple = tuple[str, str, str, str, int, int]
@@ -38,10 +51,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("streaming")
 
 
+def transform(source: Path, target: Path, method: Method, **options: Any) -> StreamResult:
+    """Stream; facts without splits are all of train, unless the options say something else."""
+    if source.exists() and source.read_bytes()[:4] == b"PAR1":
+        with suppress(pa.ArrowException):
+            if "split" not in pq.read_schema(source).names:
+                options.setdefault("split", "none")
+    return stream_transform(source, target, method, **options)
+
+
 def stream(source: Path, method: Method, **options: Any) -> tuple[StreamResult, list[Triple]]:
     target = source.with_name("triples.parquet")
     target.unlink(missing_ok=True)
-    result = stream_transform(source, target, method, **options)
+    result = transform(source, target, method, **options)
     table = pq.read_table(target)
     assert table.column_names == ["split", "subject", "predicate", "object", "fact", "overlap"]
     return result, [tuple(row.values()) for row in table.to_pylist()]
@@ -122,29 +144,304 @@ def test_unknown_times_of_a_saved_graph(
 
 
 @settings(max_examples=20)
-@given(graphs(), st.sampled_from([1990, 1997, 2005]), st.sampled_from([1990, 1997, 2005]))
+@given(
+    graphs(),
+    st.sampled_from([1990, 1997, 2005]),
+    st.sampled_from([1990, 1997, 2005]),
+    st.booleans(),
+)
 def test_what_unknown_times_become(
-    folder: Path, graph: TemporalGraph, first: int, last: int
+    folder: Path, graph: TemporalGraph, first: int, last: int, keep_duplicates: bool
 ) -> None:
     table = splime.to_table(graph)  # without what only splime knows about the graph
     source = folder / "limits.parquet"
     pq.write_table(table, source)
+    options = {"first": first, "last": last, "keep_duplicates": keep_duplicates}
+    check_same(source, Timestamp(fit_on="all"), 3, **options)
+
+
+def check_same(source: Path, method: Method, batch_rows: int, **options: Any) -> None:
+    """Streaming a file gives what reading it with the same options gives, or both refuse."""
     try:
-        expected = splime.read(source, first=first, last=last, keep_duplicates=True)
-    except DataError:
-        with pytest.raises(DataError):
-            stream(source, Timestamp(fit_on="all"), first=first, last=last)
+        graph = splime.read(source, **options)
+        static = method.fit_transform(graph)
+    except SplimeError as error:
+        with pytest.raises(type(error)):
+            stream(source, method, batch_rows=batch_rows, **options)
         return
-    result, triples = stream(source, Timestamp(fit_on="all"), first=first, last=last, batch_rows=3)
-    static = Timestamp(fit_on="all").fit_transform(expected)
-    assert [row[:4] for row in triples] == [
-        (split, *row) for split in SPLITS for row in static.rows(split)
-    ]
-    assert [row[5] for row in triples] == [
-        overlap for _, part in static.splits() for overlap in part.overlap.tolist()
-    ]
+    result, triples = stream(source, method, batch_rows=batch_rows, **options)
     assert result.segmentation == static.segmentation
-    assert result.dropped == dict(expected.reading.dropped)
+    assert result.dropped == dict(graph.reading.dropped)
+    for split, part in static.splits():
+        mine = [(*row[1:4], row[5]) for row in triples if row[0] == split]
+        names = static.rows(split)
+        assert mine == [(*n, o) for n, o in zip(names, part.overlap.tolist(), strict=True)]
+        assert result.facts[split] == len(getattr(graph, split))  # type: ignore[index]
+        assert result.triples[split] == len(part)  # type: ignore[index]
+    assert [row[4] for row in triples] == sorted(row[4] for row in triples)
+
+
+# Few names and years, so that facts are repeated; some end before they begin, some have no time.
+few = st.sampled_from
+small = st.lists(
+    st.tuples(
+        few("ab"),
+        few("pq"),
+        few("ab"),
+        st.none() | st.integers(1990, 1994),
+        st.none() | st.integers(1990, 1994),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def written(facts: list[Row], path: Path, splits: list[str] | None = None, **options: Any) -> Path:
+    names = ("subject", "predicate", "object", "begin", "end")
+    types = (pa.string(),) * 3 + (pa.int64(),) * 2
+    columns = [pa.array(c, t) for c, t in zip(zip(*facts, strict=True), types, strict=True)]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    if splits is not None:
+        table = table.append_column("split", pa.array(splits))
+    pq.write_table(table, path, **options)
+    return path
+
+
+@settings(max_examples=60)
+@given(
+    small,
+    st.data(),
+    st.sampled_from([1, 4, 1000]),
+    st.sampled_from([1, 3]),
+    st.sampled_from(["train", "all"]),
+)
+def test_duplicates_buckets_and_splits_are_as_in_memory(
+    folder: Path,
+    facts: list[Row],
+    data: st.DataObject,
+    batch_rows: int,
+    groups: int,
+    fit_on: FitOn,
+) -> None:
+    options: dict[str, Any] = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "keep_duplicates": st.booleans(),
+                "bucket": st.integers(1, 6),
+                "first": st.integers(1989, 1995),
+                "last": st.integers(1989, 1995),
+                "granularity": st.just("year"),
+            },
+        )
+    )
+    if "bucket" in options:
+        options["bucket_on"] = data.draw(st.sampled_from(["train", "all"]))
+    splits = None
+    if data.draw(st.booleans()):
+        splits = [data.draw(st.sampled_from(SPLITS)) for _ in facts]
+    elif data.draw(st.booleans()):
+        shares = {"valid": data.draw(st.sampled_from([0.0, 0.1, 0.4])), "test": 0.3}
+        options |= {"split": "time", "allow_unseen": True, **shares}
+    else:
+        options["split"] = "none"
+    size = max(len(facts) // groups, 1)
+    source = written(facts, folder / "few.parquet", splits, row_group_size=size)
+    check_same(source, Merge(shrink=2, fit_on=fit_on), batch_rows, **options)
+
+
+@settings(max_examples=30)
+@given(graphs(), st.integers(1, 8), st.sampled_from(["train", "all"]))
+def test_new_buckets_of_a_saved_graph(
+    folder: Path, graph: TemporalGraph, min_facts: int, on: str
+) -> None:
+    source = splime.save(graph.bucket(3), folder / "anew.parquet")
+    options: dict[str, Any] = {"bucket": min_facts, "bucket_on": on}
+    check_equal(source, splime.load(source, **options), Timestamp(), batch_rows=4, **options)
+
+
+@settings(max_examples=50)
+@given(small, st.data())
+def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.DataObject) -> None:
+    """Whatever the parts, however they are put together, and after a journey as bytes."""
+    frame = Frame("year", (True, False, False), buckets_from=(True, True, True))
+    whole = counted(facts, folder / "whole.parquet", frame)
+    cuts = sorted(data.draw(st.sets(st.integers(1, max(len(facts) - 1, 1)), max_size=4)))
+    bounds = [0, *(cut for cut in cuts if cut < len(facts)), len(facts)]
+    tallies = [
+        pickle.loads(pickle.dumps(counted(facts[low:high], folder / "some.parquet", frame)))
+        for low, high in pairwise(bounds)
+    ]
+    tallies = data.draw(st.permutations(tallies))
+    assert reduce(operator.add, tallies) == whole
+    assert reduce(lambda total, tally: tally + total, tallies) == whole
+    if len(tallies) > 2:
+        one, two, *rest = tallies
+        assert one + reduce(operator.add, [two, *rest]) == whole
+    assert whole + Tally.of(frame) == whole
+    if whole.table.any():
+        assert whole + whole != whole
+
+
+def counted(facts: list[Row], path: Path, frame: Frame) -> Tally:
+    written(facts, path)
+    with FactFile(path) as file:
+        (part,) = file.parts(len(facts), 7)
+    return count(part, frame)
+
+
+def test_parts_are_ranges_of_row_groups(tmp_path: Path) -> None:
+    rows: list[Row] = [("a", "p", str(row), 1990, 1991) for row in range(10)]
+    path = written(rows, tmp_path / "facts.parquet", row_group_size=3)
+    with FactFile(path) as file:
+        parts = file.parts(6, 100, fact=50)
+        read = [batch.labels("object") for part in parts for batch in file.batches(part, "object")]
+    assert [(part.row, part.fact, part.rows) for part in parts] == [(0, 50, 6), (6, 56, 4)]
+    assert pa.chunked_array(read).to_pylist() == [row[2] for row in rows]
+    assert pickle.loads(pickle.dumps(parts)) == parts
+    with FactFile(path) as file:
+        assert [part.rows for part in file.parts(1, 100)] == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("options", [{}, {"split": "time", "allow_unseen": True}, {"bucket": 9}])
+def test_several_processes_write_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("splime.streaming.transform._PART", 1000)
+    world = make_table(tmp_path / "world.parquet")
+    source = tmp_path / "facts.parquet"
+    table = world if options.get("split") is None else world.drop_columns(["split"])
+    # Every fact of the last tenth stands there twice, in another part.
+    table = pa.concat_tables([table, table.slice(0, 300)])
+    pq.write_table(table, source, row_group_size=500)
+    one, many = tmp_path / "one.parquet", tmp_path / "many.parquet"
+    alone = stream_transform(source, one, Merge(shrink=4), **options)
+    seen: list[tuple[Any, ...]] = []
+    together = stream_transform(
+        source,
+        many,
+        Merge(shrink=4),
+        engine=in_processes(2),
+        progress=lambda *update: seen.append(update),
+        **options,
+    )
+    assert alone.dropped["duplicate"] >= 300
+    assert (
+        pq.read_table(one).equals(pq.read_table(many).unify_dictionaries())
+        or pq.read_table(one).to_pylist() == pq.read_table(many).to_pylist()
+    )
+    assert pq.read_schema(one) == pq.read_schema(many)
+    assert (alone.facts, alone.triples, alone.dropped, alone.segmentation) == (
+        together.facts,
+        together.triples,
+        together.dropped,
+        together.segmentation,
+    )
+    assert ("applying", len(table), len(table)) in seen
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "facts.parquet",
+        "many.parquet",
+        "one.parquet",
+        "world.parquet",
+    ]
+
+
+def make_table(path: Path) -> pa.Table:
+    make_world(path, World(facts=3000))
+    return pq.read_table(path).replace_schema_metadata(None)
+
+
+def killed(part: Part, *_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = written([("a", "p", "b", 1990, 1991)] * 3, tmp_path / "facts.parquet")
+    monkeypatch.setattr("splime.streaming.transform.cut", killed)
+    with pytest.raises(SplimeError, match="a worker process ended"):
+        transform(source, tmp_path / "triples.parquet", Vanilla(), engine=in_processes(1))
+    assert [*tmp_path.iterdir()] == [source]
+    with pytest.raises(UsageError, match="at least 1 process"):
+        in_processes(0)
+
+
+def test_errors_of_workers_arrive(tmp_path: Path) -> None:
+    source, target = tmp_path / "facts.parquet", tmp_path / "triples.parquet"
+    pq.write_table(split_of_one("dev"), source)
+    with pytest.raises(DataError, match="row 3: the split is 'dev'"):
+        transform(source, target, Vanilla(), engine=in_processes(2))
+    assert [*tmp_path.iterdir()] == [source]
+
+
+@pytest.mark.parametrize("step", ["looking for duplicates", "counting", "applying"])
+def test_a_killed_run_leaves_no_result(tmp_path: Path, step: str) -> None:
+    """Killed in the middle of a pass, so that nothing can be cleaned up."""
+    source, target = tmp_path / "facts.parquet", tmp_path / "triples.parquet"
+    pq.write_table(KINDS["years"], source)
+    script = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from splime.methods import Vanilla; from splime.streaming import stream_transform\n"
+        "def kill(what, done, total):\n"
+        "    if what == sys.argv[3] and done == 2: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "stream_transform(Path(sys.argv[1]), Path(sys.argv[2]), Vanilla(), batch_rows=1,"
+        " split='none', progress=kill)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, source, target, step], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert not target.exists()
+    transform(source, target, Vanilla())
+    assert pq.read_metadata(target).num_rows == 4
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    source = written([("a", "p", "b", 1990, 1991)], tmp_path / "facts.parquet")
+
+    def change(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        if what == "counting":
+            written([("a", "q", "b", 1990, 1991)] * 2, source)
+
+    with pytest.raises(DataError, match="was changed while it was read"):
+        transform(source, tmp_path / "triples.parquet", Vanilla(), progress=change)
+    assert [*tmp_path.iterdir()] == [source]
+
+
+def test_colliding_names_of_scopes(tmp_path: Path) -> None:
+    rows: list[Row] = [("a", "p", "b", year, year) for year in (1990, 1991)]
+    source = written([*rows, ("a", "p[1990]", "b", 1990, 1990)], tmp_path / "facts.parquet")
+    _, triples = stream(source, Vanilla())
+    assert {row[2] for row in triples} == {"p", "p[1990]"}
+    (tmp_path / "triples.parquet").unlink()
+    with pytest.raises(UsageError, match=r"come to be called 'p\[1990\]'"):
+        transform(source, tmp_path / "triples.parquet", Timestamp())
+    assert [*tmp_path.iterdir()] == [source]
+
+
+names_of_facts = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(names_of_facts, min_size=1, max_size=20, unique=True),
+    st.integers(0, 3),
+    st.booleans(),
+)
+def test_fingerprints_tell_names_apart(names: list[str], skip: int, padded: bool) -> None:
+    """They depend on the name alone, not on what stands before or behind it."""
+    if padded:
+        names = [*names, *(name + "\0" for name in names if name + "\0" not in names)]
+    hashes = _of_names(pa.array([*["x"] * skip, *names], pa.string())[skip:])
+    assert len({*hashes[0].tolist()}) == len({*hashes[1].tolist()}) == len(names)
+    for at, name in enumerate(names):
+        assert (_of_names(pa.array([name], pa.string()))[:, 0] == hashes[:, at]).all()
+
+
+def test_facts_with_one_key_are_compared_further() -> None:
+    records = np.zeros(6, _RECORD)
+    records["key"] = [7, 8, 7, 7, 9, 7]
+    records["check"] = [1, 1, 2, 1, 1, 2]
+    records["row"] = range(6)
+    repeated, rows = _repeated(records)
+    assert sorted(rows.tolist()) == sorted(repeated.tolist()) == [3, 5]
 
 
 def facts(begin: Any, end: Any = None) -> pa.Table:
@@ -249,7 +546,7 @@ def test_a_granularity_can_be_forced(tmp_path: Path) -> None:
 def test_triples_are_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(applying, "_TRIPLES", most)
+    monkeypatch.setattr(cutting, "_TRIPLES", most)
     source = tmp_path / "facts.parquet"
     pq.write_table(facts(pa.array([1900, 1901, 1950, 1990] * 5), pa.array([1999] * 20)), source)
     graph = splime.read(source, split="none")
@@ -267,6 +564,8 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
     stream(source, Vanilla(), batch_rows=3, progress=lambda *update: seen.append(update))
     assert seen == [
+        ("looking for duplicates", 3, 4),
+        ("looking for duplicates", 4, 4),
         ("counting", 3, 4),
         ("counting", 4, 4),
         ("applying", 3, 4),
@@ -283,10 +582,25 @@ class Curious(Vanilla):
     ("method", "options", "message"),
     [
         (Curious(), {}, "Curious needs the facts themselves.*splime.load"),
-        (Timestamp(target="both"), {}, "not both; load the graph into memory"),
+        (Timestamp(target="both"), {}, "not both; splime.load"),
         (Vanilla(), {"batch_rows": 0}, "at least 1 row"),
         (RandomSplit(predicates=10**6), {}, "cannot reach"),
         (Vanilla(), {"first": "soon"}, "cannot read 'soon'"),
+        (Vanilla(), {"first": "end"}, "does not know first='end'.*--no-stream"),
+        (Vanilla(), {"last": "begin"}, "does not know last='begin'"),
+        (Vanilla(), {"split": "random"}, "random split.*--split none.*--no-stream"),
+        (Vanilla(), {"split": "time"}, "--allow-unseen.*--no-stream"),
+        (Vanilla(), {"split": "halves"}, "unknown way to split 'halves'"),
+        (
+            Vanilla(),
+            {"split": "time", "allow_unseen": True, "valid": 0.5, "test": 0.6},
+            "must leave some train",
+        ),
+        (Vanilla(), {"entities": "ids.txt"}, "does not know entities.*--no-stream"),
+        (Vanilla(), {"end_before_begin": "swap"}, "does not know end_before_begin"),
+        (Vanilla(), {"bucket_on": "train"}, "needs bucket"),
+        (Vanilla(), {"bucket_on": "test", "bucket": 3}, "bucket_on is train or all"),
+        (Vanilla(), {"bucket": 0}, "at least 1 fact"),
     ],
 )
 def test_what_cannot_be_asked_for(
@@ -295,7 +609,7 @@ def test_what_cannot_be_asked_for(
     source = tmp_path / "facts.parquet"
     pq.write_table(KINDS["years"], source)
     with pytest.raises(UsageError, match=message):
-        stream_transform(source, tmp_path / "triples.parquet", method, **options)
+        transform(source, tmp_path / "triples.parquet", method, **options)
     assert [*tmp_path.iterdir()] == [source]
 
 
@@ -303,9 +617,9 @@ def test_targets(tmp_path: Path) -> None:
     source = tmp_path / "facts.parquet"
     pq.write_table(KINDS["years"], source)
     with pytest.raises(UsageError, match="exists already"):
-        stream_transform(source, source, Vanilla())
+        transform(source, source, Vanilla())
     with pytest.raises(UsageError, match="no such folder"):
-        stream_transform(source, tmp_path / "nowhere" / "triples.parquet", Vanilla())
+        transform(source, tmp_path / "nowhere" / "triples.parquet", Vanilla())
 
 
 def split_of_one(name: str | None) -> pa.Table:
@@ -341,22 +655,40 @@ def test_bad_tables(tmp_path: Path, table: pa.Table, message: str, batch_rows: i
     source = tmp_path / "facts.parquet"
     pq.write_table(table, source)
     with pytest.raises(DataError, match=message):
-        stream_transform(source, tmp_path / "triples.parquet", Vanilla(), batch_rows=batch_rows)
+        transform(source, tmp_path / "triples.parquet", Vanilla(), batch_rows=batch_rows)
     assert [*tmp_path.iterdir()] == [source]
 
 
-def test_what_is_settled_in_a_saved_graph(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"first": 1980}, {"split": "none"}, {"keep_duplicates": True}, {"columns": [2, 3, 4, 5]}],
+)
+def test_what_is_settled_in_a_saved_graph(tmp_path: Path, options: dict[str, Any]) -> None:
     graph = splime.read([("a", "p", "b", 1990)], split="none")
     source = splime.save(graph, tmp_path / "graph.parquet")
     with pytest.raises(UsageError, match="is a saved graph"):
-        stream_transform(source, tmp_path / "triples.parquet", Vanilla(), first=1980)
+        transform(source, tmp_path / "triples.parquet", Vanilla(), **options)
+
+
+def test_splits_of_the_file_are_kept(tmp_path: Path) -> None:
+    source = tmp_path / "facts.parquet"
+    pq.write_table(split_of_one("valid"), source)
+    with pytest.raises(UsageError, match="split cannot be chosen: it has splits of its own"):
+        transform(source, tmp_path / "triples.parquet", Vanilla(), split="none")
+
+
+def test_columns_are_chosen(tmp_path: Path) -> None:
+    source = tmp_path / "facts.parquet"
+    pq.write_table(KINDS["years"], source)
+    columns = ["object", "predicate", "subject", "begin"]
+    check_same(source, Timestamp(), 2, columns=columns, split="none")
 
 
 def test_no_facts_to_fit_on(tmp_path: Path) -> None:
     source = tmp_path / "facts.parquet"
     pq.write_table(KINDS["years"].append_column("split", pa.array(["test"] * 4)), source)
     with pytest.raises(UsageError, match="no facts to fit on"):
-        stream_transform(source, tmp_path / "triples.parquet", Vanilla())
+        transform(source, tmp_path / "triples.parquet", Vanilla())
     result, _ = stream(source, Vanilla(fit_on="all"))
     assert dict(result.facts) == {"train": 0, "valid": 0, "test": 4}
 
@@ -364,16 +696,16 @@ def test_no_facts_to_fit_on(tmp_path: Path) -> None:
 def test_broken_files(tmp_path: Path) -> None:
     source, target = tmp_path / "facts.parquet", tmp_path / "triples.parquet"
     with pytest.raises(DataError, match="no such Parquet file"):
-        stream_transform(source, target, Vanilla())
+        transform(source, target, Vanilla())
     source.write_bytes(b"PAR1 no PAR1")
     with pytest.raises(DataError, match="cannot be read as Parquet"):
-        stream_transform(source, target, Vanilla())
+        transform(source, target, Vanilla())
     make_world(tmp_path / "world.parquet", World(facts=20_000))
     whole = bytearray((tmp_path / "world.parquet").read_bytes())
     whole[1000:3000] = bytes(2000)
     source.write_bytes(whole)
     with pytest.raises(DataError, match="cannot be read as Parquet"):
-        stream_transform(source, target, Vanilla())
+        transform(source, target, Vanilla())
     assert not target.exists()
 
 
@@ -382,7 +714,56 @@ def test_damaged_descriptions(tmp_path: Path, metadata: bytes) -> None:
     source = tmp_path / "facts.parquet"
     pq.write_table(KINDS["years"].replace_schema_metadata({b"splime": metadata}), source)
     with pytest.raises(DataError, match=r"damaged|not a format"):
-        stream_transform(source, tmp_path / "triples.parquet", Vanilla())
+        transform(source, tmp_path / "triples.parquet", Vanilla())
+
+
+def damage(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    table = pq.read_table(path)
+    described = json.loads(table.schema.metadata[b"splime"])
+    change(described)
+    metadata = {b"splime": json.dumps(described).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(granularity="eon"),
+        lambda d: d.update(granularity=["year"]),
+        lambda d: d.update(timeline={"starts": [3, 1], "ends": [3, 1]}),
+        lambda d: d.update(timeline={"starts": [10**30], "ends": [10**30]}),
+        lambda d: d.update(timeline={"starts": [1990, 1991], "ends": [1991]}),
+        lambda d: d.update(timeline={"starts": [1992], "ends": [1993]}),
+        lambda d: d.update(filled={}),
+        lambda d: d.update(filled={"last": 1995}),
+        lambda d: d["filled"].update(evil="1990"),
+        lambda d: d.update(unused={"entities": [], "predicates": [7]}),
+        lambda d: d.update(reading=[]),
+        lambda d: d.update(name=7),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"bucket": 1}])
+def test_what_cannot_be_loaded_is_not_streamed(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], options: dict[str, Any]
+) -> None:
+    facts = [("a", "p", "b", 1990, None), ("a", "p", "b", 1991, 1993)]
+    source = splime.save(splime.read(facts, split="none"), tmp_path / "graph.parquet")
+    damage(source, change)
+    for work in (splime.load, lambda _: transform(source, tmp_path / "t", Vanilla(), **options)):
+        with pytest.raises(DataError, match="is damaged"):
+            work(source)
+    assert [*tmp_path.iterdir()] == [source]
+
+
+def test_saved_facts_that_end_before_they_begin(tmp_path: Path) -> None:
+    facts = [("a", "p", "b", 1990, 1999), ("a", "p", "b", 1991, 1993)]
+    graph = splime.read(facts, split="none").bucket(100)  # one bucket, in which no time differs
+    source = splime.save(graph, tmp_path / "graph.parquet")
+    table = pq.read_table(source)
+    pq.write_table(table.set_column(5, "end", pa.array([1999, 1990])), source)
+    for work in (splime.load, lambda _: transform(source, tmp_path / "t", Vanilla())):
+        with pytest.raises(DataError, match="ends before it begins"):
+            work(source)
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,9 +773,11 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
-    with pytest.raises(SplimeError, match="cannot be written: no space left"):
-        stream_transform(source, tmp_path / "triples.parquet", Vanilla())
+    for name in ("pyarrow.parquet.ParquetWriter.write_batch", "splime.streaming.repeats._path"):
+        with monkeypatch.context() as context:
+            context.setattr(name, full)
+            with pytest.raises(SplimeError, match="cannot be written: no space left"):
+                transform(source, tmp_path / "triples.parquet", Vanilla())
     assert [*tmp_path.iterdir()] == [source]
 
 
@@ -407,9 +790,7 @@ def test_interrupted_runs_leave_nothing(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        stream_transform(
-            source, tmp_path / "triples.parquet", Vanilla(), progress=interrupt, batch_rows=1
-        )
+        transform(source, tmp_path / "triples.parquet", Vanilla(), progress=interrupt, batch_rows=1)
     assert [*tmp_path.iterdir()] == [source]
 
 
@@ -422,15 +803,15 @@ def test_memory_does_not_grow_with_the_facts(
         source, target = tmp_path / f"{count}.parquet", tmp_path / f"{count}.triples"
         make_world(source, World(facts=count))
         held: list[int] = []
-        parts = applying.Applying._cut
+        triples = cutting._triples
 
-        def watched(self: Any, *arguments: Any) -> Iterator[pa.RecordBatch]:
-            for part in parts(self, *arguments):
+        def watched(*arguments: Any) -> Iterator[pa.RecordBatch]:
+            for some in triples(*arguments):
                 held.append(pa.total_allocated_bytes())
-                yield part
+                yield some
 
         with monkeypatch.context() as context:
-            context.setattr(applying.Applying, "_cut", watched)
+            context.setattr(cutting, "_triples", watched)
             stream_transform(source, target, Merge(shrink=4), batch_rows=50_000)
         return max(held)
 

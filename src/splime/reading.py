@@ -84,11 +84,6 @@ class Reading:
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Reading:
-        """The inverse of `to_json`; a ValueError where something is missing or of another type."""
-        return msgspec.convert(data, cls)
-
 
 def _total(counts: Any) -> Counter[str]:
     total: Counter[str] = Counter()

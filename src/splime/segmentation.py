@@ -114,6 +114,18 @@ class Scopes:
             pa.large_string(),
         )
 
+    def check_distinct(self) -> None:
+        """An error if a name is that of a scope of another one, as `p[1990]` may be."""
+        import pyarrow.compute as pc
+
+        counts = pc.value_counts(self.labels)
+        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+        if len(twice):
+            raise UsageError(
+                f"two scopes would be called {twice[0].as_py()!r}: a {self.names.kind} has the name"
+                " of a scope of another one; rename it"
+            )
+
     def scope(self, number: int) -> Scope:
         """One scope, for people."""
         ticks = np.array(

@@ -10,7 +10,7 @@ import numpy as np
 from splime.errors import UsageError
 from splime.graph import Facts, Ids, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
-from splime.times import Bools, format_ticks
+from splime.times import Bools, Granularity, Ints, format_ticks
 
 HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
@@ -32,8 +32,7 @@ def split_graph(
     `allow_unseen`, valid and test name no entity or predicate that train does not: `random` keeps
     enough facts in train, `time` cannot, and drops such facts, which the reading counts.
     """
-    if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
-        raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
+    _check_shares(valid, test)
     facts = graph.facts()
     if how != "none" and not len(facts):
         raise UsageError("there are no facts to split")
@@ -81,21 +80,38 @@ def _random(
     )
 
 
-def _by_time(
-    graph: TemporalGraph, facts: Facts, valid: float, test: float, allow_unseen: bool
-) -> TemporalGraph:
+def time_limits(
+    ticks: Ints, begins: Ints, granularity: Granularity, valid: float, test: float
+) -> tuple[int, int]:
+    """The ticks from which on facts are of valid and of test, if so many begin at each tick."""
+    _check_shares(valid, test)
+    upto = np.cumsum(begins)
     # A share of nothing begins after the last fact.
-    begins = np.append(np.sort(facts.begin), facts.begin.max() + 1)
-    test_from = begins[round((1 - test) * len(facts))]
-    valid_from = begins[round((1 - test - valid) * len(facts))]
-    in_train = facts.begin < valid_from
-    in_test = facts.begin >= test_from
-    if not in_train.any():
-        at = format_ticks(valid_from[None], graph.timeline.granularity)[0]
+    starts = np.append(ticks, ticks[-1] + 1)
+    valid_from, test_from = (
+        int(starts[np.searchsorted(upto, round(share * upto[-1]), side="right")])
+        for share in (1 - test - valid, 1 - test)
+    )
+    if not begins[ticks < valid_from].any():
+        at = format_ticks(np.array([valid_from]), granularity)[0]
         raise UsageError(
             f"cannot split by time: too many facts begin at {at}, the first time of the graph;"
             " split at random, or ask for smaller shares of valid and test"
         )
+    return valid_from, test_from
+
+
+def _check_shares(valid: float, test: float) -> None:
+    if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
+        raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
+
+
+def _by_time(
+    graph: TemporalGraph, facts: Facts, valid: float, test: float, allow_unseen: bool
+) -> TemporalGraph:
+    ticks, begins = np.unique(facts.begin, return_counts=True)
+    valid_from, test_from = time_limits(ticks, begins, graph.timeline.granularity, valid, test)
+    in_train, in_test = facts.begin < valid_from, facts.begin >= test_from
     in_valid = ~in_train & ~in_test
     remark = "split by time"
     for name, rows in (("valid", in_valid), ("test", in_test)):

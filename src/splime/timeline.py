@@ -125,8 +125,12 @@ class Timeline:
             raise UsageError(f"{asked} lies outside of the graph's time, {ours[0]} to {ours[1]}")
         return first, last
 
-    def bucket(self, begin: Ints, end: Ints, *, min_facts: int = 300) -> Timeline:
+    def bucket(
+        self, begin: Ints, end: Ints, *, min_facts: int = 300, facts: Ints | None = None
+    ) -> Timeline:
         """Neighbouring timestamps merged until each bucket holds enough of the facts.
+
+        `facts` says how many facts have each begin and end; one each by default.
 
         The paper's rule: a bucket grows while fewer than `min_facts` facts have their begin or
         end inside it, or while fewer than `min_facts` facts end at or after its last timestamp.
@@ -138,11 +142,14 @@ class Timeline:
         if min_facts < 1:
             raise UsageError(f"a bucket needs at least 1 fact, not {min_facts}")
         first, last = self.index(begin), self.index(end)
-        begins = np.bincount(first, minlength=len(self))
-        ends = np.bincount(last, minlength=len(self))
+        facts = np.ones(len(first), np.int64) if facts is None else facts
+        begins, ends = np.zeros((2, len(self)), np.int64)
+        np.add.at(begins, first, facts)
+        np.add.at(ends, last, facts)
         still_to_end = ends[::-1].cumsum()[::-1]
         by_begin = np.argsort(first, kind="stable")
-        ended, upto = last[by_begin], np.concatenate([[0], begins.cumsum()])
+        ended, ending = last[by_begin], facts[by_begin]
+        upto = np.searchsorted(first[by_begin], np.arange(len(self) + 1))
 
         closing: list[int] = []
         # Ends, per timestamp, of the facts that begin before the bucket: those that begin inside
@@ -152,7 +159,8 @@ class Timeline:
         for at in range(len(self)):
             inside += int(begins[at]) + int(ends_from_before[at])
             if inside >= min_facts and still_to_end[at] >= min_facts:
-                np.add.at(ends_from_before, ended[upto[start] : upto[at + 1]], 1)
+                new = slice(upto[start], upto[at + 1])
+                np.add.at(ends_from_before, ended[new], ending[new])
                 closing.append(at)
                 start, inside = at + 1, 0
         if start < len(self):

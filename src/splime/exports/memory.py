@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError
 from splime.graph import SplitName, check_split
 from splime.static import StaticGraph
 
@@ -18,14 +17,9 @@ if TYPE_CHECKING:
 
 def check_distinct(static: StaticGraph) -> None:
     """An error if two things have one name: no reader could tell them apart."""
-    for kind, scopes in (("entity", static.entities), ("predicate", static.predicates)):
-        counts = pc.value_counts(scopes.labels)
-        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        if len(twice):
-            raise UsageError(
-                f"two different ones of the graph come to be called {twice[0].as_py()!r}: a {kind}"
-                " has the name of a scope of another one; rename it"
-            )
+    for scopes in (static.segmentation.predicates, static.segmentation.entities):
+        if scopes is not None:
+            scopes.check_distinct()
 
 
 def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.object_]:

@@ -1,18 +1,31 @@
-"""Facts in Parquet files, of other people or saved by splime."""
+"""Facts in Parquet files, of other people or saved by splime: all at once, or batch by batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import SplitName, TemporalGraph
-from splime.io.columns import RawFacts
+from splime.graph import SPLITS, Ids, SplitName, TemporalGraph
+from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import Layout, by_name
-from splime.io.saved import read_description, restore_graph
-from splime.io.tables import raw_from_columns
+from splime.io.saved import Limit, read_description, read_metadata, restore_graph
+from splime.io.tables import label_column, raw_from_columns, time_column
+from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
+
+_ROLES = ("subject", "predicate", "object", "begin", "end")
+_LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
+# The granularity is found out from at most so many different times.
+_MOST_TIMES = 1 << 20
+# Whole numbers and dates within so many ticks are read without parsing.
+_DENSE = 1 << 16
 
 
 def read_parquet(
@@ -25,10 +38,9 @@ def read_parquet(
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    described = read_description(path, schema.metadata)
-    if "timeline" in described and split is None:
-        table = _read(path, schema, schema.names)
-        return restore_graph(path, table, described)
+    description = read_description(path, schema.metadata)
+    if description is not None and split is None:
+        return restore_graph(path, _read(path, schema, schema.names), description)
     layout = by_name(schema.names, columns, str(path))
     positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
     names = [schema.names[position] for position in positions]
@@ -47,8 +59,8 @@ def read_parquet(
 def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
-    texts = [field.name for field in schema if field.name in names and holds_text(field.type)]
     wanted = None if len(names) == len(schema.names) else list(names)
+    texts = [name for name in _texts(schema) if name in names]
     try:
         table = pq.read_table(path, columns=wanted, read_dictionary=texts)
         table.validate(full=True)
@@ -61,8 +73,289 @@ def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: cannot be read as Parquet: {error}")
 
 
-def holds_text(kind: pa.DataType) -> bool:
-    """Whether a column can be read as a dictionary of text."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _texts(schema: pa.Schema) -> list[str]:
+    """The columns that can be read as a dictionary of text."""
+    kinds = [
+        (
+            column.name,
+            column.type.value_type if pa.types.is_dictionary(column.type) else column.type,
+        )
+        for column in schema
+    ]
+    return [
+        name for name, kind in kinds if pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Row groups of a Parquet file that stand together: what one worker takes at a time.
+
+    It says where the facts are and holds none of them, so it can be sent to another process.
+    """
+
+    path: Path
+    groups: range
+    row: int
+    """The number of its first row in the file."""
+    fact: int
+    """The number of its first row among all rows of the source, which may be many files."""
+    rows: int
+    batch_rows: int
+    """How many rows to hold at once."""
+    columns: tuple[str, ...] | None
+    """Those to use, as in `splime.read`."""
+    version: tuple[int, int]
+    """The size of the file and when it was written: it must not change between two passes."""
+    repeats: Ints = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    """Rows of the file, in order, whose fact stands before them already."""
+
+    def fact_of(self, batch: Batch) -> int:
+        """The number of the first row of a batch among all rows of the source."""
+        return self.fact - self.row + batch.row
+
+    def repeated(self, batch: Batch) -> Ints:
+        """Those of the repeats that are in a batch, counted from its first row."""
+        low, high = np.searchsorted(self.repeats, [batch.row, batch.row + len(batch)])
+        return self.repeats[low:high] - batch.row
+
+
+class FactFile:
+    """A Parquet file of facts, to be read in parts and batches."""
+
+    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = path
+        if not path.is_file():
+            raise DataError(f"{path}: there is no such Parquet file")
+        try:
+            schema = pq.read_schema(path)
+            # Pre-buffering would keep all that was ever read in memory; and without a small buffer
+            # all of a row group would be there, however large the writer made it.
+            self._file = pq.ParquetFile(
+                path, read_dictionary=_texts(schema), pre_buffer=False, buffer_size=1 << 18
+            )
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _unreadable(path, error) from None
+        self.rows: int = self._file.metadata.num_rows
+        if not self.rows:
+            raise DataError(f"{path}: the table is empty")
+        self.graph = read_description(path, schema.metadata)
+        self.granularity = read_metadata(path, schema.metadata).get("granularity")
+        layout = by_name(schema.names, columns, str(path))
+        names = [schema.names[at] for at in layout.facts]
+        self._names = dict(zip(_ROLES, names, strict=False))
+        if layout.split is not None:
+            self._names["split"] = schema.names[layout.split]
+        if len(set(self._names.values())) < len(self._names):
+            raise DataError(f"{path}: several columns have the same name")
+        # What unknown times of a saved graph became, where its description does not say it.
+        self._filled = {
+            role: f"{role}_filled"
+            for role in _LIMITS
+            if self.graph is not None and f"{role}_filled" in schema.names
+        }
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether a column says which split each fact is of."""
+        return "split" in self._names
+
+    def __enter__(self) -> FactFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def parts(
+        self,
+        most_rows: int,
+        batch_rows: int,
+        columns: Sequence[str] | None = None,
+        *,
+        fact: int = 0,
+    ) -> list[Part]:
+        """Parts of at most so many rows each, but of at least one row group."""
+        sizes = [
+            self._file.metadata.row_group(group).num_rows
+            for group in range(self._file.metadata.num_row_groups)
+        ]
+        chosen = None if columns is None else tuple(columns)
+        version, parts, start, row = self._version(), [], 0, 0
+        for stop in range(1, len(sizes) + 1):
+            rows = sum(sizes[start:stop])
+            if stop == len(sizes) or rows + sizes[stop] > most_rows:
+                groups = range(start, stop)
+                parts.append(
+                    Part(self.path, groups, row, fact + row, rows, batch_rows, chosen, version)
+                )
+                start, row = stop, row + rows
+        return parts
+
+    def _version(self) -> tuple[int, int]:
+        about = self.path.stat()
+        return about.st_size, about.st_mtime_ns
+
+    def batches(self, part: Part, *roles: str) -> Iterator[Batch]:
+        """Some columns of the facts of a part, by their role."""
+        if self._version() != part.version:
+            raise DataError(f"{self.path}: was changed while it was read; start again")
+        names = {role: self._names[role] for role in roles if role in self._names}
+        filled = {role: name for role, name in self._filled.items() if role in names}
+        wanted = [*names.values(), *filled.values()]
+        row = part.row
+        try:
+            for batch in self._file.iter_batches(
+                part.batch_rows, row_groups=list(part.groups), columns=wanted
+            ):
+                batch.validate(full=True)
+                columns = {role: batch.column(name) for role, name in names.items()}
+                if self.graph is not None:
+                    self._fill(columns, {role: batch.column(name) for role, name in filled.items()})
+                yield Batch(self.path, row, columns, self._names)
+                row += batch.num_rows
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _unreadable(self.path, error) from None
+
+    def _fill(self, columns: dict[str, pa.Array], filled: Mapping[str, pa.Array]) -> None:
+        """Give unknown times of a saved graph what stands beside them; check that they have it."""
+        import pyarrow.compute as pc
+
+        assert self.graph is not None
+        for role in _LIMITS.keys() & columns.keys():
+            lost = columns[role].null_count and _LIMITS[role] not in self.graph.limits
+            if role in filled:
+                columns[role] = pc.coalesce(columns[role], filled[role])
+                lost = lost or columns[role].null_count
+            if lost:
+                raise DataError(
+                    f"{self.path}: the description of the graph is damaged: what an unknown {role}"
+                    " became is missing"
+                )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some columns of a few facts, by their role."""
+
+    path: Path
+    row: int
+    """The number of the first row in the file."""
+    columns: Mapping[str, pa.Array]
+    names: Mapping[str, str]
+    """What the columns are called in the file."""
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def labels(self, role: str) -> pa.DictionaryArray:
+        """A column of names, dictionary-encoded."""
+        column = self.columns[role]
+        if column.null_count:
+            at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+            raise DataError(
+                f"{self.path}, row {self.row + at + 1}: a name is missing (null); every fact needs"
+                " all three names"
+            )
+        text = label_column(pa.chunked_array([column]), self.names[role], str(self.path)).chunk(0)
+        return text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
+
+    def splits(self) -> Ids:
+        """The split of every fact, by its position in SPLITS; train where there is no column."""
+        if "split" not in self.columns:
+            return np.zeros(len(self), np.int32)
+        column = EncodedColumn(self.columns["split"])
+        names = column.values.cast(pa.string()).to_pylist()
+        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
+        splits = column.lookup(np.array(table, np.int32), missing=-1)
+        if splits.min() < 0:
+            at = int(np.argmin(splits))
+            name = self.columns["split"][at].as_py()
+            where = f"{self.path}, row {self.row + at + 1}"
+            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+        return splits
+
+    def times(self, granularity: Granularity) -> list[Times]:
+        """The times of facts: of begin and end, or of events only the one they have."""
+        return [
+            _dense(self.columns[role], granularity) or Times.parsed(self.encoded(role), granularity)
+            for role in _LIMITS
+            if role in self.columns
+        ]
+
+    def encoded(self, role: str) -> EncodedColumn:
+        """A column of times as text, dictionary-encoded."""
+        column = pa.chunked_array([self.columns[role]])
+        return time_column(column, self.names[role], str(self.path))
+
+
+def find_granularity(file: FactFile, parts: Sequence[Part]) -> Granularity:
+    """The granularity of the times, found out from all that differ (the first million)."""
+    times: Counter[str] = Counter()
+    for batch in (batch for part in parts for batch in file.batches(part, "begin", "end")):
+        for role in batch.columns:
+            encoded = batch.encoded(role)
+            used = encoded.counts()
+            occur = np.flatnonzero(used)
+            texts = encoded.values.take(pa.array(occur)).to_pylist()
+            times.update(dict(zip(texts, used[occur].tolist(), strict=True)))
+        if len(times) >= _MOST_TIMES:
+            break
+    texts = pa.array(list(times), pa.string())
+    return parse_times(texts, weights=np.array([*times.values()], np.int64)).granularity
+
+
+@dataclass(frozen=True)
+class Times:
+    """A column of times: the different ones as ticks, and which of them each row has."""
+
+    column: EncodedColumn
+    ticks: Ints
+    state: npt.NDArray[np.uint8]
+
+    @classmethod
+    def parsed(cls, column: EncodedColumn, granularity: Granularity) -> Times:
+        """Parse the different times of a column."""
+        texts = column.values.cast(pa.string())
+        parsed = parse_times(texts, weights=column.counts(), granularity=granularity)
+        return cls(column, parsed.ticks, parsed.state)
+
+    def known(self) -> Ints:
+        """The ticks that occur."""
+        occurs: Bools = (self.state == KNOWN) & (self.column.counts() > 0)
+        return self.ticks[occurs]
+
+    def lookup(
+        self, table: npt.NDArray[np.generic], *, unknown: int, unreadable: int
+    ) -> npt.NDArray[np.generic]:
+        """For every row what a table says of its tick, or what stands for no tick."""
+        table = table.copy()
+        table[self.state == UNKNOWN] = unknown
+        table[self.state > UNKNOWN] = unreadable
+        return self.column.lookup(table, missing=unknown)
+
+
+def _dense(column: pa.Array, granularity: Granularity) -> Times | None:
+    """Times that are ticks already, and close to each other: several times faster than parsing."""
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_signed_integer(kind) and granularity in ("year", "step"):
+        ticks = column.cast(pa.int64())
+    elif pa.types.is_date32(kind) and granularity == "day":
+        ticks = column.cast(pa.int32()).cast(pa.int64())
+    else:
+        return None
+    limits = pc.min_max(ticks).as_py()
+    if limits["min"] is None or limits["max"] - limits["min"] >= _DENSE:
+        return None
+    values = np.arange(limits["min"], limits["max"] + 1)
+    codes = pc.subtract(ticks, limits["min"]).cast(pa.int32())
+    encoded = pa.DictionaryArray.from_arrays(codes, pa.array(values), safe=False)
+    return Times(EncodedColumn(encoded), values, np.full(len(values), KNOWN, np.uint8))

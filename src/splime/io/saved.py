@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -18,20 +21,66 @@ from splime.io.files import written_beside
 from splime.io.tables import dated, label_column, to_table
 from splime.reading import Reading
 from splime.timeline import Timeline
-from splime.times import DATES, Granularity, Ints, check_granularity, format_ticks, tick_range
+from splime.times import DATES, Granularity, Ints, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _KEY = b"splime"
 _FORMAT = 1
-_DAMAGES = (
-    SplimeError,
-    pa.ArrowException,
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-)
+Limit: TypeAlias = Literal["first", "last"]
+# msgspec's errors are ValueErrors, and so are those of Arrow that are no KeyErrors.
+_DAMAGES = (SplimeError, pa.ArrowException, KeyError, TypeError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True)
+class _Ticks:
+    starts: list[int]
+    ends: list[int]
+
+
+@dataclass(frozen=True)
+class _Names:
+    entities: list[str]
+    predicates: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What the metadata of a file say about the graph that is saved in it."""
+
+    format: int = _FORMAT
+    name: str
+    granularity: Granularity
+    timeline: _Ticks
+    outside: int | None = None
+    """How many facts reach beyond the timeline; older files do not say it."""
+    filled: dict[Limit, str]
+    """What unknown begins and ends became."""
+    unused: _Names
+    reading: Reading
+
+    @cached_property
+    def timestamps(self) -> Timeline:
+        """The timeline."""
+        starts, ends = (
+            np.array(ticks, np.int64) for ticks in (self.timeline.starts, self.timeline.ends)
+        )
+        if len(starts) != len(ends):
+            raise ValueError("the timeline must have as many starts as ends")
+        return Timeline(self.granularity, starts, ends)
+
+    @cached_property
+    def limits(self) -> dict[Limit, int]:
+        """The ticks that unknown begins ("first") and ends ("last") became."""
+        plain = self.granularity in ("year", "step")
+        return {
+            limit: int(when) if plain else tick_range(when, self.granularity)[0]
+            for limit, when in self.filled.items()
+        }
+
+    def check_outside(self, facts: int) -> None:
+        """An error if more facts reach beyond the timeline than the description says."""
+        if self.outside is not None and facts > self.outside:
+            raise ValueError("the timeline is too short for the facts")
 
 
 def save(graph: TemporalGraph, path: str | Path) -> Path:
@@ -49,22 +98,22 @@ def save(graph: TemporalGraph, path: str | Path) -> Path:
     filled = _filled(graph)
     for name, column in _odd(graph, filled).items():
         table = table.append_column(name, column)
-    metadata = json.dumps(_metadata(graph, filled), ensure_ascii=False, separators=(",", ":"))
-    table = table.replace_schema_metadata({_KEY: metadata.encode()})
+    table = table.replace_schema_metadata({_KEY: msgspec.json.encode(_describe(graph, filled))})
     with written_beside(path) as beside:
         pq.write_table(table, beside, compression="zstd", row_group_size=1 << 20)
     return path
 
 
-def _filled(graph: TemporalGraph) -> dict[str, int]:
+def _filled(graph: TemporalGraph) -> dict[Limit, int]:
     """The ticks that unknown begins and ends became, except where they gave way."""
     facts = graph.facts()
     stayed = facts.begin < facts.end
-    filled = {}
-    for limit, bit, ticks in (
+    filled: dict[Limit, int] = {}
+    limits: tuple[tuple[Limit, int, Ints], ...] = (
         ("first", BEGIN_UNKNOWN, facts.begin),
         ("last", END_UNKNOWN, facts.end),
-    ):
+    )
+    for limit, bit, ticks in limits:
         unknown = (facts.unknown & bit) != 0
         if unknown.any():
             among = ticks[unknown & stayed] if (unknown & stayed).any() else ticks[unknown]
@@ -72,7 +121,7 @@ def _filled(graph: TemporalGraph) -> dict[str, int]:
     return filled
 
 
-def _fill(begin: Ints, end: Ints, unknown: npt.NDArray[np.uint8], filled: dict[str, int]) -> None:
+def _fill(begin: Ints, end: Ints, unknown: npt.NDArray[np.uint8], filled: dict[Limit, int]) -> None:
     """Fill in unknown times as reading does: one beyond the known time gives way to it."""
     if "first" in filled:
         begin[(unknown & BEGIN_UNKNOWN) != 0] = filled["first"]
@@ -84,7 +133,7 @@ def _fill(begin: Ints, end: Ints, unknown: npt.NDArray[np.uint8], filled: dict[s
     end[early] = begin[early]
 
 
-def _odd(graph: TemporalGraph, filled: dict[str, int]) -> dict[str, pa.Array]:
+def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
     """The unknown times of a graph as columns of their own, where `filled` does not give them."""
     facts, granularity = graph.facts(), graph.timeline.granularity
     begin, end = facts.begin.copy(), facts.end.copy()
@@ -97,28 +146,23 @@ def _odd(graph: TemporalGraph, filled: dict[str, int]) -> dict[str, pa.Array]:
     }
 
 
-def _metadata(graph: TemporalGraph, filled: dict[str, int]) -> dict[str, Any]:
+def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
     """What the columns alone do not say."""
-    compact = graph.compact()
-    granularity = graph.timeline.granularity
-    return {
-        "format": _FORMAT,
-        "name": graph.name,
-        "granularity": granularity,
-        "timeline": {
-            "starts": graph.timeline.starts.tolist(),
-            "ends": graph.timeline.ends.tolist(),
+    compact, timeline = graph.compact(), graph.timeline
+    return Description(
+        name=graph.name,
+        granularity=timeline.granularity,
+        timeline=_Ticks(timeline.starts.tolist(), timeline.ends.tolist()),
+        outside=_outside(graph.facts(), timeline),
+        filled={
+            limit: format_ticks(np.array([tick]), timeline.granularity)[0]
+            for limit, tick in filled.items()
         },
-        "outside": _outside(graph.facts(), graph.timeline),
-        "filled": {
-            limit: format_ticks(np.array([tick]), granularity)[0] for limit, tick in filled.items()
-        },
-        "unused": {
-            "entities": _unused(graph.entities, compact.entities),
-            "predicates": _unused(graph.predicates, compact.predicates),
-        },
-        "reading": graph.reading.to_json(),
-    }
+        unused=_Names(
+            _unused(graph.entities, compact.entities), _unused(graph.predicates, compact.predicates)
+        ),
+        reading=graph.reading,
+    )
 
 
 def _outside(facts: Facts, timeline: Timeline) -> int:
@@ -134,50 +178,60 @@ def _unused(all_names: Vocabulary, used: Vocabulary) -> list[str]:
     return names
 
 
-def read_description(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
+@contextmanager
+def damages(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with a description into one kind of error."""
+    try:
+        yield
+    except _DAMAGES as error:
+        raise DataError(f"{path}: the description of the graph is damaged: {error}") from None
+
+
+def read_metadata(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, Any]:
     """What splime wrote about the file, if it wrote it."""
     if not metadata or _KEY not in metadata:
         return {}
-    try:
-        described = json.loads(metadata[_KEY])
-    except ValueError as error:
-        raise DataError(f"{path}: the description of the graph is damaged: {error}") from None
-    if not isinstance(described, dict) or described.get("format") != _FORMAT:
+    with damages(path):
+        about = msgspec.json.decode(metadata[_KEY])
+    if not isinstance(about, dict) or about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a format that this version of splime reads")
-    return described
+    return about
 
 
-def restore_graph(path: Path, table: pa.Table, described: dict[str, Any]) -> TemporalGraph:
+def read_description(path: Path, metadata: dict[bytes, bytes] | None) -> Description | None:
+    """The description of the graph that is saved in a file, if one is; checked."""
+    about = read_metadata(path, metadata)
+    if "timeline" not in about:
+        return None
+    with damages(path):
+        description = msgspec.convert(about, Description)
+        # Made here, so that one that cannot be made is found here.
+        _ = description.timestamps, description.limits
+    return description
+
+
+def restore_graph(path: Path, table: pa.Table, description: Description) -> TemporalGraph:
     """The graph of a saved table; a description that cannot be true is an error."""
-    try:
-        return _restore(table, described)
-    except _DAMAGES as error:
-        why = str(error) if isinstance(error, SplimeError) else repr(error)
-        raise DataError(f"{path}: the description of the graph is damaged: {why}") from None
-
-
-def _restore(table: pa.Table, described: dict[str, Any]) -> TemporalGraph:
-    granularity, name, unused = described["granularity"], described["name"], described["unused"]
-    check_granularity(granularity)
-    if not isinstance(name, str):
-        raise TypeError("the name must be text")
-    starts, ends = (_whole(described["timeline"][key]) for key in ("starts", "ends"))
-    if len(starts) != len(ends):
-        raise ValueError("the timeline must have as many starts as ends")
-    timeline = Timeline(granularity, starts, ends)
-    reading = _reading(described["reading"])
-    facts, splits, entities, predicates = _facts_of(table, granularity, described["filled"])
-    if _outside(facts, timeline) > described.get("outside", len(table)):
-        raise ValueError("the timeline is too short for the facts")
-    train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
-    graph = TemporalGraph(
-        train, valid, test, entities, predicates, timeline, reading, name
-    ).compact()
-    return _with_unused(graph, _texts(unused["entities"]), _texts(unused["predicates"]))
+    with damages(path):
+        facts, splits, entities, predicates = _facts_of(table, description)
+        timeline, unused = description.timestamps, description.unused
+        description.check_outside(_outside(facts, timeline))
+        train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
+        graph = TemporalGraph(
+            train,
+            valid,
+            test,
+            entities,
+            predicates,
+            timeline,
+            description.reading,
+            description.name,
+        ).compact()
+        return _with_unused(graph, unused.entities, unused.predicates)
 
 
 def _facts_of(
-    table: pa.Table, granularity: Granularity, described: dict[str, str]
+    table: pa.Table, description: Description
 ) -> tuple[Facts, npt.NDArray[np.int8], Vocabulary, Vocabulary]:
     """The facts of a saved table, the split of each, and their names."""
     columns = [
@@ -192,9 +246,7 @@ def _facts_of(
         Vocabulary(pa.concat_arrays([c.values.cast(pa.large_string()) for c in own]), kind=kind)
         for own, kind in (((subject, object_), "entity"), ((predicate,), "predicate"))
     )
-    filled = {limit: _tick(_text(when), granularity) for limit, when in described.items()}
-    if not filled.keys() <= {"first", "last"}:
-        raise ValueError(f"unknown times are first and last, not {', '.join(filled)}")
+    granularity, filled = description.granularity, description.limits
     unknown = np.zeros(len(table), np.uint8)
     times = []
     for name, limit, bit in (("begin", "first", BEGIN_UNKNOWN), ("end", "last", END_UNKNOWN)):
@@ -212,6 +264,8 @@ def _facts_of(
             if (missing & at).any():
                 raise ValueError(f"what an unknown {name} became is missing")
             ticks[at] = own[at]
+    if (begin > end).any():
+        raise ValueError("a fact ends before it begins")
     facts = Facts(
         subject.lookup(entities.ids(subject.values)),
         predicate.lookup(predicates.ids(predicate.values)),
@@ -230,44 +284,6 @@ def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> tuple[Ints, npt
         return column.cast(pa.int64()).fill_null(0).to_numpy().copy(), missing
     seconds = column.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(0).to_numpy()
     return seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64), missing
-
-
-def _tick(text: str, granularity: Granularity) -> int:
-    return int(text) if granularity in ("year", "step") else tick_range(text, granularity)[0]
-
-
-def _reading(described: dict[str, Any]) -> Reading:
-    """The account of reading, if all in it is of the kind it should be."""
-    reading = Reading.from_json(described)
-    for source in reading.sources:
-        for text in (source.split, source.header):
-            _text("" if text is None else text)
-        _text(source.name)
-        _whole([source.rows, source.kept, *source.dropped.values(), *source.notes.values()])
-        _texts([*source.dropped, *source.notes])
-    for example in reading.examples:
-        _texts([example.where, example.why, *example.fact])
-    _texts(described["remarks"])
-    return reading
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, found {value!r}")
-    return value
-
-
-def _texts(values: object) -> list[str]:
-    if not isinstance(values, list):
-        raise TypeError(f"expected a list of texts, found {values!r}")
-    return [_text(value) for value in values]
-
-
-def _whole(values: object) -> Ints:
-    """Whole numbers, and nothing that numpy would make into some."""
-    if not isinstance(values, list) or any(type(value) is not int for value in values):
-        raise TypeError("expected a list of whole numbers")
-    return np.array(values, np.int64)
 
 
 def _with_unused(graph: TemporalGraph, entities: list[str], predicates: list[str]) -> TemporalGraph:

@@ -1,6 +1,17 @@
-"""Facts larger than memory to triples, from Parquet to Parquet: count, choose cuts, apply."""
+"""Facts larger than memory to triples, from Parquet to Parquet: count, choose cuts, cut.
 
-from splime.streaming.size import is_large
-from splime.streaming.transform import StreamResult, stream_transform
+A source is read in parts. Counting a part gives a `Tally`, cutting a part writes one file and gives
+a `Receipt`; both add up, and an engine maps over the parts.
+"""
 
-__all__ = ["StreamResult", "is_large", "stream_transform"]
+from splime.streaming.engines import Engine, in_one_process, in_processes
+from splime.streaming.transform import StreamResult, is_large, stream_transform
+
+__all__ = [
+    "Engine",
+    "StreamResult",
+    "in_one_process",
+    "in_processes",
+    "is_large",
+    "stream_transform",
+]
