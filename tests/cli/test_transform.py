@@ -18,7 +18,7 @@ def test_methods_lists_what_is_registered() -> None:
     listed = run("methods").stdout
     for name in METHODS:
         assert f"\n{name}  " in f"\n{listed}"
-    for parameter in ("--shrink", "--epsilon", "--fit-on", "--min-size", "needed"):
+    for parameter in ("--shrink", "--epsilon", "--fit-on", "--min-size", "one of these"):
         assert parameter in listed
 
 
@@ -68,11 +68,11 @@ def test_the_picture(tmp_path: Path) -> None:
     [
         (["--method", "merg"], "Did you mean merge?"),
         (["--method", "merge", "--grow", "3"], "merge has no parameter 'grow'"),
-        (["--method", "merge"], "either shrink or predicates"),
+        (["--method", "merge"], "Merge needs one of shrink and predicates"),
         (["--method", "merge", "--shrink", "0.5"], "shrink must be at least 1"),
         (["--method", "split", "--grow", "0.5"], "grow must be at least 1"),
         (["--method", "split", "--grow", "1000"], "cannot reach 9,000 predicates: it came to"),
-        (["--method", "random"], "random needs predicates"),
+        (["--method", "random"], "RandomSplit needs one of grow and predicates"),
         (["--method", "changepoint", "--epsilon", "0"], "epsilon must be greater than 0"),
         (
             ["--method", "changepoint", "--epsilon", "1", "--proximity", "jacard"],

@@ -219,7 +219,7 @@ def test_all_pictures(runs: list[Run], found: dict[str, Evaluation]) -> None:
         "predicates-_first", "predicates-second", "predicate",
     }  # fmt: skip
     assert done.skipped == {
-        "costs-_first": "only changepoint has costs of change points; these cuts are of Split"
+        "costs-_first": "only changepoint has costs of change points; these cuts are of split"
     }
     assert set(told) == {*done.pictures, *done.skipped}
     assert "\np1: " in done.pictures["predicate"].axes[0].get_title("left")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -161,7 +161,7 @@ def methods() -> None:
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
         for field in fields(method):
             default = "" if field.default is None else f"default {field.default}"
-            default = "needed" if field.default is MISSING else default
+            default = "one of these" if field.name in method.one_of else default
             table.add_row(
                 "   ", f"--{field.name.replace('_', '-')}", default, field.metadata["help"]
             )

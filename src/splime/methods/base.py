@@ -69,9 +69,7 @@ class Method(ABC):
             raise UsageError(f"fit_on is train or all, not {self.fit_on!r}")
         if self.one_of and sum(getattr(self, name) is not None for name in self.one_of) != 1:
             *others, last = self.one_of
-            raise UsageError(
-                f"{type(self).__name__} needs one of {', '.join(others)} and {last}, and only one"
-            )
+            raise UsageError(f"{type(self).__name__} needs one of {', '.join(others)} and {last}")
 
     @abstractmethod
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:

@@ -84,14 +84,19 @@ class Search:
             if journal.exists() and not (written := journal.read_bytes()).endswith(b"\n"):
                 # A killed process wrote half of a line, and optuna would append to it.
                 os.truncate(journal, written.rfind(b"\n") + 1)
-            return
+        else:
+            self._take(graph, wanted)
+        # Processes lock it, and a folder that a lock made would vanish with the lock.
+        (self.folder / TRIALS).mkdir(exist_ok=True)
+
+    def _take(self, graph: TemporalGraph, wanted: dict[str, Any]) -> None:
         for other in self.folder.iterdir():
             if other.name not in (LOCK, GRAPH, DATA) and not other.name.endswith(".part"):
                 raise UsageError(
                     f"{self.folder}: holds {other.name!r} and no search; choose another"
                 )
         save(graph, self.folder / GRAPH)
-        write_toml(path, wanted)
+        write_toml(self.folder / SEARCH, wanted)
 
     @cached_property
     def graph(self) -> TemporalGraph:
