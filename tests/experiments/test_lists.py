@@ -123,7 +123,7 @@ def test_stored_results_belong_to_declared_cases() -> None:
     for name, study in STUDIES.items():
         stored = Results(ROOT / "experiments" / "results" / f"{name}.json")
         declared = {case.key() for case in study.cases(stored)}
-        assert set(stored.keys()) <= declared, name
+        assert set(stored.records) <= declared, name
 
 
 def test_the_search_is_fair() -> None:

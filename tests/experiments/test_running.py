@@ -53,7 +53,7 @@ def test_what_is_there_is_not_run_again(
     data: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     STUDY.run(results, ["vanilla"], data, data=data, device="cpu")
-    assert len(results.keys()) == 2
+    assert len(results.records) == 2
     ran: list[Case] = []
     original = running.run_case
 
@@ -75,7 +75,7 @@ def test_runs_that_are_gone_are_made_again(data: Path, results: Results, tmp_pat
     run_cases(drawn.cases, results, data=data, device="cpu")
     study.run(results, [], tmp_path, data=data, device="cpu")
     assert is_finished(tmp_path / "kept")
-    assert len(results.keys()) == 1
+    assert len(results.records) == 1
 
 
 def test_a_killed_study_keeps_what_is_done(

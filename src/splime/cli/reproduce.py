@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from splime.experiments.tables import Table
 
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
+
+
+def _folder(help: str) -> Any:
+    return typer.Option(metavar="DIR", help=help)
 
 
 def reproduce(
@@ -44,26 +48,18 @@ def reproduce(
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where results are kept. Default: experiments/results if it is there, else"
-            " reproduced.",
-        ),
+        _folder("Where results are kept. Default: experiments/results if there, else reproduced."),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
-            " point, years), instead of the datasets.",
+        _folder(
+            "A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact, point,"
+            " years), instead of the datasets."
         ),
     ] = None,
-    runs: Annotated[
-        Path, typer.Option(metavar="DIR", help="tsne: the folder of the runs that are drawn.")
-    ] = Path("runs"),
+    runs: Annotated[Path, _folder("tsne: the folder of the runs that are drawn.")] = Path("runs"),
     figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="main, tsne, grid: draw figures into this folder."),
+        Path | None, _folder("main, tsne, grid: draw figures into this folder.")
     ] = None,
     device: Device = "auto",
     processes: Annotated[int, typer.Option(help="How many trainings to run at once.")] = 1,

@@ -80,36 +80,32 @@ class Results:
         self.path = path
         if path.parent.exists() and not path.parent.is_dir():
             raise UsageError(f"{path.parent}: results are kept in a folder, and this is a file")
-        self._records: dict[str, Any] = read_json(path) if path.exists() else {}
-        for key, record in self._records.items():
+        self.records: dict[str, Any] = read_json(path) if path.exists() else {}
+        for key, record in self.records.items():
             if not isinstance(record, dict) or not {"case", "figures"} <= set(record):
                 raise DataError(f'{path}: the record {key!r} has no "case" or no "figures"')
 
     def __contains__(self, case: Case) -> bool:
-        return case.key() in self._records
+        return case.key() in self.records
 
     def __getitem__(self, case: Case) -> Mapping[str, Any]:
-        record: Mapping[str, Any] = self._records[case.key()]
+        record: Mapping[str, Any] = self.records[case.key()]
         return record
-
-    def keys(self) -> Collection[str]:
-        """The keys of what was run."""
-        return self._records.keys()
 
     def missing(self, cases: Iterable[Case], again: Collection[str] = ()) -> list[Case]:
         """The cases that were not run yet or whose key is in `again`; each once, in their order."""
         keys = {case.key(): case for case in cases}
-        return [case for key, case in keys.items() if key not in self._records or key in again]
+        return [case for key, case in keys.items() if key not in self.records or key in again]
 
     def add(self, case: Case, record: Mapping[str, Any]) -> None:
         """Remember what a case gave; its metrics are called figures in the file."""
-        self._records[case.key()] = {
+        self.records[case.key()] = {
             "command": f"splime reproduce {self.path.stem} --run",
             "case": asdict(case),
             **record,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, dict(sorted(self._records.items())))
+        write_json(self.path, dict(sorted(self.records.items())))
 
     def average(self, cases: Iterable[Case], name: str | None = None, **wanted: str) -> Average:
         """The mean over those of the cases that were run, and evaluated with the wanted options.

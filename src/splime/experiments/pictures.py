@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from splime.experiments.case import Results
 from splime.experiments.rows import MAIN, SWEEPS, TITLES, TSNE, VARIATIONS, Row
 from splime.experiments.tables import mrr
+from splime.report.style import SMALL, add_legend, heading, look, make_figure, open_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,12 +17,16 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.015
 """How far from the printed MRR a row may be and still count as the same."""
+_PRINTED: Mapping[str, Any] = {
+    "marker": "|",
+    "color": "black",
+    "markersize": 12,
+    "markeredgewidth": 1.5,
+}
 
 
 def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
     """A panel for each dataset; each row has the paper's MRR, ours, and what explains it."""
-    from splime.report.style import SMALL, heading, look, make_figure, open_axes
-
     figure = make_figure(9.5, 3.8)
     panels = figure.subplots(1, len(TITLES))
     for axes, (dataset, title) in zip(panels, TITLES.items(), strict=True):
@@ -35,28 +41,22 @@ def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
         axes.set_xlabel("MRR on test")
         open_axes(axes)
         heading(axes, title)
-    handles = [
-        panels[0].plot([], [], "|", color="black", markersize=12, markeredgewidth=1.5)[0],
-        panels[0].plot([], [], linestyle="none", **look(0))[0],
-        panels[0].plot([], [], linestyle="none", fillstyle="none", **look(1))[0],
-    ]
-    labels = [
-        f"printed, and {mrr(TOLERANCE)} around it",
-        "ours, from the lowest run to the highest",
-        "with what explains the difference",
-    ]
+    marks = {
+        f"printed, and {mrr(TOLERANCE)} around it": _PRINTED,
+        "ours, from the lowest run to the highest": look(0),
+        "with what explains the difference": {**look(1), "fillstyle": "none"},
+    }
+    handles = [panels[0].plot([], [], linestyle="none", **mark)[0] for mark in marks.values()]
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL
+        handles, list(marks), loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL
     )
     return {"main": figure}
 
 
 def _plot_row(axes: Axes, results: Results, row: Row, at: int) -> None:
-    from splime.report.style import look
-
     printed = row.printed["mrr"]
     axes.barh(at, 2 * TOLERANCE, left=printed - TOLERANCE, height=0.7, color="#e3e6ea")
-    axes.plot(printed, at, "|", color="black", markersize=12, markeredgewidth=1.5)
+    axes.plot(printed, at, linestyle="none", **_PRINTED)
     ran = results.average(row.cases)
     if ran.mrrs:
         axes.plot([min(ran.mrrs), max(ran.mrrs)], [at, at], color=look(0)["color"], linewidth=1.2)
@@ -74,8 +74,6 @@ def grid_pictures(results: Results, _: Path) -> dict[str, Figure]:
 
 def _plot_grid(results: Results, dataset: str) -> Figure:
     """MRR on test against the number of predicates, a line for each method."""
-    from splime.report.style import add_legend, heading, look, make_figure, open_axes
-
     lines: dict[str, list[tuple[float, float]]] = {}
     for sweep in SWEEPS:
         averages = [results.average(row.cases, split="test") for row in sweep.rows.values()]

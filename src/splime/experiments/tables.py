@@ -185,25 +185,23 @@ def predicates_tables(results: Results) -> list[Table]:
     """The sixteen questions, and the same question over the whole test sets."""
     lines = []
     for row in rows.PREDICATES:
-        metrics = results.average(row.cases, "exact", protocol="predicate").mean
-        hits = (percent(metrics.get(name)) for name in ("hits1", "hits3"))
-        lines.append((row.dataset, row.title, mrr(metrics.get("mrr")), *hits))
+        mean = results.average(row.cases, "exact", protocol="predicate").mean
+        lines.append((row.dataset, row.title, *cells(mean)[:3]))  # without Hits@10
     return [_questions_table(results), Table(**DATA["predicates"]["table"], rows=lines)]
 
 
 def _questions_table(results: Results) -> Table:
-    lines = []
+    lines: list[Sequence[str]] = []
     right = [0, 0, 0, 0]
     ours = (_answers(results, row.cases[0]) for row in rows.PREDICATES[:2])
     for question, *own in zip(rows.SIXTEEN, *ours, strict=True):
+        line = [question.text]
         columns = [question.transe.split(", "), question.splime.split(", "), *own]
         for column, names in enumerate(columns):
             right[column] += names[0] == question.predicate
-        marked = (
-            ", ".join(f"{name} ✓" if name == question.predicate else name for name in names)
-            for names in columns
-        )
-        lines.append((question.text, *marked))
+            marked = (f"{name} ✓" if name == question.predicate else name for name in names)
+            line.append(", ".join(marked))
+        lines.append(line)
     lines.append(("right at first", *(f"{count} of {len(rows.SIXTEEN)}" for count in right)))
     return Table(**DATA["predicates"]["questions_table"], rows=lines)
 
