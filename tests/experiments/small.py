@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import splime
-from splime.experiments.case import Case
-from splime.experiments.figures import average
-from splime.experiments.results import Results
+from splime.experiments.case import Case, Results
+from splime.experiments.rows import Row
 from splime.experiments.studies import Study
-from splime.experiments.table import Table, mrr
+from splime.experiments.tables import Table, mrr
 from tests.runs.small import SETTINGS, small_graph
 
 TEST = {"protocol": "triple", "split": "test", "filter": "none"}
@@ -30,27 +27,18 @@ def save_small(folder: Path) -> Path:
     return folder
 
 
-class Row(NamedTuple):
-    dataset: str
-    title: str
-    method: str
-
-    def cases(self) -> list[Case]:
-        grow = {"grow": 2} if self.method == "split" else {}
-        return [small_case(self.method, seed, **grow) for seed in (0, 1)]
-
-
-def rows() -> Iterator[Row]:
-    yield Row("small", "Vanilla", "vanilla")
-    yield Row("small", "Split", "split")
+ROWS = [
+    Row("small", "Vanilla", [small_case("vanilla", seed) for seed in (0, 1)]),
+    Row("small", "Split", [small_case("split", seed, grow=2) for seed in (0, 1)]),
+]
 
 
 def tables(results: Results) -> list[Table]:
-    lines = []
-    for row in rows():
-        found = average(results, row.cases(), protocol="triple")
-        lines.append((row.title, mrr(found.mean["mrr"] if found else None)))
-    return [Table("small", ("method", "MRR"), list(lines), dataset="small")]
+    lines = [
+        (row.title, mrr(results.average(row.cases, protocol="triple").mean.get("mrr")))
+        for row in ROWS
+    ]
+    return [Table("small", ("method", "MRR"), lines, dataset="small")]
 
 
-STUDY = Study("small", rows, tables, ("small Vanilla",))
+STUDY = Study("small", ROWS, tables, ("small Vanilla",))

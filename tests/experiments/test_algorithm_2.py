@@ -13,8 +13,7 @@ from hypothesis import given, settings, strategies as st
 import splime
 from splime.experiments.algorithm_2 import algorithm_2
 from splime.experiments.case import Case
-from splime.experiments.readings import load_graph
-from splime.experiments.running import run_case
+from splime.experiments.running import load_graph, run_case
 from splime.graph import SPLITS, TemporalGraph
 from tests.methods import oracle
 from tests.runs.small import SETTINGS, small_graph

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from splime.errors import UsageError
-from splime.experiments import algorithm_2, fair, filters, grid, main_table, variations
-from splime.experiments.case import Case
-from splime.experiments.figures import cells
-from splime.experiments.questions import ASKED
-from splime.experiments.readings import READINGS
-from splime.experiments.results import Results
+from splime.experiments import algorithm_2, rows
+from splime.experiments.case import Case, Results
+from splime.experiments.running import READINGS
 from splime.experiments.studies import STUDIES
+from splime.experiments.tables import cells
 from splime.graph import TemporalGraph
 from splime.methods import make_method
 from splime.training.engines import make_settings
@@ -28,26 +27,27 @@ def empty(tmp_path: Path) -> Results:
 
 
 def test_main_has_the_rows_of_the_paper() -> None:
-    rows = list(main_table.rows())
-    assert Counter(row.dataset for row in rows) == {"wikidata12k": 7, "yago11k": 7, "icews14": 7}
-    counts = {(row.dataset, row.method): len(row.cases()) for row in rows}
+    main = rows.MAIN
+    assert Counter(row.dataset for row in main) == {"wikidata12k": 7, "yago11k": 7, "icews14": 7}
+    counts = {(row.dataset, row.cases[0].method): len(row.cases) for row in main}
     randoms = {data: count for (data, method), count in counts.items() if method == "random"}
     assert randoms == {"wikidata12k": 7, "yago11k": 7, "icews14": 5}
     assert {n for (_, method), n in counts.items() if method != "random"} == {3}
-    for row in rows:
-        for case in row.cases():
+    for row in main:
+        assert [case.training["seed"] for case in row.cases] == list(range(len(row.cases)))
+        for case in row.cases:
             assert case.parameters["fit_on"] == "all"
             assert case.training["preset"] == "paper"
-            assert case.evaluations == ({"protocol": "triple", "split": "test", "filter": "inter"},)
+            assert case.evaluations == [{"protocol": "triple", "split": "test", "filter": "inter"}]
     # Random cuts are drawn anew for every run.
-    drawn = [case.parameters["seed"] for case in rows[1].cases()]
+    drawn = [case.parameters["seed"] for case in main[1].cases]
     assert drawn == list(range(7))
 
 
-def test_printed_figures_are_the_papers() -> None:
+def test_printed_metrics_are_the_papers() -> None:
     best = {
         data: max(
-            (row for row in main_table.rows() if row.dataset == data),
+            (row for row in rows.MAIN if row.dataset == data),
             key=lambda row: row.printed["mrr"],
         )
         for data in ("wikidata12k", "yago11k", "icews14")
@@ -60,9 +60,9 @@ def test_printed_figures_are_the_papers() -> None:
 
 
 def test_variations_change_one_thing() -> None:
-    for variation in variations.variations():
-        for changed, usual in zip(variation.changed, variation.row.cases(), strict=False):
-            ours, theirs = changed.to_json(), usual.to_json()
+    for variation in rows.VARIATIONS:
+        for changed, usual in zip(variation.cases, variation.row.cases, strict=False):
+            ours, theirs = asdict(changed), asdict(usual)
             different = {name for name in ours if ours[name] != theirs[name]}
             if changed.method == algorithm_2.NAME:
                 different -= {"method"}  # and what it is told
@@ -71,13 +71,13 @@ def test_variations_change_one_thing() -> None:
 
 
 def test_filters_learn_from_what_they_say() -> None:
-    for row in filters.rows():
-        for name in filters.FILTERS:
-            case = row.case(name)
-            assert name in [one["filter"] for one in case.evaluations]
-            wanted = name in ("intra", "both") or row.preset in ("paper", "ampligraph")
-            assert case.training["distinct"] is wanted
-    assert [len(row.cases()) for row in filters.rows()] == [2, 2, 1, 1] * 2
+    for row in rows.FILTERS:
+        shown = [(case, each["filter"]) for case in row.cases for each in case.evaluations]
+        assert [name for _, name in shown] == ["none", "inter", "intra", "both"]
+        for case, name in shown:
+            always = case.training["preset"] in ("paper", "ampligraph")
+            assert case.training["distinct"] is (always or name in ("intra", "both"))
+    assert [len(row.cases) for row in rows.FILTERS] == [2, 2, 1, 1] * 2
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -89,7 +89,7 @@ def test_cases_are_distinct_and_can_be_made(name: str, empty: Results) -> None:
         if case.method != algorithm_2.NAME:
             make_method(case.method, **case.parameters)
         make_settings(**case.training)
-    assert {case.key() for case in STUDIES[name].quick_cases(empty)} <= set(keys)
+    assert {case.key() for case in STUDIES[name].cases(empty, quick=True)} <= set(keys)
 
 
 def test_numbers_of_cases(empty: Results) -> None:
@@ -106,8 +106,7 @@ def test_numbers_of_cases(empty: Results) -> None:
 
 def test_keys_are_stable() -> None:
     """Another key would make every stored result a missing one."""
-    row = next(main_table.rows())
-    assert row.case(0).key() == "96db3eac7c252721"
+    assert rows.MAIN[0].cases[0].key() == "96db3eac7c252721"
     assert Case("a", "merge", {"shrink": 2.0}).key() == Case("a", "merge", {"shrink": 2}).key()
     assert Case("a", "merge", {"shrink": 1.5}).key() != Case("a", "merge", {"shrink": 2}).key()
 
@@ -124,12 +123,12 @@ def test_stored_results_belong_to_declared_cases() -> None:
     for name, study in STUDIES.items():
         stored = Results(ROOT / "experiments" / "results" / f"{name}.json")
         declared = {case.key() for case in study.cases(stored)}
-        assert set(stored.keys()) <= declared, name
+        assert set(stored.records) <= declared, name
 
 
 def test_the_search_is_fair() -> None:
-    for dataset in fair.DATASETS:
-        for case in fair.search(dataset):
+    for cases in rows.SEARCH.values():
+        for case in cases:
             assert case.reading in ("fact", "point")
             assert READINGS[case.reading].items() >= READINGS["fact"].items()
             assert case.parameters["fit_on"] == "train"
@@ -139,15 +138,31 @@ def test_the_search_is_fair() -> None:
 def test_what_the_grid_leaves_out_cannot_be_reached(
     published_graphs: dict[str, TemporalGraph],
 ) -> None:
-    for dataset in ("wikidata12k", "yago11k"):
-        for by in ("time", "count"):
-            for grow in grid.GROW:
-                split = make_method("split", by=by, grow=grow, fit_on="all")
-                if (dataset, by, grow) in grid.OUT_OF_REACH:
-                    with pytest.raises(UsageError, match="cannot reach"):
-                        split.fit(published_graphs[dataset])
-                elif grow == 20:
-                    split.fit(published_graphs[dataset])
+    left_out = 0
+    for sweep in rows.SWEEPS:
+        if sweep.title.startswith(("Split (time)", "Split (count)")):
+            by = sweep.rows[20].cases[0].parameters["by"]
+            for grow in {5, 10, 15, 20, 25, 30} - sweep.rows.keys():
+                with pytest.raises(UsageError, match="cannot reach"):
+                    make_method("split", by=by, grow=grow, fit_on="all").fit(
+                        published_graphs[sweep.dataset]
+                    )
+                left_out += 1
+            if sweep.dataset != "icews14":
+                make_method("split", by=by, grow=20, fit_on="all").fit(
+                    published_graphs[sweep.dataset]
+                )
+    assert left_out == 4
+
+
+def test_the_papers_choices_are_those_of_the_main_table() -> None:
+    def method_of(row: rows.Row) -> tuple[str, object]:
+        return row.dataset, make_method(row.cases[0].method, **row.cases[0].parameters)
+
+    printed = [method_of(row) for row in rows.MAIN]
+    for sweep in rows.SWEEPS:
+        in_main = [value for value, row in sweep.rows.items() if method_of(row) in printed]
+        assert in_main == ([] if sweep.paper is None else [sweep.paper]), sweep.title
 
 
 def test_where_the_questions_are_from(published_graphs: dict[str, TemporalGraph]) -> None:
@@ -156,10 +171,10 @@ def test_where_the_questions_are_from(published_graphs: dict[str, TemporalGraph]
         split: {(f.subject, f.predicate, f.object) for f in graph.rows(split)}
         for split in ("train", "test")
     }
-    assert len(ASKED) == 16
-    for asked in ASKED:
-        names = (f"<{asked.subject}>", f"<{asked.predicate}>", f"<{asked.object}>")
-        assert names in splits["train" if asked.in_train else "test"], asked
+    assert len(rows.SIXTEEN) == 16
+    for question in rows.SIXTEEN:
+        names = tuple(f"<{name}>" for name in question[:3])
+        assert names in splits["train" if question.in_train else "test"], question
 
 
 def test_the_file_of_questions_has_the_same_ones() -> None:
@@ -167,5 +182,5 @@ def test_the_file_of_questions_has_the_same_ones() -> None:
     lines = (ROOT / "docs" / "data" / "people.tsv").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t") for line in lines[1:]] == [
         [f"<{one.subject}>", "?", f"<{one.object}>", str(one.begin), str(min(one.end, 2017))]
-        for one in ASKED
+        for one in rows.SIXTEEN
     ]

@@ -1,21 +1,19 @@
-"""Running cases: figures as by hand, nothing twice, and what is done survives."""
+"""Running cases: metrics as by hand, nothing twice, and what is done survives."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from splime.errors import DataError, SplimeError
 from splime.experiments import running
-from splime.experiments.case import Case
-from splime.experiments.figures import average, figures_of
-from splime.experiments.results import Results
+from splime.experiments.case import METRICS, Case, Results
 from splime.experiments.running import run_case, run_cases
-from splime.experiments.studies import complete
 from splime.runs import Run, evaluate, is_finished
-from tests.experiments.small import STUDY, rows, save_small, small_case
+from tests.experiments.small import ROWS, STUDY, save_small, small_case
 from tests.runs.small import SETTINGS, small_graph, small_run
 
 
@@ -31,20 +29,19 @@ def results(tmp_path: Path) -> Results:
 
 def test_a_case_gives_what_training_and_evaluating_by_hand_does(data: Path, tmp_path: Path) -> None:
     case = small_case("split", grow=2)
-    found = run_case(case, data=data, device="cpu")
+    record = run_case(case, data=data, device="cpu")
     run = small_run(small_graph(), tmp_path / "run", **SETTINGS)
     by_hand = [
         evaluate(run, "triple", filter="none").metrics["triple"]["both"],
         evaluate(run, "fact", split="valid", aggregate="ends").metrics["exact"]["both"],
     ]
-    for figures, name, metrics in zip(found["figures"], ("triple", "exact"), by_hand, strict=True):
-        for figure in ("mrr", "hits1", "hits3", "hits10"):
-            assert figures["metrics"][name][figure] == pytest.approx(
-                getattr(metrics, figure), abs=1e-6
-            )
-    assert found["predicates"] == len(run.segmentation.predicates)
-    assert {"device", "versions", "started", "seconds", "parameters"} <= set(found)
-    json.dumps(found)
+    for stored, name, metrics in zip(record["figures"], ("triple", "exact"), by_hand, strict=True):
+        for metric in METRICS:
+            expected = pytest.approx(getattr(metrics, metric), abs=1e-6)
+            assert stored["metrics"][name][metric] == expected
+    assert record["predicates"] == len(run.segmentation.predicates)
+    assert {"device", "versions", "started", "seconds", "parameters"} <= set(record)
+    json.dumps(record)
 
 
 def test_a_run_is_kept_where_it_is_asked_for(data: Path, tmp_path: Path) -> None:
@@ -55,8 +52,8 @@ def test_a_run_is_kept_where_it_is_asked_for(data: Path, tmp_path: Path) -> None
 def test_what_is_there_is_not_run_again(
     data: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    complete(STUDY, results, ["vanilla"], data=data, device="cpu")
-    assert len(results) == 2
+    STUDY.run(results, ["vanilla"], data, data=data, device="cpu")
+    assert len(results.records) == 2
     ran: list[Case] = []
     original = running.run_case
 
@@ -66,19 +63,19 @@ def test_what_is_there_is_not_run_again(
 
     monkeypatch.setattr(running, "run_case", watched)
     again = Results(results.path)
-    complete(STUDY, again, data=data, device="cpu")
+    STUDY.run(again, [], data, data=data, device="cpu")
     assert [case.method for case in ran] == ["split", "split"]
-    complete(STUDY, Results(results.path), data=data, device="cpu")
+    STUDY.run(Results(results.path), [], data, data=data, device="cpu")
     assert len(ran) == 2
 
 
 def test_runs_that_are_gone_are_made_again(data: Path, results: Results, tmp_path: Path) -> None:
-    case = rows().__next__().cases()[0]
-    complete(STUDY, results, ["vanilla"], data=data, device="cpu")
-    keep = {case.key(): tmp_path / "kept"}
-    complete(STUDY, results, ["vanilla"], keep=keep, data=data, device="cpu")
+    drawn = replace(ROWS[0], cases=ROWS[0].cases[:1], folder="kept")
+    study = replace(STUDY, rows=[drawn])
+    run_cases(drawn.cases, results, data=data, device="cpu")
+    study.run(results, [], tmp_path, data=data, device="cpu")
     assert is_finished(tmp_path / "kept")
-    assert len(results) == 2
+    assert len(results.records) == 1
 
 
 def test_a_killed_study_keeps_what_is_done(
@@ -101,16 +98,16 @@ def test_a_killed_study_keeps_what_is_done(
 def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results) -> None:
     wrong = small_case("split", grow=10_000)
     cases = [wrong, small_case()]
-    told: list[tuple[int, int]] = []
+    told: list[tuple[object, ...]] = []
     with pytest.raises(SplimeError, match=r"1 of 2 trainings failed.*cannot reach"):
         run_cases(
             cases,
             results,
             data=data,
             device="cpu",
-            advance=lambda done, of, _: told.append((done, of)),
+            progress=lambda *update: told.append(update),
         )
-    assert told == [(1, 2), (2, 2)]
+    assert told == [("trainings", at, 2, str(case)) for at, case in enumerate(cases, 1)]
     assert results.missing(cases) == [wrong]
 
 
@@ -125,16 +122,18 @@ def test_processes_give_the_same(data: Path, results: Results, tmp_path: Path) -
 
 def test_averages(results: Results) -> None:
     for seed, value in enumerate((0.2, 0.4)):
-        figures = {"mrr": value, "hits1": value, "hits3": value, "hits10": 1.0}
-        record = {"figures": [{"metrics": {"triple": figures}}] * 2, "predicates": 3 + seed}
+        metrics = {"mrr": value, "hits1": value, "hits3": value, "hits10": 1.0}
+        record = {"figures": [{"metrics": {"triple": metrics}}] * 2, "predicates": 3 + seed}
         results.add(small_case(seed=seed), record)
     cases = [small_case(seed=seed) for seed in range(3)]
-    found = average(results, cases, protocol="triple")
-    assert found is not None
-    assert found.mean["mrr"] == pytest.approx(0.3)
-    assert found.deviation == pytest.approx(0.2 / 2**0.5)
-    assert (found.trainings, found.predicates) == (2, 3.5)
-    assert average(results, cases[2:]) is None
+    average = results.average(cases, protocol="triple")
+    assert average.mean["mrr"] == pytest.approx(0.3)
+    assert average.mrrs == [0.2, 0.4]
+    assert average.deviation == pytest.approx(0.2 / 2**0.5)
+    assert average.predicates == 3.5
+    assert results.average(cases[:1], protocol="triple").deviation is None
+    assert not results.average(cases[2:]).mean
+    assert not results.average(cases, protocol="predicate").mean
 
 
 @pytest.mark.parametrize(
@@ -148,8 +147,8 @@ def test_damaged_results(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("metrics", [None, {}, {"triple": {"mrr": "much"}}, {"triple": {}}])
-def test_damaged_figures(results: Results, metrics: object) -> None:
+def test_damaged_metrics(results: Results, metrics: object) -> None:
     case = small_case()
     results.add(case, {"figures": [{"metrics": metrics}] * 2, "predicates": 1})
-    with pytest.raises(DataError, match="has no figures"):
-        figures_of(results, case)
+    with pytest.raises(DataError, match="has no metrics"):
+        results.average([case])

@@ -13,15 +13,13 @@ from splime.cli.train import Device, torch_needed
 from splime.errors import UsageError, check_name
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from splime.experiments.tables import Table
 
-    from splime.experiments.results import Results
-    from splime.experiments.studies import Study
-    from splime.experiments.table import Table
-
-_DOCUMENT = "document"
-_FORMATS = ("table", "markdown")
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
+
+
+def _folder(help: str) -> Any:
+    return typer.Option(metavar="DIR", help=help)
 
 
 def reproduce(
@@ -50,26 +48,18 @@ def reproduce(
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where results are kept. Default: experiments/results if it is there, else"
-            " reproduced.",
-        ),
+        _folder("Where results are kept. Default: experiments/results if there, else reproduced."),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
-            " point, years), instead of the datasets.",
+        _folder(
+            "A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact, point,"
+            " years), instead of the datasets."
         ),
     ] = None,
-    runs: Annotated[
-        Path, typer.Option(metavar="DIR", help="tsne: the folder of the runs that are drawn.")
-    ] = Path("runs"),
+    runs: Annotated[Path, _folder("tsne: the folder of the runs that are drawn.")] = Path("runs"),
     figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="main, tsne, grid: draw figures into this folder."),
+        Path | None, _folder("main, tsne, grid: draw figures into this folder.")
     ] = None,
     device: Device = "auto",
     processes: Annotated[int, typer.Option(help="How many trainings to run at once.")] = 1,
@@ -81,71 +71,51 @@ def reproduce(
     remembered one by one. Example: splime reproduce main --row "yago11k vanilla" --run
     """
     torch_needed()
-    from splime.experiments import document, exact
-    from splime.experiments.results import Results
-    from splime.experiments.studies import EXACT, STUDIES
+    from splime.embedding.device import choose_device
+    from splime.experiments import counts, studies
+    from splime.experiments.case import Results
+    from splime.progress import progress_bar
+    from splime.report.style import save_pictures
 
-    check_name("table", what, [*EXACT, *STUDIES, _DOCUMENT])
-    check_name("format", format, _FORMATS)
+    trained = studies.STUDIES
+    check_name("table", what, [*counts.EXACT, *trained, "document"])
+    check_name("format", format, ["table", "markdown"])
     if processes < 1:
         raise UsageError(f"processes must be at least 1, not {processes}")
-    if quick and (run or row or what not in STUDIES):
+    if quick and (run or row or what not in trained):
         raise UsageError("--quick chooses the rows itself, of a table that is trained for")
-    drawn = [name for name, study in STUDIES.items() if study.pictures is not None]
+    drawn = [name for name, study in trained.items() if study.pictures is not None]
     if figures is not None and what not in drawn:
         raise UsageError(f"{what} has no figures; {', '.join(drawn)} have")
     place = results or (_STORED if _STORED.is_dir() and not quick else _OWN)
-    if what == _DOCUMENT:
-        typer.echo(document.document(place), nl=False)
+    if what == "document":
+        typer.echo(studies.document(place), nl=False)
         return
-    if what in EXACT:
-        counts = exact.count(data)
+    if what in counts.EXACT:
+        counted = counts.count(data)
         if run:
-            exact.write_counts(place / document.COUNTS, counts)
-        make = exact.datasets_table if what == "datasets" else exact.duplicates_table
-        _show([make(counts)], format)
+            counts.write_counts(place / counts.FILE, counted)
+        _show([counts.counts_table(what, counted)], format)
         return
-    study, stored = STUDIES[what], Results(place / f"{what}.json")
-    _run(study, stored, row or (), runs, data, device, processes, run=run, quick=quick)
-    tables = study.tables(stored)
-    if shown := study.quick if quick else row:
-        tables = [table.only(shown) for table in tables]
-    _show([table for table in tables if table.rows or table.notes], format)
-    _tell_missing(study, stored, row or (), quick)
-    if figures is not None and study.pictures is not None:
-        _save(study.pictures(stored, runs), figures)
-
-
-def _run(
-    study: Study,
-    stored: Results,
-    rows: Sequence[str],
-    runs: Path,
-    data: Path | None,
-    device: str,
-    processes: int,
-    *,
-    run: bool,
-    quick: bool,
-) -> None:
-    from splime.embedding.device import choose_device
-    from splime.experiments.running import run_cases
-    from splime.experiments.studies import complete
-    from splime.progress import progress_bar
-
+    study, stored = trained[what], Results(place / f"{what}.json")
+    texts = study.quick if quick else row or ()
     choose_device(device)  # a wrong one is one error, not one for each training
-    with progress_bar() as update:
-        how: dict[str, Any] = {
-            "data": data,
-            "device": device,
-            "processes": processes,
-            "keep": study.folders(runs),
-            "advance": lambda done, of, last: update("trainings", done, of, last),
-        }
-        if quick:
-            run_cases(stored.missing(study.quick_cases(stored)), stored, **how)
-        elif run:
-            complete(study, stored, rows, **how)
+    if run or quick:
+        with progress_bar() as progress:
+            how = {"data": data, "device": device, "processes": processes, "progress": progress}
+            study.run(stored, texts, runs, quick=quick, **how)
+    tables = study.tables(stored)
+    if texts:
+        tables = [table.only(texts) for table in tables]
+    _show([table for table in tables if table.rows or table.notes], format)
+    if left := stored.missing(study.cases(stored, texts, quick=quick)):
+        typer.secho(f"{len(left)} trainings are not run yet; --run runs them", err=True, dim=True)
+    elif quick:
+        typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
+    if figures is not None and study.pictures is not None:
+        pictures = study.pictures(stored, runs)
+        save_pictures(pictures, figures)
+        console().print(f"figures: {', '.join(pictures)} in {figures}", soft_wrap=True)
 
 
 def _show(tables: Sequence[Table], format: str) -> None:
@@ -162,18 +132,3 @@ def _show(tables: Sequence[Table], format: str) -> None:
         out.print(shown if table.rows else table.title)
         for note in table.notes:
             out.print(note, soft_wrap=True)
-
-
-def _tell_missing(study: Study, stored: Results, rows: Sequence[str], quick: bool) -> None:
-    cases = study.quick_cases(stored) if quick else study.cases(stored, rows)
-    if left := stored.missing(cases):
-        typer.secho(f"{len(left)} trainings are not run yet; --run runs them", err=True, dim=True)
-    elif quick:
-        typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
-
-
-def _save(pictures: dict[str, Figure], figures: Path) -> None:
-    from splime.report.style import save_pictures
-
-    save_pictures(pictures, figures)
-    console().print(f"figures: {', '.join(pictures)} in {figures}", soft_wrap=True)

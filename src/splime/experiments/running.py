@@ -8,26 +8,62 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from splime.datasets import load
+from splime.datasets.registry import DATASETS
 from splime.errors import SplimeError
 from splime.experiments import algorithm_2
-from splime.experiments.case import Case
-from splime.experiments.figures import FIGURES
-from splime.experiments.questions import QUESTIONS, answer_questions
-from splime.experiments.readings import load_graph
-from splime.experiments.results import Results
-from splime.experiments.smoothness import SMOOTHNESS, measure
+from splime.experiments.case import METRICS, Case, Reading, Results
+from splime.experiments.rows import SIXTEEN
+from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.methods import make_method
+from splime.progress import Progress, silent
 from splime.runs import Run, evaluate, train
 
-Advance: TypeAlias = Callable[[int, int, str], None]
-"""Takes how many cases are done, how many there are, and the one that was done last."""
 Record: TypeAlias = dict[str, Any]
+Job: TypeAlias = Callable[[], Record]
 
+_FACT: Mapping[str, Any] = {"end_before_begin": "repair", "bucket_on": "train"}
+READINGS: Mapping[Reading, Mapping[str, Any]] = {
+    # As behind the paper's metrics: the datasets' own rules, buckets from all splits.
+    "paper": {},
+    # Protocol `fact`: every fact of valid and test is asked for, and time is learned from train.
+    "fact": _FACT,
+    # The same, but a fact with an unknown end holds only at the time that is known of it.
+    "point": {**_FACT, "first": "end", "last": "begin"},
+    # As in the paper, but every year is a timestamp.
+    "years": {"bucket": None},
+    # As in the paper, without facts whose end is unknown: nowhere, or not in valid and test.
+    "ended": {},
+    "ended-test": {},
+}
+_ENDED: Mapping[Reading, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
 _ABOUT = ("device", "versions", "started", "seconds", "parameters", "triples")
 _DIGITS = 6
+
+
+def load_graph(dataset: str, reading: Reading, data: Path | None = None) -> TemporalGraph:
+    """A dataset, read in one of the ways; from a file of `data` where the dataset is not at hand.
+
+    The files are called DATASET-READING.parquet; one is enough for readings that only leave out.
+    """
+    if data is not None:
+        saved = "paper" if reading in _ENDED else reading
+        graph = load(str(data / f"{dataset}-{saved}.parquet"))
+    else:
+        options = dict(READINGS[reading])
+        if "bucket" not in DATASETS[dataset].options:
+            options.pop("bucket_on", None)
+        graph = load(dataset, **options)
+    for split in _ENDED.get(reading, ()):
+        facts = getattr(graph, split)
+        ended = facts.take((facts.unknown & END_UNKNOWN) == 0)
+        graph = replace(graph, **{split: ended})
+    return graph.compact() if reading in _ENDED else graph
 
 
 def run_cases(
@@ -38,7 +74,7 @@ def run_cases(
     device: str = "auto",
     processes: int = 1,
     keep: Mapping[str, Path] | None = None,
-    advance: Advance | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Run cases; each is remembered as soon as it is done.
 
@@ -52,55 +88,44 @@ def run_cases(
         device: cpu, cuda or auto.
         processes: how many cases to run at once.
         keep: folders to leave runs in, by the keys of their cases.
-        advance: is told of progress.
+        progress: is told of each case that is done.
     """
     failed: list[tuple[Case, Exception]] = []
-    jobs = [_Job(case, data, device, (keep or {}).get(case.key())) for case in cases]
-    for done, (case, found) in enumerate(_records(jobs, processes), 1):
-        if isinstance(found, Exception):
-            failed.append((case, found))
+    jobs = [
+        (case, partial(run_case, case, data=data, device=device, keep=(keep or {}).get(case.key())))
+        for case in cases
+    ]
+    for done, (case, job) in enumerate(_in_turn(jobs, processes), 1):
+        try:
+            record = job()
+        except Exception as error:  # whatever it is, other cases may do better
+            failed.append((case, error))
         else:
-            results.add(case, found)
-        if advance is not None:
-            advance(done, len(jobs), str(case))
+            results.add(case, record)
+        progress("trainings", done, len(cases), str(case))
     if failed:
-        case, error = failed[0]
+        case, first = failed[0]
         raise SplimeError(
-            f"{len(failed)} of {len(jobs)} trainings failed, the others are in {results.path};"
-            f" the first ({case}): {error}"
-        ) from error
+            f"{len(failed)} of {len(cases)} trainings failed, the others are in {results.path};"
+            f" the first ({case}): {first}"
+        ) from first
 
 
-class _Job(NamedTuple):
-    case: Case
-    data: Path | None
-    device: str
-    keep: Path | None
-
-
-def _records(jobs: Sequence[_Job], processes: int) -> Iterator[tuple[Case, Record | Exception]]:
-    """Each case with its record, or with what went wrong, as soon as it is done."""
+def _in_turn(jobs: Sequence[tuple[Case, Job]], processes: int) -> Iterator[tuple[Case, Job]]:
+    """Each case with what gives its record, or raises what went wrong, as soon as it is there."""
     if processes <= 1:
-        for job in jobs:
-            yield job.case, _try(job)
+        yield from jobs
         return
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        futures = {pool.submit(_try, job): job.case for job in jobs}
+        futures = {pool.submit(job): case for case, job in jobs}
         try:
             for future in as_completed(futures):
-                yield futures[future], future.result()
+                yield futures[future], future.result
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _try(job: _Job) -> Record | Exception:
-    try:
-        return run_case(job.case, data=job.data, device=job.device, keep=job.keep)
-    except Exception as error:  # whatever it is, other cases may do better
-        return error
 
 
 def run_case(
@@ -109,7 +134,7 @@ def run_case(
     """Train and evaluate one case; the folder of the run is left where `keep` says, if it does."""
     graph = load_graph(case.dataset, case.reading, data)
     if case.method == algorithm_2.NAME:
-        # What it makes is no segmentation, so the pieces are trained on as they are.
+        # What it makes is no segmentation, so it is trained on as it is.
         graph = algorithm_2.algorithm_2(graph, **case.parameters)
         method = make_method("vanilla")
     else:
@@ -117,31 +142,55 @@ def run_case(
     cuts = method.fit(graph)
     with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
         run = train(graph, cuts, folder, device=device, **case.training)
-        return record_of(run, case)
+        validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
+        return {
+            "figures": [_evaluate(run, options) for options in case.evaluations],
+            "predicates": len(run.segmentation.predicates),
+            "epochs": len(run.history),
+            "valid": round(max(validations), _DIGITS) if validations else None,
+            **{name: run.about[name] for name in _ABOUT if name in run.about},
+        }
 
 
-def record_of(run: Run, case: Case) -> Record:
-    """What is remembered of a case: its figures, and what they were made with."""
-    figures = [_evaluated(run, options) for options in case.evaluations]
-    looks = [one.valid for one in run.history if one.valid is not None]
-    return {
-        "figures": figures,
-        "predicates": len(run.segmentation.predicates),
-        "epochs": len(run.history),
-        "valid": round(max(looks), _DIGITS) if looks else None,
-        **{name: run.about[name] for name in _ABOUT if name in run.about},
-    }
-
-
-def _evaluated(run: Run, options: Mapping[str, Any]) -> Record:
-    if options["protocol"] == QUESTIONS:
-        return {"answers": answer_questions(run)}
-    if options["protocol"] == SMOOTHNESS:
-        return measure(run)
-    found = evaluate(run, **options)
+def _evaluate(run: Run, options: Mapping[str, Any]) -> Record:
+    if options["protocol"] == "questions":
+        return {"answers": _answer_questions(run)}
+    if options["protocol"] == "smoothness":
+        return _measure_smoothness(run)
+    evaluation = evaluate(run, **options)
     metrics = {}
-    for name, sides in found.metrics.items():
-        both = {figure: getattr(sides["both"], figure) for figure in FIGURES}
+    for name, sides in evaluation.metrics.items():
+        both = {metric: getattr(sides["both"], metric) for metric in METRICS}
         apart = {side: each.mrr for side, each in sides.items() if side != "both"}
         metrics[name] = {key: round(value, _DIGITS) for key, value in (both | apart).items()}
-    return {"queries": found.queries, "metrics": metrics}
+    return {"queries": evaluation.queries, "metrics": metrics}
+
+
+def _answer_questions(run: Run) -> list[list[str]]:
+    """The first two predicates of each answer, without brackets.
+
+    As the paper asked: of the 25 best scoped predicates those that overlap the time.
+    """
+    from splime.query import Query
+
+    query, last = Query(run), int(run.graph.timeline.last)
+    names = []
+    for question in SIXTEEN:
+        subject, object_ = (f"<{name}>" for name in (question.subject, question.object))
+        during = (min(question.begin, last), min(question.end, last))
+        answers = query.ask(subject, "?", object_, during=during, best=25, limit=2)
+        names.append([answer.name.strip("<>") for answer in answers])
+    return names
+
+
+def _measure_smoothness(run: Run) -> Record:
+    """Of all predicates together, and of each its number of scopes and its smoothness."""
+    from splime.analysis import smoothness
+
+    measured = smoothness(run)
+    return {
+        "overall": None if measured.overall is None else round(measured.overall, 4),
+        "predicates": {
+            name: [own.scopes, round(own.ratio, 4)] for name, own in measured.predicates.items()
+        },
+    }
