@@ -161,7 +161,7 @@ def test_embeddings(folder: Path, what: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--out", "e.npy"], "e.npy: its name tells no format; there are parquet, tsv, word2vec"),
+        (["--out", "e.npy"], "e.npy: choose a format"),
         (["--out", "e.tsv", "--format", "word2vc"], "Did you mean word2vec?"),
         (["--out", "e.tsv", "--what", "entity"], "Did you mean entities?"),
     ],
