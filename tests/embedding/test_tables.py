@@ -123,7 +123,7 @@ def test_the_n3_of_tntcomplex_is_taken_of_the_product_and_of_the_static_part() -
     table = Summed({"timed": timed, "static": Lookup(torch.tensor([u]))})
     model = MODELS["tntcomplex"](Lookup(torch.tensor([s, o])), table)
     cubes = [
-        float(model.sizes(vector).pow(3).sum())
+        model.sizes(vector).pow(3).sum().item()
         for vector in (*table.parts(torch.tensor([0])), *model.entities.vectors().unsqueeze(1))
     ]
     assert cubes[0] + cubes[1] + 2 * cubes[2] + 2 * cubes[3] == pytest.approx(8.62199912, abs=1e-5)
