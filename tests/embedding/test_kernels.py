@@ -126,7 +126,7 @@ def test_recorded_steps_are_the_steps(values: dict[str, Any], monkeypatch: Any) 
         trainer = make_trainer("cuda", **values)
         losses = [trainer.run_epoch() for _ in range(3)]
         assert bool(trainer.recordings) == (warm_up == 3)
-        found.append((losses, trainer.model.entities.weight.detach().clone()))
+        found.append((losses, trainer.model.entities.vectors().detach().clone()))
     assert found[0][0] == found[1][0]
     assert torch.equal(found[0][1], found[1][1])
 
@@ -144,5 +144,5 @@ def test_a_resumed_training_ends_the_same(values: dict[str, Any]) -> None:
     second.restore({name: tensor.cpu() for name, tensor in tensors.items()}, about)
     for _ in range(2):
         second.run_epoch()
-    assert torch.equal(whole.model.entities.weight, second.model.entities.weight)
-    assert torch.equal(whole.model.predicates.weight, second.model.predicates.weight)
+    assert torch.equal(whole.model.entities.vectors(), second.model.entities.vectors())
+    assert torch.equal(whole.model.predicates.vectors(), second.model.predicates.vectors())
