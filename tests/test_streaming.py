@@ -544,7 +544,7 @@ def test_a_granularity_can_be_forced(tmp_path: Path) -> None:
     pq.write_table(KINDS["days"], source)
     graph = splime.read(source, split="none", granularity="year")
     check_equal(source, graph, Timestamp(), granularity="year")
-    with pytest.raises(UsageError, match="granularity.*'yeer'"):
+    with pytest.raises(UsageError, match=r"granularity.*'yeer'"):
         stream(source, Timestamp(), granularity="yeer")
 
 

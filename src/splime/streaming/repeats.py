@@ -25,7 +25,7 @@ Hashes = npt.NDArray[np.uint64]
 
 _RECORD = np.dtype([("key", np.uint64), ("check", np.uint32), ("row", np.uint32)])
 # About so many fingerprints are sorted at a time.
-_SORTED = 1 << 22
+_SORTED = 1 << 21
 _UNKNOWN, _UNREADABLE = 1, 2
 # Two hashes of everything: numbers from which nothing follows, odd, so that multiplying loses
 # nothing.
