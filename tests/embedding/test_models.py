@@ -148,11 +148,11 @@ def test_gradients_are_numbers_where_distances_are_0(name: str, norm: int) -> No
         assert all(part.isfinite().all() for part in gradients if part is not None)
 
 
-class _Largest(TorchDispatchMode):  # type: ignore[misc]
+class _Largest(TorchDispatchMode):
     """Notes the numbers in the largest tensor that is made; a view of another is none."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.numbers = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

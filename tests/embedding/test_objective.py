@@ -16,7 +16,7 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.models import Model
 from splime.embedding.objective import Objective, smoothness
 from splime.embedding.settings import Settings
-from splime.embedding.tables import follows_in_time
+from splime.embedding.tables import Lookup, follows_in_time
 from splime.methods import Merge, Timestamp
 from splime.segmentation import Scopes
 from splime.training.trainer import make_optimizer
@@ -61,10 +61,10 @@ def plain_loss(name: str, model: Model, settings: Settings, drawn: list[Any]) ->
             if settings.loss == "softmax":
                 if settings.corrupt != "subject":
                     every = [f(s, p, entity) for entity in range(ENTITIES)]
-                    total = total - f(s, p, o) + sum(x.exp() for x in every).log()
+                    total = total - f(s, p, o) + torch.stack(every).exp().sum().log()
                 if settings.corrupt != "object" and not settings.reciprocal:
                     every = [f(entity, p, o) for entity in range(ENTITIES)]
-                    total = total - f(s, p, o) + sum(x.exp() for x in every).log()
+                    total = total - f(s, p, o) + torch.stack(every).exp().sum().log()
             else:
                 wrong = corrupted(
                     (s, p, o), drawn[row] if settings.share == "none" else drawn, settings
@@ -274,14 +274,18 @@ def test_sparse_steps_are_dense_steps(
     tables = []
     for sparse in (False, True):
         objective = large(settings)
-        assert objective.model.entities.sparse
-        objective.model.entities.sparse = sparse
+        entities = objective.model.entities
+        assert isinstance(entities, Lookup)
+        assert entities.sparse
+        entities.sparse = sparse
         stepper = make_optimizer(objective.model, settings)
         before = objective.model.entities.vectors().detach().clone()
         for step in range(3):
             stepper.zero_grad(set_to_none=True)
             objective.backward(torch.tensor(BATCH), drawn[step])
-            assert objective.model.entities.vectors().grad.is_sparse == sparse
+            gradient = entities.weight.grad
+            assert gradient is not None
+            assert gradient.is_sparse == sparse
             stepper.step()
         tables.append([table.detach() for table in objective.model.parameters()])
         moved = (tables[-1][0] != before).any(1).nonzero().flatten().tolist()
