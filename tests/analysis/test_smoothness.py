@@ -124,7 +124,7 @@ def test_scopes_that_train_does_not_have(graph: TemporalGraph, tmp_path: Path) -
     run = small_run(less, tmp_path / "run", cuts, epochs=1, batch_size=8)
     known = np.unique(run.static.train.predicate)
     assert len(known) < len(run.static.predicates)
-    assert learned(run).scopes.tolist() == known.tolist()
+    assert learned(run)[0].tolist() == known.tolist()
     assert project(run).scopes.tolist() == known.tolist()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import splime
 from splime.experiments.algorithm_2 import algorithm_2
-from splime.experiments.case import Case
+from splime.experiments.rows import Case
 from splime.experiments.running import load_graph, run_case
 from splime.graph import SPLITS, TemporalGraph
 from tests.methods import oracle

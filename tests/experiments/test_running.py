@@ -10,7 +10,7 @@ import pytest
 
 from splime.errors import DataError, SplimeError
 from splime.experiments import running
-from splime.experiments.case import METRICS, Case, Results
+from splime.experiments.rows import METRICS, Case, Results
 from splime.experiments.running import run_case, run_cases
 from splime.runs import Run, evaluate, is_finished
 from tests.experiments.small import ROWS, STUDY, save_small, small_case

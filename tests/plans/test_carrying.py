@@ -45,9 +45,9 @@ def test_the_folder_has_everything(data: Path, tmp_path: Path) -> None:
     assert list(done.runs) == ["plain", "cut"]
     assert done.runs["cut"].settings.seed == 1
     assert done.runs["plain"].settings.seed == 0
-    assert {what for what in told if "cutting" not in what} == {"ranking", "drawing"}
-    found = json.loads((done.out / "comparison.json").read_text(encoding="utf-8"))
-    mrr = {row["name"]: row["metrics"]["mrr"] for row in found["rows"]}
+    assert {what for what in told if "cutting" not in what} == {"evaluating", "drawing"}
+    compared = json.loads((done.out / "comparison.json").read_text(encoding="utf-8"))
+    mrr = {row["name"]: row["metrics"]["mrr"] for row in compared["rows"]}
     for name, run in done.runs.items():
         assert mrr[name] == splime.evaluate(run).metrics["exact"]["both"].mrr
     inspected = json.loads((done.out / "data.json").read_text(encoding="utf-8"))

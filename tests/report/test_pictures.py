@@ -20,8 +20,7 @@ from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.changepoint import change_costs
 from splime.plans.showing import PICTURES, draw_picture, draw_pictures
-from splime.report.plots import plot_change_costs
-from splime.report.results import plot_learning, plot_strata
+from splime.report.plots import plot_change_costs, plot_learning, plot_strata
 from splime.runs import Run, evaluate
 from tests.runs.small import small_graph, small_run
 

@@ -31,16 +31,10 @@ _MANY = 5_000
 """From so many on, far points are taken together in larger groups: half the time, same picture."""
 
 
-class Learned(NamedTuple):
-    """The scoped predicates that train has triples of, and their vectors, row by row."""
+def learned(run: Run) -> tuple[Ints, Vectors]:
+    """The scoped predicates that train has triples of, and the vectors that were learned for them.
 
-    scopes: Ints
-    vectors: Vectors
-
-
-def learned(run: Run) -> Learned:
-    """The vectors that a model learned for scoped predicates, as its formula works with them.
-
+    The vectors are as the model's formula works with them.
     Scopes that only valid or test have facts in are left out: their vectors are still the initial
     ones, and no evaluation uses them. The inverses of reciprocal models are not among them.
     """
@@ -50,7 +44,7 @@ def learned(run: Run) -> Learned:
     vectors = vectors.astype(np.float64)
     if not np.isfinite(vectors).all():
         raise DataError(f"{run.path / files.MODEL}: some embeddings are not finite numbers")
-    return Learned(scopes, vectors)
+    return scopes, vectors
 
 
 # Smoothness over time

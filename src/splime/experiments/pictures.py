@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from splime.experiments.case import Results
-from splime.experiments.rows import MAIN, SWEEPS, TITLES, TSNE, VARIATIONS, Row
+from splime.experiments.rows import MAIN, SWEEPS, TITLES, TSNE, VARIATIONS, Results, Row
 from splime.experiments.tables import mrr
 from splime.report.style import SMALL, add_legend, heading, look, make_figure, open_axes
 

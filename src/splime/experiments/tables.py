@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from splime.experiments import rows
-from splime.experiments.case import METRICS, Average, Case, Results
-from splime.experiments.rows import DATA, TITLES
+from splime.experiments.rows import DATA, METRICS, TITLES, Average, Case, Results
 from splime.report.tables import escaped, markdown_lines
 
 

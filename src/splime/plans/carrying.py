@@ -16,15 +16,14 @@ from splime.io.files import write_json, written_beside
 from splime.plans.plan import Plan, read_plan
 from splime.plans.showing import write_page
 from splime.progress import Progress, silent
-from splime.report.comparison import comparison_markdown
+from splime.report.comparison import write_comparison
 from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
 from splime.statistics import describe
 
-PLAN, DATA, RUNS = "plan.toml", "data.json", "runs"
-COMPARISON, REPORT = "comparison", "report.html"
-
+PLAN = "plan.toml"
+REPORT = "report.html"
 
 Watching = Callable[[str], AbstractContextManager[Watch]]
 """Who watches the training of a run, by its name."""
@@ -67,17 +66,16 @@ def carry_out(
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
     _claim(out, plan)
-    write_json(out / DATA, inspection_json(facts, describe(facts), leakage.report(facts)))
+    write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
     runs: dict[str, Run] = {}
     for planned in plan.runs:
         cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
-        place, settings = out / RUNS / planned.name, plan.settings_of(planned)
+        place, settings = out / "runs" / planned.name, plan.settings_of(planned)
         with nullcontext() if watching is None else watching(planned.name) as watch:
             runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
     compared = compare(list(runs.values()), progress=progress)
-    write_json(out / f"{COMPARISON}.json", compared.to_json())
-    with written_beside(out / f"{COMPARISON}.md") as beside:
-        beside.write_text(comparison_markdown(compared), encoding="utf-8")
+    write_comparison(compared, out / "comparison.json", "json")
+    write_comparison(compared, out / "comparison.md", "markdown")
     write_page(list(runs.values()), out / REPORT, progress=progress)
     return Carried(out, runs, compared)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,35 +51,44 @@ def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
     header, *rows = _cells(comparison)
     table = make_table(title(comparison), *(cell.text for cell in header), words=_WORDS)
     for row in rows:
-        table.add_row(*(_styled(cell) for cell in row))
+        # The interval on a line of its own: side by side they would be too wide for most terminals.
+        table.add_row(
+            *(
+                Text(
+                    f"{cell.text}{_MARK * cell.marked}\n{cell.interval}".rstrip(),
+                    style="bold" if cell.best else "",
+                )
+                for cell in row
+            )
+        )
     yield table
-    for note in notes(comparison):
-        yield Text(note)
-
-
-def _styled(cell: Cell) -> Text:
-    # The interval on a line of its own: side by side they would be too wide for most terminals.
-    parts = (cell.text + _MARK * cell.marked, cell.interval)
-    return Text("\n".join(filter(None, parts)), style="bold" if cell.best else "")
+    yield from map(Text, notes(comparison))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The same as a table of Markdown."""
-    header, *rows = [[_markdown(cell) for cell in row] for row in _cells(comparison)]
+    header, *rows = _written(comparison, escaped, "**{}**")
     lines = markdown_lines(header, rows, words=len(_WORDS))
     below = [f"\n{escaped(note)}" for note in notes(comparison)]
     return "\n".join([f"{title(comparison)}:\n", *lines, *below]) + "\n"
 
 
-def _markdown(cell: Cell) -> str:
-    text = escaped(cell.text)
-    text = f"**{text}**" if cell.best else text + _MARK * cell.marked
-    return f"{text} ({cell.interval})" if cell.interval else text
+def _written(
+    comparison: Comparison, escape: Callable[[str], str], bold: str
+) -> Iterator[list[str]]:
+    """The header and the rows as text of a markup language."""
+    for row in _cells(comparison):
+        texts = [escape(cell.text + _MARK * cell.marked) for cell in row]
+        yield [
+            (bold.format(text) if cell.best else text)
+            + (f" ({escape(cell.interval)})" if cell.interval else "")
+            for cell, text in zip(row, texts, strict=True)
+        ]
 
 
 def comparison_latex(comparison: Comparison) -> str:
     """The same as a table of LaTeX, with the rules of booktabs."""
-    header, *rows = [[_latex(cell) for cell in row] for row in _cells(comparison)]
+    header, *rows = _written(comparison, latex_text, r"\textbf{{{}}}")
     columns = "l" * len(_WORDS) + "r" * (len(header) - len(_WORDS))
     caption = " ".join([f"{title(comparison)}.", *notes(comparison)])
     lines = [
@@ -98,12 +106,6 @@ def comparison_latex(comparison: Comparison) -> str:
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _latex(cell: Cell) -> str:
-    text = latex_text(cell.text + _MARK * cell.marked)
-    text = f"\\textbf{{{text}}}" if cell.best else text
-    return f"{text} ({latex_text(cell.interval)})" if cell.interval else text
 
 
 _LATEX = {
@@ -136,11 +138,10 @@ def comparison_json(comparison: Comparison) -> str:
 
 def comparison_text(comparison: Comparison) -> str:
     """The table as it is in a terminal."""
-    console = Console(file=io.StringIO(), highlight=False, markup=False, width=120)
-    for part in comparison_table(comparison):
-        console.print(part)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    console = Console(highlight=False, markup=False, width=120)
+    with console.capture() as captured:
+        console.print(*comparison_table(comparison), sep="\n")
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
 FORMATS: Mapping[str, Callable[[Comparison], str]] = {
@@ -282,9 +283,13 @@ def plot_comparison(comparison: Comparison) -> Figure:
     """
     figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
     axes = figure.subplots()
+    best, alike, lower = _COLORS
     seen: set[str] = set()
     for place, row in enumerate(comparison.rows):
-        kind = _kind(comparison, row)
+        if row.name == comparison.best(row.test_set).name:
+            kind = best
+        else:
+            kind = alike if comparison.like_the_best(row) else lower
         low, high = row.intervals["mrr"]
         mrr, color = row.metrics.mrr, _COLORS[kind]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
@@ -306,10 +311,3 @@ def plot_comparison(comparison: Comparison) -> Figure:
     if comparison.pairs:
         figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
     return figure
-
-
-def _kind(comparison: Comparison, row: Row) -> str:
-    best, alike, lower = _COLORS
-    if row.name == comparison.best(row.test_set).name:
-        return best
-    return alike if comparison.like_the_best(row) else lower

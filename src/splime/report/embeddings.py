@@ -92,18 +92,15 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
 
 def _most_cut(*projections: Projection) -> str | None:
     """The predicate with the most scopes in the run with the fewest; None if nobody has two."""
-    counts = [_scopes_of(projection) for projection in projections]
+    counts = []
+    for projection in projections:
+        graph = projection.run.graph
+        names, (order, _) = graph.predicates, frequent_predicates(graph)
+        scopes = np.bincount(_sources(projection), minlength=len(names)).tolist()
+        counts.append({names[predicate]: scopes[predicate] for predicate in order.tolist()})
     fewest = {name: min(each.get(name, 0) for each in counts) for name in counts[0]}
     best = max(fewest, key=lambda name: fewest[name])
     return best if fewest[best] > 1 or len(projections) == 1 else None
-
-
-def _scopes_of(projection: Projection) -> dict[str, int]:
-    """How many scopes of each predicate train has; predicates with the most facts come first."""
-    names = projection.run.graph.predicates
-    counts = np.bincount(_sources(projection), minlength=len(names)).tolist()
-    order, _ = frequent_predicates(projection.run.graph)
-    return {names[predicate]: counts[predicate] for predicate in order.tolist()}
 
 
 def _sources(projection: Projection) -> Ints:
@@ -131,7 +128,8 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
     points = axes.scatter(x, y, c=last, cmap=colors, norm=among, s=24, linewidths=0, zorder=3)
     axes.margins(0.12, 0.06)  # for labels
     _bare(axes)
-    labels = [_dates(scopes, scope) for scope in shown.tolist()]
+    dates = [scopes.scope(scope)[2:4] for scope in shown.tolist()]
+    labels = [begin if begin == end else f"{begin}..{end}" for begin, end in dates]
     is_right = _is_right(positions)
     for place in _with_room(positions, labels):
         right = is_right[place]
@@ -150,8 +148,8 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
     bar = axes.figure.colorbar(
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
-    ticks, dates = style.date_ticks(scopes.timeline, most=7)
-    bar.set_ticks(ticks, labels=dates, fontsize=7)
+    ticks, texts = style.date_ticks(scopes.timeline, most=7)
+    bar.set_ticks(ticks, labels=texts, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
 
 
@@ -197,12 +195,6 @@ def _halving(count: int) -> list[int]:
             places.append(middle)
             parts += [(left, middle), (middle, right)]
     return places
-
-
-def _dates(scopes: Scopes, scope: int) -> str:
-    """The scope without its predicate: `1998..2003`; all of time where it was not cut."""
-    _, _, begin, end, _ = scopes.scope(scope)
-    return begin if begin == end else f"{begin}..{end}"
 
 
 def _bare(axes: Axes) -> None:
