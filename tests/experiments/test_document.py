@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from splime.errors import DataError
 from splime.experiments import rows, studies
-from splime.experiments.pictures import grid_pictures, main_pictures
 from splime.experiments.rows import METRICS, Results
 from splime.experiments.studies import STUDIES, document
-from splime.experiments.tables import Table
+from splime.experiments.tables import Table, grid_pictures, main_pictures
 from splime.graph import TemporalGraph
 
 ROOT = Path(__file__).parents[2]

@@ -35,7 +35,6 @@ _SEVERAL = (
     "protocol triple gives every transform a test set of its own: only runs of the same test set"
     " are compared (protocol fact compares all)"
 )
-_PREFERRED = [(protocol, split) for split in ("test", "valid") for protocol in ("fact", "triple")]
 
 
 @dataclass(frozen=True)
@@ -114,8 +113,6 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
         plain = asdict(self)
-        for row in plain["rows"]:
-            row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
                 name: self.larger_than_chance(pair, name) for name in METRICS
@@ -236,7 +233,7 @@ def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
         if not kinds[name]:
             path = shlex.quote(str(run.path))
             raise UsageError(f"{run.path}: was not evaluated yet; first: splime evaluate {path}")
-    for kind in _PREFERRED:
+    for kind in (("fact", "test"), ("triple", "test"), ("fact", "valid"), ("triple", "valid")):
         if all(kind in each for each in kinds.values()):
             return {name: each[kind] for name, each in kinds.items()}
     raise UsageError(

@@ -230,11 +230,10 @@ def _parquet(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> Non
 
 def _tsv(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> None:
     check_one_line(names, "TSV", _ADVICE)
-    _write_lines(path, "\t", "", names, vectors)
+    _write_lines(path, "\t", names, vectors)
 
 
 def _word2vec(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> None:
-    """First how many and how long, then a line for each."""
     words: dict[str, str] = {}
     for name in names:
         word = re.sub(r"\s", "_", name) or "_"
@@ -243,17 +242,17 @@ def _word2vec(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> No
                 f"{words[word]!r} and {name!r} would both be {word!r} in word2vec's text; {_ADVICE}"
             )
         words[word] = name
-    _write_lines(path, " ", f"{len(names)} {vectors.shape[1]}\n", words, vectors)
+    _write_lines(path, " ", words, vectors, f"{len(names)} {vectors.shape[1]}\n")
 
 
 def _write_lines(
-    path: Path, separator: str, header: str, names: Iterable[str], vectors: np.ndarray[Any, Any]
+    path: Path, between: str, names: Iterable[str], vectors: np.ndarray[Any, Any], first: str = ""
 ) -> None:
     """A line for each name, with as many digits as give the same numbers back."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(header)
+        file.write(first)
         for name, vector in zip(names, vectors, strict=True):
-            file.write(separator.join([name, *(f"{x:.9g}" for x in vector.tolist())]) + "\n")
+            file.write(between.join([name, *(f"{x:.9g}" for x in vector.tolist())]) + "\n")
 
 
 _ADVICE = "export as parquet"

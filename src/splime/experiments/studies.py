@@ -12,7 +12,7 @@ import msgspec
 
 from splime import leakage
 from splime.errors import DataError, UsageError
-from splime.experiments import pictures, rows, tables
+from splime.experiments import rows, tables
 from splime.experiments.rows import DATA, TITLES, Case, Results
 from splime.experiments.running import load_graph, run_cases
 from splime.graph import SPLITS
@@ -89,10 +89,10 @@ def _study(name: str, of: Sequence[rows.Row], shown: Any, **more: Any) -> Study:
 
 _LIST = (
     _study("filters", rows.FILTERS, tables.filters_tables),
-    _study("main", rows.MAIN, tables.main_tables, more=_more_main, pictures=pictures.main_pictures),
-    _study("grid", rows.GRID, tables.grid_tables, pictures=pictures.grid_pictures),
+    _study("main", rows.MAIN, tables.main_tables, more=_more_main, pictures=tables.main_pictures),
+    _study("grid", rows.GRID, tables.grid_tables, pictures=tables.grid_pictures),
     _study("predicates", rows.PREDICATES, tables.predicates_tables),
-    _study("tsne", rows.TSNE, tables.tsne_tables, pictures=pictures.tsne_pictures),
+    _study("tsne", rows.TSNE, tables.tsne_tables, pictures=tables.tsne_pictures),
     _study("fair", rows.FAIR, tables.fair_tables, more=_more_fair),
 )
 STUDIES = {study.name: study for study in _LIST}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from splime.analysis import Comparison, Row
@@ -37,31 +38,9 @@ _COLORS = {
 }
 
 
-class Cell(NamedTuple):
-    """A cell of the table; `marked` where its difference from the column's best could be chance."""
-
-    text: str
-    best: bool = False
-    marked: bool = False
-    interval: str = ""
-
-
 def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
     """The runs, best first, with what was tested below them."""
-    header, *rows = _cells(comparison)
-    table = make_table(title(comparison), *(cell.text for cell in header), words=_WORDS)
-    for row in rows:
-        # The interval on a line of its own: side by side they would be too wide for most terminals.
-        table.add_row(
-            *(
-                Text(
-                    f"{cell.text}{_MARK * cell.marked}\n{cell.interval}".rstrip(),
-                    style="bold" if cell.best else "",
-                )
-                for cell in row
-            )
-        )
-    yield table
+    yield _table(comparison)
     yield from map(Text, notes(comparison))
 
 
@@ -77,13 +56,14 @@ def _written(
     comparison: Comparison, escape: Callable[[str], str], bold: str
 ) -> Iterator[list[str]]:
     """The header and the rows as text of a markup language."""
-    for row in _cells(comparison):
-        texts = [escape(cell.text + _MARK * cell.marked) for cell in row]
-        yield [
-            (bold.format(text) if cell.best else text)
-            + (f" ({escape(cell.interval)})" if cell.interval else "")
-            for cell, text in zip(row, texts, strict=True)
-        ]
+    columns = _table(comparison).columns
+    for cells in zip(*([column.header, *column.cells] for column in columns), strict=True):
+        row = []
+        for cell in cells:
+            text, _, interval = map(escape, cell.plain.partition("\n"))
+            text = bold.format(text) if cell.style == "bold" else text
+            row.append(f"{text} ({interval})" if interval else text)
+        yield row
 
 
 def comparison_latex(comparison: Comparison) -> str:
@@ -131,11 +111,6 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(char, char) for char in text)
 
 
-def comparison_json(comparison: Comparison) -> str:
-    """Everything, with all digits."""
-    return json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
-
-
 def comparison_text(comparison: Comparison) -> str:
     """The table as it is in a terminal."""
     console = Console(highlight=False, markup=False, width=120)
@@ -148,7 +123,9 @@ FORMATS: Mapping[str, Callable[[Comparison], str]] = {
     "table": comparison_text,
     "markdown": comparison_markdown,
     "latex": comparison_latex,
-    "json": comparison_json,
+    "json": lambda comparison: (
+        json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
+    ),
 }
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".json": "json"}
 
@@ -237,31 +214,31 @@ def _letters(comparison: Comparison) -> list[str]:
     ]
 
 
-def _cells(comparison: Comparison) -> list[list[Cell]]:
-    """The header and the rows, for whatever format."""
+def _table(comparison: Comparison) -> Table:
     letters = _letters(comparison) if len(comparison.test_sets) > 1 else []
     header = [*_WORDS, *(["test set"] if letters else []), "scopes", "parameters", "seconds"]
-    rows = [[Cell(name) for name in (*header, *METRICS.values())]]
+    table = make_table(title(comparison), *header, *METRICS.values(), words=_WORDS)
     for row in comparison.rows:
-        texts = [
-            row.name,
-            described(row.method, row.method_parameters, most=_MOST),
-            _model(row, comparison.rows),
-        ]
+        method = described(row.method, row.method_parameters, most=_MOST)
+        texts = [row.name, method, _model(row, comparison.rows)]
         texts += [letters[row.test_set]] if letters else []
         texts += [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
-        rows.append([*map(Cell, texts), *(_metric(comparison, row, name) for name in METRICS)])
-    return rows
+        metrics = (_metric(comparison, row, name) for name in METRICS)
+        table.add_row(*map(Text, texts), *metrics)
+    return table
 
 
-def _metric(comparison: Comparison, row: Row, name: str) -> Cell:
+def _metric(comparison: Comparison, row: Row, name: str) -> Text:
+    """A metric: bold where it is the best, marked where its difference from it could be chance."""
     alone = [other.test_set for other in comparison.rows].count(row.test_set) == 1
     highest = getattr(comparison.best(row.test_set, name).metrics, name)
     best = not alone and getattr(row.metrics, name) == highest
     marked = not best and comparison.like_the_best(row, name)
-    low, high = row.intervals["mrr"]
-    interval = f"{low:.3f}–{high:.3f}" if name == "mrr" else ""
-    return Cell(metric_text(row.metrics, name), best, marked, interval)
+    text = metric_text(row.metrics, name) + _MARK * marked
+    if name == "mrr":
+        # On a line of its own: side by side they would be too wide for most terminals.
+        text += "\n{:.3f}–{:.3f}".format(*row.intervals["mrr"])
+    return Text(text, style="bold" if best else "")
 
 
 def _model(row: Row, rows: Sequence[Row]) -> str:
