@@ -43,10 +43,10 @@ def test_distances_are_the_double_loop(vectors: list[list[float]]) -> None:
     far: list[float] = []
     for i, j in combinations(range(len(vectors)), 2):
         (near if j - i == 1 else far).append(dist(vectors[i], vectors[j]))
-    found = distances(np.array(vectors))
-    assert found.scopes == len(vectors)
-    assert found.neighbours == pytest.approx(fmean(near))
-    assert found.others == pytest.approx(fmean(far), abs=1e-9)
+    means = distances(np.array(vectors))
+    assert means.scopes == len(vectors)
+    assert means.neighbours == pytest.approx(fmean(near))
+    assert means.others == pytest.approx(fmean(far), abs=1e-9)
 
 
 def test_order_in_time_decides() -> None:
@@ -63,7 +63,7 @@ def literal(run: Run, vectors: npt.NDArray[np.float32]) -> dict[str, float]:
     """Names and loops only: scope by scope, with those that train has triples of."""
     known = {predicate for _, predicate, _ in run.static.rows("train")}
     labels = run.static.predicates.labels.to_pylist()
-    found = {}
+    ratios = {}
     for name in run.graph.predicates:
         rows = [
             vectors[labels.index(scope.name)]
@@ -73,26 +73,28 @@ def literal(run: Run, vectors: npt.NDArray[np.float32]) -> dict[str, float]:
         if len(rows) >= 4:
             near = [dist(a, b) for a, b in pairwise(rows)]
             far = [dist(rows[i], rows[j]) for j in range(len(rows)) for i in range(j - 1)]
-            found[name] = fmean(near) / fmean(far)
-    return found
+            ratios[name] = fmean(near) / fmean(far)
+    return ratios
 
 
 def test_of_a_run(fine: Path) -> None:
     run = Run(fine)
-    found = smoothness(run)
+    measured = smoothness(run)
     expected = literal(run, run.tensors["predicates"].numpy())
-    assert {name: each.ratio for name, each in found.predicates.items()} == pytest.approx(expected)
+    assert {name: each.ratio for name, each in measured.predicates.items()} == pytest.approx(
+        expected
+    )
     assert set(expected) == {"p0", "p1", "p2"}
-    weights = [each.scopes for each in found.predicates.values()]
+    weights = [each.scopes for each in measured.predicates.values()]
     assert sum(weights) == len(np.unique(run.static.train.predicate))
-    mean = sum(w * expected[n] for n, w in zip(found.predicates, weights, strict=True))
-    assert found.overall == pytest.approx(mean / sum(weights))
+    mean = sum(w * expected[n] for n, w in zip(measured.predicates, weights, strict=True))
+    assert measured.overall == pytest.approx(mean / sum(weights))
 
 
 def test_planted_vectors(fine: Path) -> None:
     """Scopes that move along a line are smooth, whatever else is in the table."""
     run = Run(fine)
-    table = run.model.predicates.weight
+    table = run.model.predicates.vectors()
     table[:] = torch.arange(len(table))[:, None]
     assert (smoothness(run).overall or 9) < 0.3
     table[:] = torch.arange(len(table))[torch.randperm(len(table))][:, None]
@@ -107,13 +109,13 @@ def test_reciprocal_and_odd_models(graph: TemporalGraph, tmp_path: Path, model: 
         loss="bce", epochs=1,
     )  # fmt: skip
     count = len(run.static.predicates)
-    assert len(run.model.predicates.weight) == count * (2 if model == "distmult" else 1)
-    vectors = run.model.predicate_vectors(run.model.predicates.weight).numpy()[:count]
+    assert len(run.model.predicates.vectors()) == count * (2 if model == "distmult" else 1)
+    vectors = run.model.predicate_vectors(run.model.predicates.vectors()).numpy()[:count]
     if model == "rotate":
         angles = run.tensors["predicates"].numpy()
         np.testing.assert_allclose(vectors, np.hstack([np.cos(angles), np.sin(angles)]), rtol=1e-5)
-    found = smoothness(run)
-    assert {n: each.ratio for n, each in found.predicates.items()} == pytest.approx(
+    measured = smoothness(run)
+    assert {n: each.ratio for n, each in measured.predicates.items()} == pytest.approx(
         literal(run, vectors)
     )
 
@@ -142,7 +144,7 @@ def test_other_runs(run: Run, fine: Path) -> None:
         with pytest.raises(UsageError, match="one of PyKEEN's"):
             ask(run)
     damaged = Run(fine)
-    damaged.model.predicates.weight[:] = float("nan")
+    damaged.model.predicates.vectors()[:] = float("nan")
     with pytest.raises(DataError, match=r"model\.safetensors: some embeddings are not finite"):
         smoothness(damaged)
 

@@ -43,7 +43,7 @@ def test_a_difference_shows(tmp_path: Path) -> None:
     counted["yago11k"] = replace(counted["yago11k"], sizes=(entities + 1, *rest))
     table = studies.counts_table("datasets", counted)
     assert table.rows[0][1] == "10,527 (paper: 10,526)"
-    assert table.notes == ["1 figures differ from the paper's."]
+    assert table.notes == ["1 counts differ from the paper's."]
     path = tmp_path / studies.FILE
     studies.write_counts(path, counted)
     assert studies.read_counts(path) == counted

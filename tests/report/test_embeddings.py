@@ -45,12 +45,12 @@ def positions(points: PathCollection) -> Any:
 def rows(run: Run, predicate: str) -> list[list[float]]:
     """The places of a predicate's scopes in the order of time, by name."""
     labels = run.static.predicates.labels.to_pylist()
-    found = project(run)
+    projection = project(run)
     own = [labels.index(scope.name) for scope in run.segmentation.scopes_of(predicate)]
     return [
-        found.positions[found.scopes.tolist().index(piece)].tolist()
-        for piece in own
-        if piece in found.scopes
+        projection.positions[projection.scopes.tolist().index(scope)].tolist()
+        for scope in own
+        if scope in projection.scopes
     ]
 
 

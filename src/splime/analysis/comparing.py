@@ -31,11 +31,6 @@ from splime.runs import PROTOCOLS, Run, evaluate, evaluations
 from splime.runs.evaluating import kept
 from splime.times import Ints
 
-_SEVERAL = (
-    "protocol triple gives every transform a test set of its own: only runs of the same test set"
-    " are compared (protocol fact compares all)"
-)
-
 
 @dataclass(frozen=True)
 class Row:
@@ -113,6 +108,8 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
         plain = asdict(self)
+        for row in plain["rows"]:
+            row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
                 name: self.larger_than_chance(pair, name) for name in METRICS
@@ -178,7 +175,10 @@ def compare(
     for at in sorted(range(len(opened)), key=lambda at: -metrics[at].mrr):
         sets.setdefault(_test_set(opened[at]) if triple else "", []).append(at)
     if len(sets) > 1:
-        remarks.append(_SEVERAL)
+        remarks.append(
+            "protocol triple gives every transform a test set of its own: only runs of the same"
+            " test set are compared (protocol fact compares all)"
+        )
     rows: list[Row] = []
     tested: list[tuple[int, int, dict[str, Difference]]] = []
     for number, members in enumerate(sets.values()):
@@ -297,7 +297,7 @@ def _check_samples(runs: int, samples: int, level: float) -> None:
 def _share(progress: Progress, number: int, runs: int) -> Progress:
     """Progress of one of several evaluations of about the same size."""
 
-    def update(_: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
+    def update(what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
         whole = total or done
         progress("evaluating", number * whole + done, runs * whole)
 

@@ -23,12 +23,6 @@ Vectors: TypeAlias = npt.NDArray[np.float64]
 LEAST = 4
 """Scopes that a predicate needs for a ratio: with 4 there are 3 pairs of neighbours and 3 others;
 with 3, a single pair would decide."""
-_LEAST_MAPPED = 5
-"""Scoped predicates; fewer have no neighbourhoods that t-SNE could keep."""
-_DIMENSIONS = 50
-"""Longer vectors lose their least varying directions first, as is usual before t-SNE."""
-_MANY = 5_000
-"""From so many on, far points are taken together in larger groups: half the time, same picture."""
 
 
 def learned(run: Run) -> tuple[Ints, Vectors]:
@@ -157,10 +151,10 @@ def project(run: Run, *, seed: int = 0) -> Projection:
     maps = _PROJECTED.setdefault(run, {})
     if seed not in maps:
         scopes, vectors = learned(run)
-        if len(scopes) < _LEAST_MAPPED:
+        if len(scopes) < 5:  # fewer have no neighbourhoods that t-SNE could keep
             raise UsageError(
-                f"{run.path}: a map needs at least {_LEAST_MAPPED} scoped predicates, and this run"
-                f" learned {len(scopes)}; a method that cuts gives more"
+                f"{run.path}: a map needs at least 5 scoped predicates, and this run learned"
+                f" {len(scopes)}; a method that cuts gives more"
             )
         maps[seed] = Projection(run, scopes, flatten(vectors, seed=seed), smoothness(run))
     return maps[seed]
@@ -177,14 +171,16 @@ def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
     rows, width = vectors.shape
     # The principal components are a steady start, where there are two and vectors differ.
     principal = width > 1 and bool(np.ptp(vectors, axis=0).any())
-    if principal and min(rows, width) > _DIMENSIONS:
-        vectors = decomposition.PCA(_DIMENSIONS, random_state=seed).fit_transform(vectors)
+    if principal and min(rows, width) > 50:
+        # Long vectors lose their least varying directions first, as is usual before t-SNE.
+        vectors = decomposition.PCA(50, random_state=seed).fit_transform(vectors)
     positions: Vectors = manifold.TSNE(
         2,
         perplexity=min(30.0, (rows - 1) / 3),
         init="pca" if principal else "random",
         learning_rate="auto",
-        angle=0.8 if rows > _MANY else 0.5,
+        # Far points are taken together in larger groups: half the time, the same picture.
+        angle=0.8 if rows > 5_000 else 0.5,
         random_state=seed,
     ).fit_transform(vectors)
     return positions.astype(np.float64)

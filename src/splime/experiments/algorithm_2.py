@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _as_graph(graph: TemporalGraph, scopes: list[ScopeCounts]) -> TemporalGraph:
     right = left + [len(scope.begins) for scope in scopes]
     source = np.array([scope.source for scope in scopes])
     tick = np.full(1, graph.timeline.first)
-    splits = {}
+    splits: dict[str, Any] = {}
     for split, facts in graph.splits():
         begin, end = (column[:, None] for column in graph.timestamps(facts))
         meets = (facts.predicate[:, None] == source) & (begin < right) & (end >= left)

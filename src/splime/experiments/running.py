@@ -41,7 +41,6 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "ended-test": {},
 }
 _ENDED: Mapping[str, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
-_ABOUT = ("device", "versions", "started", "seconds", "parameters", "triples")
 _DIGITS = 6
 
 
@@ -87,7 +86,7 @@ def run_cases(
         device: cpu, cuda or auto.
         processes: how many cases to run at once.
         keep: folders to leave runs in, by the keys of their cases.
-        progress: is told of each case that is done.
+        progress: called after each case.
     """
     failed: list[tuple[Case, Exception]] = []
     jobs = [
@@ -141,13 +140,14 @@ def run_case(
     cuts = method.fit(graph)
     with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
         run = train(graph, cuts, folder, device=device, **case.training)
+        about = ("device", "versions", "started", "seconds", "parameters", "triples")
         validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
         return {
             "figures": [_evaluate(run, options) for options in case.evaluations],
             "predicates": len(run.segmentation.predicates),
             "epochs": len(run.history),
             "valid": round(max(validations), _DIGITS) if validations else None,
-            **{name: run.about[name] for name in _ABOUT if name in run.about},
+            **{name: run.about[name] for name in about if name in run.about},
         }
 
 

@@ -155,15 +155,13 @@ def counts_table(name: str, counts: Mapping[str, Counts]) -> tables.Table:
     else:
         columns = (own.leaks for own in counts.values())
         ours = dict(zip(printed, zip(*columns, strict=True), strict=True))
-    rows = [(title, *map(_beside, ours[title], theirs)) for title, theirs in printed.items()]
+    rows = []
+    for title, theirs in printed.items():
+        both = zip(ours[title], theirs, strict=True)
+        rows.append((title, *(one if one == own else f"{one} (paper: {own})" for one, own in both)))
     wrong = sum("paper:" in cell for row in rows for cell in row)
-    note = f"{wrong} figures differ from the paper's." if wrong else "All as the paper prints them."
+    note = f"{wrong} counts differ from the paper's." if wrong else "All as the paper prints them."
     return tables.Table(**DATA["counts"][f"{name}_table"], rows=rows, notes=[note])
-
-
-def _beside(count: str, printed: str) -> str:
-    """One count where they agree, both where they do not."""
-    return count if count == printed else f"{count} (paper: {printed})"
 
 
 # All tables together

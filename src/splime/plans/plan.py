@@ -49,7 +49,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `splime run` does; every mistake in it is found when it is made, not hours later.
+    """What `splime run` does; a mistake in it is an error when it is made, not hours later.
 
     >>> plan = Plan("demo", (PlannedRun("merge", make_method("merge", shrink=4)),),
     ...             training={"model": "complex", "epochs": 20})
@@ -195,7 +195,7 @@ def carry_out(
         out: the folder; one that holds another plan is an error.
         graph: the facts, where they are loaded already.
         device: cpu, cuda or auto.
-        progress: is told of the progress of each step.
+        progress: called with the progress of each step.
         watching: watches the training of the run with a name, and can stop it; the same plan then
             resumes.
     """

@@ -14,16 +14,7 @@ from rich.text import Text
 from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
-from splime.report import style
-from splime.report.tables import (
-    METRICS,
-    counted,
-    described,
-    escaped,
-    make_table,
-    markdown_lines,
-    metric_text,
-)
+from splime.report import style, tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,9 +37,9 @@ def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The same as a table of Markdown."""
-    header, *rows = _written(comparison, escaped, "**{}**")
-    lines = markdown_lines(header, rows, words=len(_WORDS))
-    below = [f"\n{escaped(note)}" for note in notes(comparison)]
+    header, *rows = _written(comparison, tables.escaped, "**{}**")
+    lines = tables.markdown_lines(header, rows, words=len(_WORDS))
+    below = [f"\n{tables.escaped(note)}" for note in notes(comparison)]
     return "\n".join([f"{title(comparison)}:\n", *lines, *below]) + "\n"
 
 
@@ -158,7 +149,7 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(
             f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
             f" same samples, {level}, Holm's correction for"
-            f" {counted(len(comparison.pairs), 'pair')}."
+            f" {tables.counted(len(comparison.pairs), 'pair')}."
         )
         lines += _alike(comparison)
     return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
@@ -217,13 +208,13 @@ def _letters(comparison: Comparison) -> list[str]:
 def _table(comparison: Comparison) -> Table:
     letters = _letters(comparison) if len(comparison.test_sets) > 1 else []
     header = [*_WORDS, *(["test set"] if letters else []), "scopes", "parameters", "seconds"]
-    table = make_table(title(comparison), *header, *METRICS.values(), words=_WORDS)
+    table = tables.make_table(title(comparison), *header, *tables.METRICS.values(), words=_WORDS)
     for row in comparison.rows:
-        method = described(row.method, row.method_parameters, most=_MOST)
+        method = tables.described(row.method, row.method_parameters, most=_MOST)
         texts = [row.name, method, _model(row, comparison.rows)]
         texts += [letters[row.test_set]] if letters else []
         texts += [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
-        metrics = (_metric(comparison, row, name) for name in METRICS)
+        metrics = (_metric(comparison, row, name) for name in tables.METRICS)
         table.add_row(*map(Text, texts), *metrics)
     return table
 
@@ -234,7 +225,7 @@ def _metric(comparison: Comparison, row: Row, name: str) -> Text:
     highest = getattr(comparison.best(row.test_set, name).metrics, name)
     best = not alone and getattr(row.metrics, name) == highest
     marked = not best and comparison.like_the_best(row, name)
-    text = metric_text(row.metrics, name) + _MARK * marked
+    text = tables.metric_text(row.metrics, name) + _MARK * marked
     if name == "mrr":
         # On a line of its own: side by side they would be too wide for most terminals.
         text += "\n{:.3f}–{:.3f}".format(*row.intervals["mrr"])
@@ -249,7 +240,7 @@ def _model(row: Row, rows: Sequence[Row]) -> str:
         for name, value in row.settings.items()
         if any(settings.get(name) != value for settings in alike)
     }
-    return described(row.model, differ, most=_MOST)
+    return tables.described(row.model, differ, most=_MOST)
 
 
 def plot_comparison(comparison: Comparison) -> Figure:

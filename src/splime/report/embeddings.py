@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 _PANEL = 6.0
 """Inches, of a panel's width and height."""
-_OLD_TO_RECENT = ("#d7191c", "#b0307a", "#7a4fc0", "#1f5fd6")
-"""From red to blue, all dark enough for white."""
 _MEANING = (
     "smoothness: mean distance between scopes that are neighbours in time / between the others, of"
     " the vectors themselves; 1: time does not matter"
@@ -113,7 +111,8 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    colors = LinearSegmentedColormap.from_list("old to recent", _OLD_TO_RECENT)
+    red_to_blue = ["#d7191c", "#b0307a", "#7a4fc0", "#1f5fd6"]  # all dark enough for white
+    colors = LinearSegmentedColormap.from_list("old to recent", red_to_blue)
     last = scopes.last[shown]
     among = Normalize(-0.5, len(scopes.timeline) - 0.5)
     lines = LineCollection(

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BARS, _PANELS = 8, 4
-_LEAST = 0.005  # share that is shown
-_FEW = 6  # distinct numbers that stand side by side, like words
-_LETTERS = 30  # of all labels, that have room side by side
-
 
 class _Trial(NamedTuple):
     chosen: Mapping[str, Any]
@@ -43,7 +38,7 @@ def plot_importance(
     trials = [*map(_Trial, chosen, values, done)]
     names = list(dict.fromkeys(name for one in chosen for name in one))
     differing = [name for name in names if len({one[name] for one in chosen if name in one}) > 1]
-    shown = (list(importances) or differing or names[:1])[:_PANELS]
+    shown = (list(importances) or differing or names[:1])[:4]
     figure = style.make_figure(10, 5.2)
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2], squeeze=False)[0]
     _bars(left.subplots(), importances)
@@ -71,7 +66,7 @@ def plot_importance(
 
 
 def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
-    names = [name for name, share in importances.items() if share >= _LEAST][:_BARS]
+    names = [name for name, share in importances.items() if share >= 0.005][:8]
     shares = [100 * importances[name] for name in names]
     axes.barh(range(len(names)), shares, 0.6, color="#0072b2")
     for place, share in enumerate(shares):
@@ -96,7 +91,7 @@ def _panel(axes: Axes, what: str, trials: Sequence[_Trial], methods: Sequence[st
     best = max(finished, key=lambda trial: trial.value, default=None)
     for trial, place in zip(trials, places, strict=True):
         mark = style.look(methods.index(trial.chosen["method"]))
-        hollow = {} if trial.finished else {"markerfacecolor": "none"}
+        hollow: dict[str, Any] = {} if trial.finished else {"markerfacecolor": "none"}
         axes.plot(place, trial.value, markersize=5, alpha=0.8, linewidth=0, **mark, **hollow)
         if trial is best:
             axes.plot(
@@ -111,14 +106,15 @@ def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
     """Where values stand: numbers as they are, words and numbers that recur side by side."""
     distinct = sorted({*given}, key=lambda value: (isinstance(value, str), value))
     numbers = not any(isinstance(value, str | bool) for value in given)
-    if numbers and (len(distinct) > _FEW or len(distinct) == len(given)):
+    # A few distinct numbers stand side by side, like words.
+    if numbers and (len(distinct) > 6 or len(distinct) == len(given)):
         if min(distinct) > 0 and max(distinct) / min(distinct) > 8:
             axes.set_xscale("log")
         return [float(value) for value in given]
     labels = [style.short(str(value), 24) for value in distinct]
-    crowded = sum(map(len, labels)) > _LETTERS
-    turned = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-    axes.set_xticks(range(len(distinct)), labels, **turned)
+    crowded = sum(map(len, labels)) > 30  # letters
+    turned: dict[str, Any] = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(distinct)), labels, **(turned if crowded else {}))
     axes.set_xlim(-0.5, len(distinct) - 0.5)
     aside = np.random.default_rng(len(what)).uniform(-0.15, 0.15, len(given))
     return [distinct.index(value) + each for value, each in zip(given, aside.tolist(), strict=True)]

@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import splime
-from splime.analysis.findings import Findings, Outcome
+from splime.analysis.findings import Findings
 from splime.errors import SplimeError
 from splime.progress import Progress, silent
 from splime.query.examples import Examples
@@ -28,9 +28,6 @@ from splime.runs.config import CONFIG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Beyond this a drawing of many points is smaller as pixels.
-_LARGEST_SVG = 400_000
 
 
 def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
@@ -170,7 +167,7 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(alt: str, draw: Callable[..., Figure], *shown: Outcome[Any]) -> Html:
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
     """A picture, or why there is none."""
     try:
         for part in shown:
@@ -252,7 +249,7 @@ def picture_html(figure: Figure, alt: str) -> Html:
         buffer = io.BytesIO()
         figure.savefig(buffer, format=format, dpi=130)
         source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
-        if buffer.tell() <= _LARGEST_SVG:
+        if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
             break
     width = round(100 * figure.get_figwidth())
     image = Html(f'<img src="{source}" alt="{escape(alt)}" width="{width}">')
