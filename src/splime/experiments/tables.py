@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from splime.experiments import rows
 from splime.experiments.rows import DATA, METRICS, TITLES, Average, Case, Results
-from splime.report.style import add_legend, heading, look, make_figure, open_axes
+from splime.report.style import add_legend, look, make_figure, open_axes
 from splime.report.tables import escaped, markdown_lines
 
 if TYPE_CHECKING:
@@ -288,12 +288,7 @@ def _settings(case: Case) -> str:
 
 TOLERANCE = 0.015
 """How far from the printed MRR a row may be and still count as the same."""
-_PRINTED: Mapping[str, Any] = {
-    "marker": "|",
-    "color": "black",
-    "markersize": 12,
-    "markeredgewidth": 1.5,
-}
+_PRINTED: Any = {"marker": "|", "color": "black", "markersize": 12, "markeredgewidth": 1.5}
 
 
 def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
@@ -309,9 +304,7 @@ def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
         axes.use_sticky_edges = False  # bars would end where the panel does
         axes.autoscale_view()
         axes.xaxis.set_major_formatter(lambda value, _: mrr(value))
-        axes.set_xlabel("MRR on test")
-        open_axes(axes)
-        heading(axes, title)
+        open_axes(axes, title, "MRR on test")
     marks = {
         f"printed, and {mrr(TOLERANCE)} around it": _PRINTED,
         "ours, from the lowest run to the highest": look(0),
@@ -362,11 +355,9 @@ def _plot_grid(results: Results, dataset: str) -> Figure:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
-    axes.set_xlabel("predicates")
-    axes.set_ylabel("MRR on test (protocol triple, filter inter)")
-    open_axes(axes)
-    add_legend(axes, handles, list(lines), loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    heading(axes, f"{dataset}: TransE with the paper's settings, one seed")
+    title = f"{dataset}: TransE with the paper's settings, one seed"
+    open_axes(axes, title, "predicates", "MRR on test (protocol triple, filter inter)")
+    add_legend(axes, handles, list(lines))
     return figure
 
 

@@ -261,19 +261,16 @@ def plot_comparison(comparison: Comparison) -> Figure:
         low, high = row.intervals["mrr"]
         mrr, color = row.metrics.mrr, _COLORS[kind]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
-        label = None if kind in seen else kind
-        axes.plot(mrr, place, "o", markersize=7, color=color, label=label)
+        new = None if kind in seen else kind
+        axes.plot(mrr, place, "o", markersize=7, color=color, label=new)
         axes.annotate(
             f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
             fontsize=style.SMALL,
         )  # fmt: skip
         seen.add(kind)
     axes.margins(x=0.12)
-    axes.set_xlabel(
-        f"MRR, with {100 * comparison.level:g} % confidence interval", fontsize=style.SMALL
-    )
-    style.heading(axes, style.short(title(comparison), 90))
-    style.open_axes(axes, grid="x")
+    label = f"MRR, with {100 * comparison.level:g} % confidence interval"
+    style.open_axes(axes, style.short(title(comparison), 90), label, grid="x")
     style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)
     if comparison.pairs:

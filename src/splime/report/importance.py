@@ -76,12 +76,10 @@ def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
         )  # fmt: skip
     axes.set_xlim(0, 1.25 * max(shares, default=1.0))
     axes.set_xticks([])
-    style.open_axes(axes)
+    style.open_axes(axes, "share in the differences")
     axes.spines[["left", "bottom"]].set_visible(False)
-    style.label_rows(
-        axes, [style.short(name, 24) for name in names], room=6
-    )  # few bars are no thicker
-    style.heading(axes, "share in the differences")
+    # There is room for six, so that few bars are no thicker.
+    style.label_rows(axes, [style.short(name, 24) for name in names], room=6)
 
 
 def _panel(axes: Axes, what: str, trials: Sequence[_Trial], methods: Sequence[str]) -> None:
@@ -97,9 +95,8 @@ def _panel(axes: Axes, what: str, trials: Sequence[_Trial], methods: Sequence[st
             axes.plot(
                 place, trial.value, "o", color=style.INK, markerfacecolor="none", markersize=11
             )
-    axes.set_xlabel(style.short(what, 40), fontsize=style.SMALL)
     axes.margins(y=0.1)
-    style.open_axes(axes, grid="y")
+    style.open_axes(axes, x=style.short(what, 40), grid="y")
 
 
 def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:

@@ -44,12 +44,11 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     above.set_ylim(bottom=0)
     style.whole_numbers(above.yaxis)
     above.yaxis.set_major_formatter("{x:,.0f}")
-    above.set_ylabel("facts that hold", fontsize=style.SMALL)
-    style.open_axes(above)
-    style.heading(
+    style.open_axes(
         above,
         f"{style.short(graph.name) or 'graph'}: {len(graph):,} facts, {len(graph.predicates):,}"
         f" predicates, {len(graph.timeline):,} timestamps",
+        y="facts that hold",
     )
     holding = all_holding[order]
     share = holding / np.maximum(holding.max(axis=1, keepdims=True), 1)
@@ -142,8 +141,8 @@ def plot_change_costs(graph: TemporalGraph, change_costs: ChangeCosts, *, most: 
     for axes in panels.flat[len(names) :]:
         axes.set_visible(False)
     for name, axes in zip(names, panels.flat, strict=False):
+        style.open_axes(axes, style.short(name, 32))
         _draw_costs(axes, costs[name], method.epsilon)
-        style.heading(axes, style.short(name, 32))
     for axes in panels.flat[max(0, len(names) - columns) : len(names)]:
         axes.set_xlabel("change points", fontsize=style.SMALL)
     for axes in panels[:, 0]:
@@ -168,7 +167,6 @@ def _draw_costs(axes: Axes, costs: Costs, epsilon: float | None) -> None:
         transform=axes.transAxes, ha="right", va="top", fontsize=style.SMALL, color="#d55e00",
     )  # fmt: skip
     axes.set_ylim(bottom=0)
-    style.open_axes(axes)
     style.whole_numbers(axes.xaxis)
 
 
@@ -189,8 +187,7 @@ def plot_learning(histories: Mapping[str, Sequence[Epoch]]) -> Figure:
             style.short(name) + (_draw_valid(panels[1], history, color) if validated else "")
         )
     for axes, title in zip(panels, ("loss", "MRR on valid"), strict=False):
-        style.open_axes(axes)
-        style.heading(axes, title)
+        style.open_axes(axes, title)
     panels[-1].set_xlabel("epoch", fontsize=style.SMALL)
     style.whole_numbers(panels[-1].xaxis)
     style.add_legend(panels[0], handles, labels, loc="best")
