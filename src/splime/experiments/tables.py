@@ -364,7 +364,7 @@ def _plot_grid(results: Results, dataset: str) -> Figure:
 def tsne_pictures(_: Results, runs: Path) -> dict[str, Figure]:
     """The paper's three figures, drawn from the folders of two runs."""
     from splime.analysis.embeddings import project
-    from splime.report.embeddings import plot_predicate, plot_predicates
+    from splime.report.plots import plot_predicate, plot_predicates
     from splime.runs import Run
 
     merge, random = (Run(runs / row.folder, device="cpu") for row in rows.TSNE)

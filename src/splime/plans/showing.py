@@ -17,7 +17,6 @@ from splime.io.files import written_beside
 from splime.progress import Progress, silent
 from splime.query.examples import ask_examples
 from splime.report import plots
-from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.page import page_html
 from splime.report.tables import make_table
 from splime.runs import Run
@@ -75,11 +74,11 @@ PICTURES: Mapping[str, Picture] = {
         compares=True,
     ),
     "predicates": Picture(
-        "t-SNE of the frequent predicates", lambda runs, _: plot_predicates(project(runs[0]))
+        "t-SNE of the frequent predicates", lambda runs, _: plots.plot_predicates(project(runs[0]))
     ),
     "predicate": Picture(
         "t-SNE of one predicate over time",
-        lambda runs, predicate: plot_predicate([project(run) for run in runs], predicate),
+        lambda runs, predicate: plots.plot_predicate([project(run) for run in runs], predicate),
         compares=True,
     ),
 }

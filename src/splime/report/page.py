@@ -23,7 +23,6 @@ from splime.query.examples import Examples
 from splime.report import plots, tables
 from splime.report.answers import brief_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
-from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.runs.config import CONFIG
 
 if TYPE_CHECKING:
@@ -125,9 +124,9 @@ def _embeddings(findings: Findings) -> Iterator[str]:
         return
     name, *_ = findings.projections
     alt = f"{name}: t-SNE of the most frequent predicates"
-    yield _picture(alt, plot_predicates, findings.projections[name])
+    yield _picture(alt, plots.plot_predicates, findings.projections[name])
     alt = "One predicate, from old (red) to recent (blue)"
-    yield _picture(alt, lambda *maps: plot_predicate(maps), *findings.projections.values())
+    yield _picture(alt, lambda *maps: plots.plot_predicate(maps), *findings.projections.values())
 
 
 def _questions(examples: Examples) -> Iterator[str]:
