@@ -101,6 +101,10 @@ def test_what_is_written_is_read(
             'data = "demo"\n[training]\nepoch = 3\n[[run]]\nmethod = "vanilla"',
             "no setting 'epoch'.*epochs",
         ),
+        (
+            'data = "demo"\n[reading]\nbuckt = 3\n[[run]]\nmethod = "vanilla"',
+            "no reading option 'buckt'.*bucket",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:
