@@ -41,47 +41,47 @@ def folders(trained: Path, tmp_path: Path) -> list[Path]:
 
 
 def test_rows_and_pairs(folders: list[Path]) -> None:
-    found = compare(folders, samples=500)
-    assert found.rows == sorted(found.rows, key=lambda row: -row.metrics.mrr)
+    comparison = compare(folders, samples=500)
+    assert comparison.rows == sorted(comparison.rows, key=lambda row: -row.metrics.mrr)
     ranks = {}
     for folder in folders:
         evaluation = evaluate(Run(folder), bootstrap=500)
-        row = next(row for row in found.rows if row.path == str(folder))
+        row = next(row for row in comparison.rows if row.path == str(folder))
         assert row.name == folder.name
         assert row.metrics == evaluation.metrics["exact"]["both"]
         ranks[row.name] = evaluation.ranks["exact"]
         for figure, ends in evaluation.intervals["exact"]["both"].items():
             assert row.intervals[figure] == pytest.approx(ends)
-    split = next(row for row in found.rows if row.name == "split")
+    split = next(row for row in comparison.rows if row.name == "split")
     assert (split.method, split.method_parameters) == ("split", {"grow": 2})
     assert (split.model, split.predicates, split.parameters) == ("distmult", 6, 96)
     assert split.settings["dimension"] == 4
-    assert (found.test_sets, found.candidates, found.remarks) == ([15], [12], [])
-    assert len(found.pairs) == 6
-    for pair in found.pairs:
+    assert (comparison.test_sets, comparison.candidates, comparison.remarks) == ([15], [12], [])
+    assert len(comparison.pairs) == 6
+    for pair in comparison.pairs:
         alone = paired_bootstrap(ranks[pair.first], ranks[pair.second], samples=500)
         assert alone["mrr"].p == pair.differences["mrr"].p
         assert alone["mrr"].value >= 0
-    corrected = holm([pair.differences["hits3"].p for pair in found.pairs])
-    assert [pair.corrected["hits3"] for pair in found.pairs] == corrected
+    corrected = holm([pair.differences["hits3"].p for pair in comparison.pairs])
+    assert [pair.corrected["hits3"] for pair in comparison.pairs] == corrected
 
 
 def test_json(folders: list[Path]) -> None:
-    found = compare(folders, samples=300)
-    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert [row["name"] for row in plain["rows"]] == [row.name for row in found.rows]
-    assert plain["rows"][0]["metrics"]["mrr"] == found.rows[0].metrics.mrr
-    for one, pair in zip(plain["pairs"], found.pairs, strict=True):
-        assert one["larger_than_chance"]["mrr"] == (pair.corrected["mrr"] <= 1 - found.level)
+    comparison = compare(folders, samples=300)
+    plain = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
+    assert [row["name"] for row in plain["rows"]] == [row.name for row in comparison.rows]
+    assert plain["rows"][0]["metrics"]["mrr"] == comparison.rows[0].metrics.mrr
+    for one, pair in zip(plain["pairs"], comparison.pairs, strict=True):
+        assert one["larger_than_chance"]["mrr"] == (pair.corrected["mrr"] <= 1 - comparison.level)
 
 
 def test_what_is_kept_is_not_evaluated_again(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[tuple[Any, ...]] = []
-    first = compare(folders, samples=300, progress=lambda _, *step: told.append(step))
-    assert told[-1] == (120, 120)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    updates: list[tuple[Any, ...]] = []
+    first = compare(folders, samples=300, progress=lambda _, *step: updates.append(step))
+    assert updates[-1] == (120, 120)
+    assert [done for done, _ in updates] == sorted(done for done, _ in updates)
     with monkeypatch.context() as patch:
         patch.setattr("splime.analysis.comparing.evaluate", None)
         # Only the ranks are read: not the facts, not the embeddings.
@@ -101,11 +101,11 @@ def test_kept_is_what_was_evaluated(folders: list[Path], protocol: str) -> None:
     evaluate(run, protocol, ties="best")
     evaluate(run, protocol, split="valid")
     assert kept(run, protocol) is None
-    found, again = evaluate(run, protocol), kept(run, protocol)
-    assert again == found
+    comparison, again = evaluate(run, protocol), kept(run, protocol)
+    assert again == comparison
     assert again is not None
-    assert np.array_equal(again.facts, found.facts)
-    for name, ranks in found.ranks.items():
+    assert np.array_equal(again.facts, comparison.facts)
+    for name, ranks in comparison.ranks.items():
         assert np.array_equal(again.ranks[name], ranks)
     (run.path / f"ranks-{protocol}-test-mean-mean.parquet").unlink(missing_ok=True)
     (run.path / f"ranks-{protocol}-test-inter-worst.parquet").unlink(missing_ok=True)
@@ -142,14 +142,14 @@ def test_other_order_names_and_buckets(folders: list[Path], tmp_path: Path) -> N
     turned = replace(graph, name="turned", train=train, valid=valid, test=test)
     run = small_run(turned, tmp_path / "turned")
     bucketed = small_run(graph.bucket(20), tmp_path / "bucketed")
-    found = compare([folders[0], run, bucketed], samples=200)
-    assert found.remarks == []
+    comparison = compare([folders[0], run, bucketed], samples=200)
+    assert comparison.remarks == []
     straight = kept(Run(folders[0]))
     other = kept(run)
     assert straight is not None
     assert other is not None
     expected = paired_bootstrap(straight.ranks["exact"], other.ranks["exact"][::-1], samples=200)
-    pair = next(p for p in found.pairs if {p.first, p.second} == {"split", "turned"})
+    pair = next(p for p in comparison.pairs if {p.first, p.second} == {"split", "turned"})
     sign = 1 if pair.first == "split" else -1
     assert pair.differences["mrr"].value == pytest.approx(sign * expected["mrr"].value)
 
@@ -179,8 +179,8 @@ def test_other_facts_are_refused(folders: list[Path], tmp_path: Path) -> None:
 def test_other_facts_to_learn_from_are_a_remark(folders: list[Path], tmp_path: Path) -> None:
     graph = small_graph()
     half = small_run(replace(graph, train=graph.train.take(np.arange(60))), tmp_path / "half")
-    found = compare([folders[0], half], samples=100)
-    assert found.remarks == [
+    comparison = compare([folders[0], half], samples=100)
+    assert comparison.remarks == [
         "split and half know different facts in train, so their filters leave out different answers"
     ]
 
@@ -197,31 +197,31 @@ def test_other_granularity(folders: list[Path], tmp_path: Path) -> None:
 
 
 def test_test_sets_of_protocol_triple(folders: list[Path]) -> None:
-    found = compare(folders, "triple", samples=300)
-    assert [row.test_set for row in found.rows] == [0, 0, 1, 1]
-    names = {frozenset((pair.first, pair.second)) for pair in found.pairs}
+    comparison = compare(folders, "triple", samples=300)
+    assert [row.test_set for row in comparison.rows] == [0, 0, 1, 1]
+    names = {frozenset((pair.first, pair.second)) for pair in comparison.pairs}
     assert names == {frozenset(("split", "seed")), frozenset(("vanilla", "epoch"))}
-    assert len(found.test_sets) == 2
-    assert "a test set of its own" in found.remarks[0]
+    assert len(comparison.test_sets) == 2
+    assert "a test set of its own" in comparison.remarks[0]
     same = compare(folders[:2], "triple", filter="none", samples=300)
     assert (len(same.test_sets), same.remarks, same.filter) == (1, [], "none")
 
 
 def test_names(folders: list[Path], tmp_path: Path) -> None:
     other = shutil.copytree(folders[0], tmp_path / "others" / "split")
-    found = compare([folders[0], other], samples=100)
-    assert {row.name for row in found.rows} == {"runs/split", "others/split"}
-    (pair,) = found.pairs
+    comparison = compare([folders[0], other], samples=100)
+    assert {row.name for row in comparison.rows} == {"runs/split", "others/split"}
+    (pair,) = comparison.pairs
     assert pair.corrected == dict.fromkeys(pair.corrected, 1.0)
-    assert found.like_the_best(found.rows[1])
-    assert not found.like_the_best(found.rows[0])
+    assert comparison.like_the_best(comparison.rows[1])
+    assert not comparison.like_the_best(comparison.rows[0])
     with pytest.raises(UsageError, match="given more than once"):
         compare([folders[0], folders[0].parent / "." / "split"])
 
 
 def test_one_run_and_none(folders: list[Path]) -> None:
-    found = compare(folders[:1], samples=20)
-    assert (len(found.rows), found.pairs) == (1, [])
+    comparison = compare(folders[:1], samples=20)
+    assert (len(comparison.rows), comparison.pairs) == (1, [])
     with pytest.raises(UsageError, match="no runs"):
         compare([])
 

@@ -24,11 +24,11 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_stored_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = call("reproduce", "main", "--row", "wikidata12k merge")
-    assert found.code == 0
-    assert "(.358)" in found.out
-    assert "│ Vanilla" not in found.out
-    assert "yago11k" not in found.out
+    result = call("reproduce", "main", "--row", "wikidata12k merge")
+    assert result.code == 0
+    assert "(.358)" in result.out
+    assert "│ Vanilla" not in result.out
+    assert "yago11k" not in result.out
     questions = [
         call("reproduce", "predicates", "--row", row).out for row in ("yago11k", "icews14")
     ]
@@ -39,9 +39,9 @@ def test_stored_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_run_unasked(small: Path, tmp_path: Path) -> None:
-    found = call("reproduce", "small", "--data", small)
-    assert found.code == 0
-    assert "4 trainings are not run yet; --run runs them" in found.err
+    result = call("reproduce", "small", "--data", small)
+    assert result.code == 0
+    assert "4 trainings are not run yet; --run runs them" in result.err
     assert not (tmp_path / "reproduced").exists()
 
 
@@ -80,37 +80,39 @@ def test_wrong_arguments(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = call("reproduce", *arguments)
-    assert found.code == 2
-    assert message in found.err
+    result = call("reproduce", *arguments)
+    assert result.code == 2
+    assert message in result.err
     assert not any(tmp_path.iterdir())
 
 
 def test_damaged_results(tmp_path: Path) -> None:
     (tmp_path / "main.json").write_text("{")
-    found = call("reproduce", "main", "--results", tmp_path)
-    assert found.code == 3
-    assert "main.json: cannot be read" in found.err
+    result = call("reproduce", "main", "--results", tmp_path)
+    assert result.code == 3
+    assert "main.json: cannot be read" in result.err
 
 
 def test_results_are_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    found = call("reproduce", "main", "--results", tmp_path / "file")
-    assert found.code == 2
-    assert "results are kept in a folder" in found.err
+    result = call("reproduce", "main", "--results", tmp_path / "file")
+    assert result.code == 2
+    assert "results are kept in a folder" in result.err
 
 
 def test_tsne_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    found = call("reproduce", "tsne", "--runs", tmp_path, "--figures", tmp_path / "figures")
-    assert found.code != 0
-    assert "wikidata-merge" in found.err
+    result = call("reproduce", "tsne", "--runs", tmp_path, "--figures", tmp_path / "figures")
+    assert result.code != 0
+    assert "wikidata-merge" in result.err
     assert not (tmp_path / "figures").exists()
 
 
 def test_datasets(published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SPLIME_DATA", str(published))
     monkeypatch.chdir(tmp_path)
-    found = call("reproduce", "duplicates", "--format", "markdown")
-    assert "| test triples in train | 1,042 (27.10 %) | 0 (0.00 %) | 3,499 (47.16 %) |" in found.out
+    result = call("reproduce", "duplicates", "--format", "markdown")
+    assert (
+        "| test triples in train | 1,042 (27.10 %) | 0 (0.00 %) | 3,499 (47.16 %) |" in result.out
+    )
     assert not any(tmp_path.iterdir())

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import splime
-from splime.experiments.case import Case, Results
-from splime.experiments.rows import Row
+from splime.experiments.rows import Case, Results, Row
 from splime.experiments.studies import Study
 from splime.experiments.tables import Table, mrr
 from tests.runs.small import SETTINGS, small_graph

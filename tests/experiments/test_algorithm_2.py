@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import splime
 from splime.experiments.algorithm_2 import algorithm_2
-from splime.experiments.case import Case
+from splime.experiments.rows import Case
 from splime.experiments.running import load_graph, run_case
 from splime.graph import SPLITS, TemporalGraph
 from tests.methods import oracle
@@ -38,24 +38,24 @@ def literal(parts: list[oracle.Part], at: int) -> tuple[list[oracle.Part], list[
 def facts_of(graph: TemporalGraph) -> dict[int, list[oracle.Part]]:
     facts = graph.facts()
     begins, ends = graph.timeline.index(facts.begin), graph.timeline.index(facts.end)
-    found: dict[int, list[oracle.Part]] = {}
+    by_predicate: dict[int, list[oracle.Part]] = {}
     for number, (predicate, begin, end) in enumerate(
         zip(facts.predicate.tolist(), begins.tolist(), ends.tolist(), strict=True)
     ):
-        found.setdefault(predicate, []).append((begin, end, number))
-    return found
+        by_predicate.setdefault(predicate, []).append((begin, end, number))
+    return by_predicate
 
 
-def pieces_of(graph: TemporalGraph, count: int) -> list[list[tuple[int, int]]]:
-    """Subjects and objects of each piece of a graph that was cut, over all splits."""
-    found: list[list[tuple[int, int]]] = [[] for _ in range(count)]
+def scopes_of(graph: TemporalGraph, count: int) -> list[list[tuple[int, int]]]:
+    """Subjects and objects of each scope of a graph that was cut, over all splits."""
+    pairs: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     facts = graph.facts()
     columns = zip(
         facts.subject.tolist(), facts.predicate.tolist(), facts.object.tolist(), strict=True
     )
-    for subject, piece, object in columns:
-        found[piece].append((subject, object))
-    return sorted(sorted(piece) for piece in found)
+    for subject, scope, object in columns:
+        pairs[scope].append((subject, object))
+    return sorted(sorted(scope) for scope in pairs)
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,7 +66,7 @@ def pieces_of(graph: TemporalGraph, count: int) -> list[list[tuple[int, int]]]:
     st.sampled_from(["time", "count"]),
     st.integers(1, 4),
 )
-def test_pieces_are_those_of_the_pseudocode(
+def test_scopes_are_those_of_the_pseudocode(
     drawn: list[tuple[int, int, int]], by: str, grow: int
 ) -> None:
     rows: list[Quad] = [
@@ -83,17 +83,17 @@ def test_pieces_are_those_of_the_pseudocode(
     finally:
         oracle.divide = divide
     if slow is None:
-        with pytest.raises(ValueError, match="no piece can be split"):
+        with pytest.raises(ValueError, match="no scope can be split"):
             algorithm_2(graph, by=by, grow=grow)  # type: ignore[arg-type]
         return
     fast = algorithm_2(graph, by=by, grow=grow)  # type: ignore[arg-type]
     facts = graph.facts()
     expected = sorted(
-        sorted((int(facts.subject[n]), int(facts.object[n])) for _, _, n in piece)
-        for pieces in slow.values()
-        for piece in pieces
+        sorted((int(facts.subject[n]), int(facts.object[n])) for _, _, n in scope)
+        for scopes in slow.values()
+        for scope in scopes
     )
-    assert pieces_of(fast, len(fast.predicates)) == expected
+    assert scopes_of(fast, len(fast.predicates)) == expected
 
 
 def test_random_cuts_lose_no_fact_and_are_drawn_by_the_seed() -> None:
@@ -116,8 +116,8 @@ def test_a_case_can_be_cut_so(tmp_path: Path) -> None:
     splime.save(small_graph(), tmp_path / "small-paper.parquet")
     evaluation = {"protocol": "triple", "split": "test", "filter": "inter"}
     case = Case("small", "algorithm 2", {"by": "time", "grow": 2}, SETTINGS, (evaluation,))
-    found = run_case(case, data=tmp_path, device="cpu")
-    assert found["predicates"] == 2 * len(small_graph().predicates)
+    record = run_case(case, data=tmp_path, device="cpu")
+    assert record["predicates"] == 2 * len(small_graph().predicates)
 
 
 def test_facts_without_an_end_are_left_out(tmp_path: Path) -> None:

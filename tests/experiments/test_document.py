@@ -11,11 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from splime.errors import DataError
-from splime.experiments import counts, rows
-from splime.experiments.case import METRICS, Results
-from splime.experiments.pictures import grid_pictures, main_pictures
+from splime.experiments import rows, studies
+from splime.experiments.rows import METRICS, Results
 from splime.experiments.studies import STUDIES, document
-from splime.experiments.tables import Table
+from splime.experiments.tables import Table, grid_pictures, main_pictures
 from splime.graph import TemporalGraph
 
 ROOT = Path(__file__).parents[2]
@@ -32,27 +31,27 @@ def test_counts_are_those_of_the_datasets(
     published_graphs: dict[str, TemporalGraph], published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPLIME_DATA", str(published))
-    counted = counts.count()
-    assert counted == counts.read_counts(STORED / counts.FILE)
-    for name in counts.EXACT:
-        assert counts.counts_table(name, counted).notes == ["All as the paper prints them."]
+    counted = studies.count()
+    assert counted == studies.read_counts(STORED / studies.FILE)
+    for name in studies.EXACT:
+        assert studies.counts_table(name, counted).notes == ["All as the paper prints them."]
 
 
 def test_a_difference_shows(tmp_path: Path) -> None:
-    counted = counts.read_counts(STORED / counts.FILE)
+    counted = studies.read_counts(STORED / studies.FILE)
     entities, *rest = counted["yago11k"].sizes
     counted["yago11k"] = replace(counted["yago11k"], sizes=(entities + 1, *rest))
-    table = counts.counts_table("datasets", counted)
+    table = studies.counts_table("datasets", counted)
     assert table.rows[0][1] == "10,527 (paper: 10,526)"
-    assert table.notes == ["1 figures differ from the paper's."]
-    path = tmp_path / counts.FILE
-    counts.write_counts(path, counted)
-    assert counts.read_counts(path) == counted
+    assert table.notes == ["1 counts differ from the paper's."]
+    path = tmp_path / studies.FILE
+    studies.write_counts(path, counted)
+    assert studies.read_counts(path) == counted
     stored = json.loads(path.read_text())
     for damaged in ({}, {"sizes": stored["icews14"]["sizes"]}, {**stored["icews14"], "leaks": []}):
         path.write_text(json.dumps({**stored, "icews14": damaged}))
         with pytest.raises(DataError, match="not the counts of icews14"):
-            counts.read_counts(path)
+            studies.read_counts(path)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -64,7 +63,7 @@ def test_tables_without_results(name: str, tmp_path: Path) -> None:
 
 
 def test_documents_of_parts(tmp_path: Path) -> None:
-    shutil.copy(STORED / counts.FILE, tmp_path)
+    shutil.copy(STORED / studies.FILE, tmp_path)
     assert "## Main table" in document(tmp_path)
 
 

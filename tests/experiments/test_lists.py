@@ -10,7 +10,7 @@ import pytest
 
 from splime.errors import UsageError
 from splime.experiments import algorithm_2, rows
-from splime.experiments.case import Case, Results
+from splime.experiments.rows import Case, Results
 from splime.experiments.running import READINGS
 from splime.experiments.studies import STUDIES
 from splime.experiments.tables import cells

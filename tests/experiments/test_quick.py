@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from splime.experiments.case import Results
-from splime.experiments.rows import PREDICATES
+from splime.experiments.rows import PREDICATES, Results
 from tests.runs.small import call
 
 STORED = Path(__file__).parents[2] / "experiments" / "results"

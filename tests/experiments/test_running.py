@@ -10,7 +10,7 @@ import pytest
 
 from splime.errors import DataError, SplimeError
 from splime.experiments import running
-from splime.experiments.case import METRICS, Case, Results
+from splime.experiments.rows import METRICS, Case, Results
 from splime.experiments.running import run_case, run_cases
 from splime.runs import Run, evaluate, is_finished
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
@@ -98,16 +98,16 @@ def test_a_killed_study_keeps_what_is_done(
 def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results) -> None:
     wrong = small_case("split", grow=10_000)
     cases = [wrong, small_case()]
-    told: list[tuple[object, ...]] = []
+    updates: list[tuple[object, ...]] = []
     with pytest.raises(SplimeError, match=r"1 of 2 trainings failed.*cannot reach"):
         run_cases(
             cases,
             results,
             data=data,
             device="cpu",
-            progress=lambda *update: told.append(update),
+            progress=lambda *update: updates.append(update),
         )
-    assert told == [("trainings", at, 2, str(case)) for at, case in enumerate(cases, 1)]
+    assert updates == [("trainings", at, 2, str(case)) for at, case in enumerate(cases, 1)]
     assert results.missing(cases) == [wrong]
 
 

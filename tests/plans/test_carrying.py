@@ -38,16 +38,16 @@ def small_plan(data: Path, **training: Any) -> Plan:
 
 
 def test_the_folder_has_everything(data: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+    updates: list[str] = []
     plan = small_plan(data)
-    done = carry_out(plan, tmp_path / "out", progress=lambda what, *_: told.append(what))
+    done = carry_out(plan, tmp_path / "out", progress=lambda what, *_: updates.append(what))
     assert {path.name for path in done.out.iterdir()} == FILES
     assert list(done.runs) == ["plain", "cut"]
     assert done.runs["cut"].settings.seed == 1
     assert done.runs["plain"].settings.seed == 0
-    assert {what for what in told if "cutting" not in what} == {"ranking", "drawing"}
-    found = json.loads((done.out / "comparison.json").read_text(encoding="utf-8"))
-    mrr = {row["name"]: row["metrics"]["mrr"] for row in found["rows"]}
+    assert {what for what in updates if "cutting" not in what} == {"evaluating", "drawing"}
+    compared = json.loads((done.out / "comparison.json").read_text(encoding="utf-8"))
+    mrr = {row["name"]: row["metrics"]["mrr"] for row in compared["rows"]}
     for name, run in done.runs.items():
         assert mrr[name] == splime.evaluate(run).metrics["exact"]["both"].mrr
     inspected = json.loads((done.out / "data.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Plans: what a TOML file may say, and what it is told when it says something else."""
+"""Plans: what a TOML file may say, and which errors other things give."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def test_what_is_written_is_read(
     ]
     plan = Plan(data, runs, {"split": "time"}, {"model": "transe", "epochs": epochs})
     path = written(tmp_path_factory.mktemp("plan"), plan.to_toml())
-    found = read_plan(path)
-    assert found.to_toml() == plan.to_toml()
-    assert (found.data, found.reading, found.training) == (data, plan.reading, plan.training)
-    assert [(run.name, run.method, run.training) for run in found.runs] == [
+    again = read_plan(path)
+    assert again.to_toml() == plan.to_toml()
+    assert (again.data, again.reading, again.training) == (data, plan.reading, plan.training)
+    assert [(run.name, run.method, run.training) for run in again.runs] == [
         (run.name, run.method, run.training) for run in runs
     ]
 
@@ -101,6 +101,10 @@ def test_what_is_written_is_read(
             'data = "demo"\n[training]\nepoch = 3\n[[run]]\nmethod = "vanilla"',
             "no setting 'epoch'.*epochs",
         ),
+        (
+            'data = "demo"\n[reading]\nbuckt = 3\n[[run]]\nmethod = "vanilla"',
+            "no reading option 'buckt'.*bucket",
+        ),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, complaint: str) -> None:
@@ -117,11 +121,11 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_standard_methods_are_all_methods() -> None:
-    found = standard_methods(12)
-    assert list(found) == list(METHODS)
+    methods = standard_methods(12)
+    assert list(methods) == list(METHODS)
     graph = splime.load("demo")
-    found = standard_methods(len(graph.predicates))
-    sizes = {name: len(method.fit(graph).predicates) for name, method in found.items()}
+    methods = standard_methods(len(graph.predicates))
+    sizes = {name: len(method.fit(graph).predicates) for name, method in methods.items()}
     assert sizes["vanilla"] == len(graph.predicates)
     assert sizes["random"] == sizes["split"]
     assert sizes["vanilla"] < min(size for name, size in sizes.items() if name != "vanilla")

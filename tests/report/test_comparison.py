@@ -46,9 +46,9 @@ def row(name: str, mrr: float, **more: object) -> Row:
 
 
 def pair(first: str, second: str, p: float) -> Pair:
-    figures = ("mrr", "hits1", "hits3", "hits10")
+    metrics = ("mrr", "hits1", "hits3", "hits10")
     difference = Difference(0.1, 0.0, 0.2, p)
-    return Pair(first, second, dict.fromkeys(figures, difference), dict.fromkeys(figures, p))
+    return Pair(first, second, dict.fromkeys(metrics, difference), dict.fromkeys(metrics, p))
 
 
 def comparison(*rows: Row, pairs: list[Pair], **more: object) -> Comparison:
@@ -68,7 +68,7 @@ def comparison(*rows: Row, pairs: list[Pair], **more: object) -> Comparison:
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-FOUND = comparison(
+COMPARED = comparison(
     row("best", 0.42),
     row("near", 0.41, settings={"dimension": 32, "seed": 1}),
     row("a_b|c*", 0.3),
@@ -85,7 +85,7 @@ FOUND = comparison(
 
 
 def test_the_table() -> None:
-    text = printed(*comparison_table(FOUND))
+    text = printed(*comparison_table(COMPARED))
     for shown in (
         "demo, test: protocol fact, filter exact",
         "0.420 ",
@@ -103,19 +103,19 @@ def test_the_table() -> None:
         assert shown in " ".join(text.split()), shown
     assert "0.300†" not in text
     assert "seed 0" in text
-    assert comparison_text(FOUND).splitlines()[0] == "demo, test: protocol fact, filter exact"
+    assert comparison_text(COMPARED).splitlines()[0] == "demo, test: protocol fact, filter exact"
 
 
 def test_bold_is_the_best_of_each_column() -> None:
     other = row("near", 0.41, metrics=Metrics(0.41, 9.0, 0.9, 0.41, 0.51, 2_000))
-    found = comparison(row("best", 0.42), other, pairs=[pair("best", "near", 0.2)])
-    lines = comparison_markdown(found).splitlines()
+    compared = comparison(row("best", 0.42), other, pairs=[pair("best", "near", 0.2)])
+    lines = comparison_markdown(compared).splitlines()
     assert "| **0.420** (0.410–0.440) | 32.0† | **42.0** | **52.0** |" in lines[4]
     assert "| 0.410† (0.400–0.430) | **90.0** | 41.0† | 51.0† |" in lines[5]
 
 
 def test_markdown() -> None:
-    lines = comparison_markdown(FOUND).splitlines()
+    lines = comparison_markdown(COMPARED).splitlines()
     table = [line for line in lines if line.startswith("|")]
     assert len(table) == 6
     # A name with a bar is still one cell.
@@ -125,7 +125,7 @@ def test_markdown() -> None:
 
 def test_latex() -> None:
     hostile = row("50% of_{x}\\y & $z# ~^", 0.1)
-    text = comparison_latex(comparison(FOUND.rows[0], hostile, pairs=[pair("best", "x", 0.1)]))
+    text = comparison_latex(comparison(COMPARED.rows[0], hostile, pairs=[pair("best", "x", 0.1)]))
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert [line.count(" & ") for line in rows] == [9, 9, 9]
     assert rows[2].startswith(
@@ -141,7 +141,7 @@ def test_latex() -> None:
 
 def test_several_test_sets() -> None:
     """A run that nothing was compared with is not called the best."""
-    found = comparison(
+    compared = comparison(
         row("one", 0.9),
         row("two", 0.5, test_set=1),
         row("three", 0.4, test_set=1),
@@ -151,7 +151,7 @@ def test_several_test_sets() -> None:
         test_sets=[200, 300],
         remarks=["only some are compared"],
     )
-    text = comparison_markdown(found)
+    text = comparison_markdown(compared)
     assert text.count("**0.") == 1
     assert "**0.500**" in text
     assert "0.400†" in text
@@ -186,24 +186,24 @@ def test_formats(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Did you mean latex"):
         format_of("latx", None)
     for name, make in FORMATS.items():
-        write_comparison(FOUND, tmp_path / name, name)
-        assert (tmp_path / name).read_text(encoding="utf-8") == make(FOUND)
-    assert json.loads(FORMATS["json"](FOUND)) == FOUND.to_json()
+        write_comparison(COMPARED, tmp_path / name, name)
+        assert (tmp_path / name).read_text(encoding="utf-8") == make(COMPARED)
+    assert json.loads(FORMATS["json"](COMPARED)) == COMPARED.to_json()
 
 
 def test_the_picture(tmp_path: Path) -> None:
-    figure = plot_comparison(FOUND)
+    figure = plot_comparison(COMPARED)
     (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == [r.name for r in FOUND.rows]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [r.name for r in COMPARED.rows]
     dots = [line for line in axes.lines if line.get_marker() == "o"]
     assert [np.ravel(line.get_xdata()).item() for line in dots] == [
-        r.metrics.mrr for r in FOUND.rows
+        r.metrics.mrr for r in COMPARED.rows
     ]
     colors = [line.get_color() for line in dots]
     assert len({*colors}) == 3
     assert colors[2] == colors[3]
     many = [row(f"$run {n}", 0.5 - n / 100) for n in range(30)]
     one, more = comparison(*many[:1], pairs=[]), comparison(*many, pairs=[])
-    for number, found in enumerate((FOUND, one, more)):
-        save_picture(plot_comparison(found), tmp_path / f"{number}.png")
+    for number, compared in enumerate((COMPARED, one, more)):
+        save_picture(plot_comparison(compared), tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").stat().st_size > 1_000

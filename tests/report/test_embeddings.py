@@ -16,7 +16,7 @@ from matplotlib.text import Annotation
 import splime
 from splime.analysis.embeddings import project, smoothness
 from splime.errors import UsageError
-from splime.report.embeddings import _halving, _with_room, plot_predicate, plot_predicates
+from splime.report.plots import _halving, _with_room, plot_predicate, plot_predicates
 from splime.report.style import save_picture
 from splime.runs import Run
 from tests.runs.small import small_graph, small_run
@@ -45,12 +45,12 @@ def positions(points: PathCollection) -> Any:
 def rows(run: Run, predicate: str) -> list[list[float]]:
     """The places of a predicate's scopes in the order of time, by name."""
     labels = run.static.predicates.labels.to_pylist()
-    found = project(run)
+    projection = project(run)
     own = [labels.index(scope.name) for scope in run.segmentation.scopes_of(predicate)]
     return [
-        found.positions[found.scopes.tolist().index(piece)].tolist()
-        for piece in own
-        if piece in found.scopes
+        projection.positions[projection.scopes.tolist().index(scope)].tolist()
+        for scope in own
+        if scope in projection.scopes
     ]
 
 

@@ -55,15 +55,15 @@ def test_a_run_without_valid_and_method(graph: TemporalGraph, tmp_path: Path) ->
 
 
 def test_an_evaluation(run: Run) -> None:
-    found = evaluate(run, bootstrap=20)
-    text = printed(*evaluation_tables(found))
-    metrics = found.metrics["overlap"]["subject"]
+    evaluation = evaluate(run, bootstrap=20)
+    text = printed(*evaluation_tables(evaluation))
+    metrics = evaluation.metrics["overlap"]["subject"]
     assert f"{metrics.mrr:.3f} │" in text
     assert f"{100 * metrics.hits10:.1f} │" in text
-    low, high = found.intervals["static"]["both"]["mrr"]
+    low, high = evaluation.intervals["static"]["both"]["mrr"]
     assert f"MRR static: between {low:.3f} and {high:.3f} with 95 % confidence" in text
     assert "by predicate" not in text
-    strata = printed(*evaluation_tables(found, strata=True))
+    strata = printed(*evaluation_tables(evaluation, strata=True))
     assert "by predicate (filter exact)" in strata
     for name in run.graph.predicates:
         assert f"│ {name} " in strata

@@ -1,4 +1,4 @@
-"""The pieces of the page: what they escape, and what becomes of tables and pictures."""
+"""The parts of the page: what they escape, and what becomes of tables and pictures."""
 
 from __future__ import annotations
 

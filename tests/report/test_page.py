@@ -111,7 +111,7 @@ class TestInABrowser:
           const cells = () => [...document.querySelectorAll("#metrics tbody td:first-child")].map(
             cell => cell.textContent).join(";");
           head[0].click(); const up = cells(); head[0].click(); const down = cells();
-          document.body.dataset.found = [window.innerWidth,
+          document.body.dataset.sizes = [window.innerWidth,
             document.documentElement.scrollWidth, up, down].join("|");
         </script>"""
         path = tmp_path / "probe.html"
@@ -119,9 +119,9 @@ class TestInABrowser:
         path.write_text(html.replace("</body>", f"{probe}</body>"), encoding="utf-8")
         document, console = browse(path, tmp_path / "probe.png", "--dump-dom")
         assert console == []
-        found = re.search(r'data-found="([^"]*)"', document)
-        assert found is not None
-        inner, width, up, down = unescape(found[1]).split("|")
+        sizes = re.search(r'data-sizes="([^"]*)"', document)
+        assert sizes is not None
+        inner, width, up, down = unescape(sizes[1]).split("|")
         assert int(width) <= int(inner)
         assert up.split(";") == sorted(up.split(";"))
         assert down.split(";") == up.split(";")[::-1]

@@ -1,4 +1,4 @@
-"""Learning curves, figures by group, costs of change points; and all pictures together."""
+"""Learning curves, metrics by group, costs of change points; and all pictures together."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.changepoint import change_costs
 from splime.plans.showing import PICTURES, draw_picture, draw_pictures
-from splime.report.plots import plot_change_costs
-from splime.report.results import plot_learning, plot_strata
+from splime.report.plots import plot_change_costs, plot_learning, plot_strata
 from splime.runs import Run, evaluate
 from tests.runs.small import small_graph, small_run
 
@@ -41,7 +40,7 @@ def runs(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> list
 
 
 @pytest.fixture(scope="module")
-def found(runs: list[Run]) -> dict[str, Evaluation]:
+def evaluations(runs: list[Run]) -> dict[str, Evaluation]:
     return {run.path.name: evaluate(run) for run in runs}
 
 
@@ -50,8 +49,8 @@ def drawn(axes: Axes) -> list[list[tuple[float, float]]]:
 
 
 def legend(axes: Axes) -> list[str]:
-    found = axes.get_legend()
-    return [] if found is None else [text.get_text() for text in found.get_texts()]
+    legend = axes.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
 
 
 # Learning
@@ -63,10 +62,10 @@ def test_learning_curves(runs: list[Run]) -> None:
     lines = iter(drawn(valid))
     stars, names = [], []
     for run in runs:
-        looks = [(e.epoch, e.valid) for e in run.history if e.valid is not None]
-        assert next(lines) == looks
-        highest = max(v for _, v in looks)
-        best = [(e, v) for e, v in looks if v == highest][:1]  # the first of the best is kept
+        validations = [(e.epoch, e.valid) for e in run.history if e.valid is not None]
+        assert next(lines) == validations
+        highest = max(v for _, v in validations)
+        best = [(e, v) for e, v in validations if v == highest][:1]  # the first of the best is kept
         assert next(lines) == best
         stars += best
         names.append(f"{run.path.name}: best {highest:.3f}, epoch {best[0][0]}")
@@ -88,10 +87,10 @@ def test_without_valid(graph: TemporalGraph, tmp_path: Path) -> None:
 # By group
 
 
-def test_figures_by_predicate_and_period(found: dict[str, Evaluation]) -> None:
-    figure = plot_strata(found)
+def test_metrics_by_predicate_and_period(evaluations: dict[str, Evaluation]) -> None:
+    figure = plot_strata(evaluations)
     for axes, kind in zip(figure.axes, ("predicate", "period"), strict=True):
-        strata = [each.strata["exact"][kind] for each in found.values()]
+        strata = [each.strata["exact"][kind] for each in evaluations.values()]
         groups = [label.get_text().split("  ")[0] for label in axes.get_yticklabels()]
         assert set(groups) == set(strata[0])
         counts = [strata[0][group].queries for group in groups]
@@ -113,8 +112,8 @@ def test_figures_by_predicate_and_period(found: dict[str, Evaluation]) -> None:
     assert figure.get_supxlabel().startswith("protocol fact, test, filter exact;")
 
 
-def test_few_of_many(found: dict[str, Evaluation]) -> None:
-    one = {"only": found["second"]}
+def test_few_of_many(evaluations: dict[str, Evaluation]) -> None:
+    one = {"only": evaluations["second"]}
     (axes,) = plot_strata(one, "predicate", most=2).axes
     assert len(axes.get_yticklabels()) == 2
     assert axes.get_title("left") == "MRR by predicate (the 2 most asked for of 3)"
@@ -123,8 +122,8 @@ def test_few_of_many(found: dict[str, Evaluation]) -> None:
     assert axes.get_title("left") == "MRR by kind of time"
 
 
-def test_groups_that_a_run_does_not_have(found: dict[str, Evaluation]) -> None:
-    first, second = found.values()
+def test_groups_that_a_run_does_not_have(evaluations: dict[str, Evaluation]) -> None:
+    first, second = evaluations.values()
     less = {name: m for name, m in second.strata["exact"]["predicate"].items() if name != "p1"}
     fewer = {name: replace(m, queries=m.queries - 1) for name, m in less.items()}
     second = replace(second, strata={"exact": {"predicate": fewer}})
@@ -145,15 +144,15 @@ def test_groups_that_a_run_does_not_have(found: dict[str, Evaluation]) -> None:
     ],
 )
 def test_what_does_not_compare(
-    found: dict[str, Evaluation], change: dict[str, Any], message: str
+    evaluations: dict[str, Evaluation], change: dict[str, Any], message: str
 ) -> None:
-    first, second = found.values()
+    first, second = evaluations.values()
     with pytest.raises(UsageError, match=message):
         plot_strata({"a": first, "b": replace(second, **change)})
 
 
-def test_other_periods(found: dict[str, Evaluation]) -> None:
-    first, second = found.values()
+def test_other_periods(evaluations: dict[str, Evaluation]) -> None:
+    first, second = evaluations.values()
     strata = {"exact": {**second.strata["exact"], "period": {}}}
     with pytest.raises(UsageError, match="b: has other periods than the first"):
         plot_strata({"a": first, "b": replace(second, strata=strata)})
@@ -211,9 +210,9 @@ def test_costs_of_one_predicate_and_timestamp() -> None:
 # All together
 
 
-def test_all_pictures(runs: list[Run], found: dict[str, Evaluation]) -> None:
-    told: list[str] = []
-    done = draw_pictures(runs, "p1", progress=lambda *step: told.append(step[3]))
+def test_all_pictures(runs: list[Run], evaluations: dict[str, Evaluation]) -> None:
+    notes: list[str] = []
+    done = draw_pictures(runs, "p1", progress=lambda *step: notes.append(step[3]))
     assert set(done.pictures) == {
         "facts", "segmentation-_first", "segmentation-second", "costs-second", "learning", "strata",
         "predicates-_first", "predicates-second", "predicate",
@@ -221,7 +220,7 @@ def test_all_pictures(runs: list[Run], found: dict[str, Evaluation]) -> None:
     assert done.skipped == {
         "costs-_first": "only changepoint has costs of change points; these cuts are of split"
     }
-    assert set(told) == {*done.pictures, *done.skipped}
+    assert set(notes) == {*done.pictures, *done.skipped}
     assert "\np1: " in done.pictures["predicate"].axes[0].get_title("left")
     alone = draw_pictures(runs[1:])
     assert set(alone.pictures) == set(PICTURES)
@@ -236,7 +235,7 @@ def test_what_is_wrong_is_not_skipped(runs: list[Run]) -> None:
         draw_pictures([damaged])
 
 
-def test_runs_of_pykeen(runs: list[Run], found: dict[str, Evaluation]) -> None:
+def test_runs_of_pykeen(runs: list[Run], evaluations: dict[str, Evaluation]) -> None:
     other = Run(runs[0].path)
     other.engine = "pykeen"
     done = draw_pictures([other])

@@ -24,11 +24,11 @@ from splime.times import Granularity, format_ticks, tick_range
 
 @given(st.text(max_size=80), st.integers(2, 60))
 def test_short_names(name: str, length: int) -> None:
-    found = style.short(name, length)
-    plain = found.replace(r"\$", "$")
+    shown = style.short(name, length)
+    plain = shown.replace(r"\$", "$")
     assert len(plain) <= length
-    assert "\n" not in found
-    assert not re.search(r"(?<!\\)\$", found)  # no dollar is left to begin a formula
+    assert "\n" not in shown
+    assert not re.search(r"(?<!\\)\$", shown)  # no dollar is left to begin a formula
     assert plain == " ".join(name.split()) or plain.endswith("…")
 
 
@@ -116,7 +116,7 @@ def test_pictures_of_graphs_need_no_torch() -> None:
     assert done.stdout == "[]\n"
 
 
-# Segments over facts
+# Scopes over facts
 
 
 def test_segments_are_drawn_from_cut_to_cut() -> None:

@@ -19,7 +19,6 @@ from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
     METRICS,
     Difference,
-    Floats,
     Intervals,
     check_bootstrap,
     compare_ranks,
@@ -31,12 +30,6 @@ from splime.progress import Progress, silent
 from splime.runs import PROTOCOLS, Run, evaluate, evaluations
 from splime.runs.evaluating import kept
 from splime.times import Ints
-
-_SEVERAL = (
-    "protocol triple gives every transform a test set of its own: only runs of the same test set"
-    " are compared (protocol fact compares all)"
-)
-_PREFERRED = [(protocol, split) for split in ("test", "valid") for protocol in ("fact", "triple")]
 
 
 @dataclass(frozen=True)
@@ -163,46 +156,56 @@ def compare(
     opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
     names = run_names(opened)
     _check_samples(len(opened), samples, level)
-    options = {"filter": filter} if triple else {}
+    options = {"split": split, **({"filter": filter} if triple else {})}
     evaluated = []
     for number, run in enumerate(opened):
-        part = _part(progress, number, len(opened))
+        update = _share(progress, number, len(opened))
         evaluated.append(
-            kept(run, protocol, split=split, **options)
-            or evaluate(run, protocol, split=split, warn=warn, progress=part, **options)
+            kept(run, protocol, **options)
+            or evaluate(run, protocol, warn=warn, progress=update, **options)
         )
-    orders: list[Ints | None] = [None] * len(opened)
+    column = "triple" if triple else filter
+    ranks = [each.ranks[column] for each in evaluated]
     remarks: list[str] = []
-    if not triple:
+    if not triple and len({run.config["data"]["sha256"] for run in opened}) > 1:
         orders, remarks = _common_order(opened, names, split)
-    sets = _test_sets(
-        _Ranked(*each, "triple" if triple else filter)
-        for each in zip(opened, names, evaluated, orders, strict=True)
-    )
+        ranks = [each[order] for each, order in zip(ranks, orders, strict=True)]
+    metrics = [each.metrics[column]["both"] for each in evaluated]
+    sets: dict[object, list[int]] = {}
+    for at in sorted(range(len(opened)), key=lambda at: -metrics[at].mrr):
+        sets.setdefault(_test_set(opened[at]) if triple else "", []).append(at)
     if len(sets) > 1:
-        remarks.append(_SEVERAL)
-    rows: list[Row] = []
-    tested: list[tuple[str, str, dict[str, Difference]]] = []
-    for number, members in enumerate(sets):
-        intervals, differences = compare_ranks(
-            [one.ranks for one in members], samples=samples, level=level, seed=seed
+        remarks.append(
+            "protocol triple gives every transform a test set of its own: only runs of the same"
+            " test set are compared (protocol fact compares all)"
         )
-        rows += [one.row(number, own) for one, own in zip(members, intervals, strict=True)]
-        tested += [
-            (members[one].name, members[other].name, each)
-            for (one, other), each in differences.items()
+    rows: list[Row] = []
+    tested: list[tuple[int, int, dict[str, Difference]]] = []
+    for number, members in enumerate(sets.values()):
+        _check_candidates([(names[at], evaluated[at].candidates) for at in members])
+        intervals, differences = compare_ranks(
+            [ranks[at] for at in members], samples=samples, level=level, seed=seed
+        )
+        rows += [
+            _row(opened[at], names[at], number, metrics[at], own)
+            for at, own in zip(members, intervals, strict=True)
         ]
+        tested += [(members[i], members[j], each) for (i, j), each in differences.items()]
+    corrected = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
     return Comparison(
         protocol=protocol,
         split=split,
         filter=filter,
         ties=evaluated[0].ties,
-        candidates=[members[0].evaluation.candidates for members in sets],
-        test_sets=[len(members[0].ranks) for members in sets],
+        candidates=[evaluated[members[0]].candidates for members in sets.values()],
+        test_sets=[len(ranks[members[0]]) for members in sets.values()],
         samples=samples,
         level=level,
         rows=rows,
-        pairs=_corrected(tested),
+        pairs=[
+            Pair(names[i], names[j], each, {name: own[at] for name, own in corrected.items()})
+            for at, (i, j, each) in enumerate(tested)
+        ],
         remarks=remarks,
     )
 
@@ -230,7 +233,7 @@ def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
         if not kinds[name]:
             path = shlex.quote(str(run.path))
             raise UsageError(f"{run.path}: was not evaluated yet; first: splime evaluate {path}")
-    for kind in _PREFERRED:
+    for kind in (("fact", "test"), ("triple", "test"), ("fact", "valid"), ("triple", "valid")):
         if all(kind in each for each in kinds.values()):
             return {name: each[kind] for name, each in kinds.items()}
     raise UsageError(
@@ -238,74 +241,43 @@ def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
     )
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    """A run and its evaluation."""
-
-    run: Run
-    name: str
-    evaluation: Evaluation
-    order: Ints | None
-    filter: str
-
-    @property
-    def ranks(self) -> Floats:
-        """A row for each fact, in the order that all runs share."""
-        ranks = self.evaluation.ranks[self.filter]
-        return ranks if self.order is None else ranks[self.order]
-
-    @property
-    def metrics(self) -> Metrics:
-        return self.evaluation.metrics[self.filter]["both"]
-
-    def test_set(self) -> tuple[object, ...]:
-        """What tells its test set from others."""
-        if self.evaluation.protocol != "triple":
-            return ()
-        config = self.run.config
-        return config["data"]["sha256"], config["cuts"]["sha256"], self.run.settings.distinct
-
-    def row(self, test_set: int, intervals: Intervals) -> Row:
-        config, about = self.run.config, self.run.about
-        method, parameters = _method(self.run)
-        return Row(
-            name=self.name,
-            path=str(self.run.path),
-            data=config["data"]["name"],
-            method=method,
-            method_parameters=parameters,
-            model=config["settings"]["model"],
-            settings={key: value for key, value in config["settings"].items() if key != "model"},
-            predicates=config["cuts"]["predicates"],
-            parameters=about["parameters"],
-            seconds=about["seconds"],
-            test_set=test_set,
-            metrics=self.metrics,
-            intervals=intervals,
-        )
+def _test_set(run: Run) -> tuple[object, ...]:
+    """What tells the triples that a run is asked for from those of others."""
+    config = run.config
+    return config["data"]["sha256"], config["cuts"]["sha256"], run.settings.distinct
 
 
-def _test_sets(ranked: Iterable[_Ranked]) -> list[list[_Ranked]]:
-    """The runs by their test sets, best first; those of a set must have the same candidates."""
-    sets: dict[object, list[_Ranked]] = {}
-    for one in sorted(ranked, key=lambda one: -one.metrics.mrr):
-        members = sets.setdefault(one.test_set(), [])
-        members.append(one)
-        if one.evaluation.candidates != members[0].evaluation.candidates:
+def _check_candidates(members: Sequence[tuple[str, int]]) -> None:
+    """An error unless all runs of a test set, given by name, rank among as many candidates."""
+    (first, expected), *others = members
+    for name, candidates in others:
+        if candidates != expected:
             raise UsageError(
-                f"{members[0].name} and {one.name} cannot be compared: one ranks among"
-                f" {members[0].evaluation.candidates:,} candidates, the other among"
-                f" {one.evaluation.candidates:,}"
+                f"{first} and {name} cannot be compared: one ranks among {expected:,} candidates,"
+                f" the other among {candidates:,}"
             )
-    return list(sets.values())
 
 
-def _corrected(tested: Sequence[tuple[str, str, dict[str, Difference]]]) -> list[Pair]:
-    by_metric = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
-    return [
-        Pair(first, second, each, {name: by_metric[name][at] for name in METRICS})
-        for at, (first, second, each) in enumerate(tested)
-    ]
+def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals) -> Row:
+    parameters, settings = dict(run.config["method"]), dict(run.config["settings"])
+    method = parameters.pop("name")
+    if run.method is not None:
+        method, parameters = run.method.name, run.method.changed()
+    return Row(
+        name=name,
+        path=str(run.path),
+        data=run.config["data"]["name"],
+        method=method,
+        method_parameters=parameters,
+        model=settings.pop("model"),
+        settings=settings,
+        predicates=run.config["cuts"]["predicates"],
+        parameters=run.about["parameters"],
+        seconds=run.about["seconds"],
+        test_set=test_set,
+        metrics=metrics,
+        intervals=intervals,
+    )
 
 
 def _check_samples(runs: int, samples: int, level: float) -> None:
@@ -322,59 +294,42 @@ def _check_samples(runs: int, samples: int, level: float) -> None:
         )
 
 
-def _method(run: Run) -> tuple[str, dict[str, Any]]:
-    """The name of a method, and its parameters that differ from the defaults."""
-    if run.method is not None:
-        return run.method.name, run.method.changed()
-    config = run.config["method"]
-    return config["name"], {key: value for key, value in config.items() if key != "name"}
-
-
-def _part(progress: Progress, number: int, parts: int) -> Progress:
+def _share(progress: Progress, number: int, runs: int) -> Progress:
     """Progress of one of several evaluations of about the same size."""
 
     def update(what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
         whole = total or done
-        progress("evaluating", number * whole + done, parts * whole, note)
+        progress("evaluating", number * whole + done, runs * whole)
 
     return update
 
 
 def _common_order(
     runs: Sequence[Run], names: Sequence[str], split: SplitName
-) -> tuple[list[Ints | None], list[str]]:
+) -> tuple[list[Ints], list[str]]:
     """For each run the facts of a split in an order that all share, and remarks on other splits.
 
-    None stands for the order of the first run, where all have the same data. Facts are compared as
-    given, by names and dates: buckets and what unknown times became do not matter. A fact that only
-    one of two runs has is an error.
+    Facts are compared as given, by names and dates: buckets and what unknown times became do not
+    matter. A fact that only one of two runs has is an error.
     """
     checksums = [run.config["data"]["sha256"] for run in runs]
-    if len({*checksums}) == 1:
-        return [None] * len(runs), []
     orders: dict[str, Ints] = {}
-    remarks = []
+    remarks: list[str] = []
     graph = runs[0].graph
     expected = {each: _sorted(graph, graph, each)[0] for each in SPLITS}
     for run, name, checksum in zip(runs, names, checksums, strict=True):
         if checksum in orders:
             continue
-        granularities = [one.graph.timeline.granularity for one in (runs[0], run)]
-        if granularities[0] != granularities[1]:
-            raise UsageError(
-                f"{names[0]} and {name} cannot be compared: their times are by"
-                f" {granularities[0]} and by {granularities[1]}"
-            )
-        differing = []
-        for each in SPLITS:
-            rows, order = _sorted(run.graph, graph, each)
-            if each == split:
-                orders[checksum] = order
-            if not np.array_equal(rows, expected[each]):
-                differing.append(each)
+        cannot = f"{names[0]} and {name} cannot be compared"
+        units = [one.timeline.granularity for one in (graph, run.graph)]
+        if units[0] != units[1]:
+            raise UsageError(f"{cannot}: their times are by {units[0]} and by {units[1]}")
+        own = {each: _sorted(run.graph, graph, each) for each in SPLITS}
+        orders[checksum] = own[split][1]
+        differing = [each for each in SPLITS if not np.array_equal(own[each][0], expected[each])]
         if split in differing:
             raise UsageError(
-                f"{names[0]} and {name} cannot be compared: their facts of {split} differ"
+                f"{cannot}: their facts of {split} differ"
                 f" ({_difference(graph, run.graph, split)}); read the data the same way for both"
             )
         if differing:

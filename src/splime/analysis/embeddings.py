@@ -23,24 +23,12 @@ Vectors: TypeAlias = npt.NDArray[np.float64]
 LEAST = 4
 """Scopes that a predicate needs for a ratio: with 4 there are 3 pairs of neighbours and 3 others;
 with 3, a single pair would decide."""
-_LEAST_MAPPED = 5
-"""Scoped predicates; fewer have no neighbourhoods that t-SNE could keep."""
-_DIMENSIONS = 50
-"""Longer vectors lose their least varying directions first, as is usual before t-SNE."""
-_MANY = 5_000
-"""From so many on, far points are taken together in larger groups: half the time, same picture."""
 
 
-class Learned(NamedTuple):
-    """The scoped predicates that train has triples of, and their vectors, row by row."""
+def learned(run: Run) -> tuple[Ints, Vectors]:
+    """The scoped predicates that train has triples of, and the vectors that were learned for them.
 
-    scopes: Ints
-    vectors: Vectors
-
-
-def learned(run: Run) -> Learned:
-    """The vectors that a model learned for scoped predicates, as its formula works with them.
-
+    The vectors are as the model's formula works with them.
     Scopes that only valid or test have facts in are left out: their vectors are still the initial
     ones, and no evaluation uses them. The inverses of reciprocal models are not among them.
     """
@@ -50,7 +38,7 @@ def learned(run: Run) -> Learned:
     vectors = vectors.astype(np.float64)
     if not np.isfinite(vectors).all():
         raise DataError(f"{run.path / files.MODEL}: some embeddings are not finite numbers")
-    return Learned(scopes, vectors)
+    return scopes, vectors
 
 
 # Smoothness over time
@@ -163,10 +151,10 @@ def project(run: Run, *, seed: int = 0) -> Projection:
     maps = _PROJECTED.setdefault(run, {})
     if seed not in maps:
         scopes, vectors = learned(run)
-        if len(scopes) < _LEAST_MAPPED:
+        if len(scopes) < 5:  # fewer have no neighbourhoods that t-SNE could keep
             raise UsageError(
-                f"{run.path}: a map needs at least {_LEAST_MAPPED} scoped predicates, and this run"
-                f" learned {len(scopes)}; a method that cuts gives more"
+                f"{run.path}: a map needs at least 5 scoped predicates, and this run learned"
+                f" {len(scopes)}; a method that cuts gives more"
             )
         maps[seed] = Projection(run, scopes, flatten(vectors, seed=seed), smoothness(run))
     return maps[seed]
@@ -183,14 +171,16 @@ def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
     rows, width = vectors.shape
     # The principal components are a steady start, where there are two and vectors differ.
     principal = width > 1 and bool(np.ptp(vectors, axis=0).any())
-    if principal and min(rows, width) > _DIMENSIONS:
-        vectors = decomposition.PCA(_DIMENSIONS, random_state=seed).fit_transform(vectors)
+    if principal and min(rows, width) > 50:
+        # Long vectors lose their least varying directions first, as is usual before t-SNE.
+        vectors = decomposition.PCA(50, random_state=seed).fit_transform(vectors)
     positions: Vectors = manifold.TSNE(
         2,
         perplexity=min(30.0, (rows - 1) / 3),
         init="pca" if principal else "random",
         learning_rate="auto",
-        angle=0.8 if rows > _MANY else 0.5,
+        # Far points are taken together in larger groups: half the time, the same picture.
+        angle=0.8 if rows > 5_000 else 0.5,
         random_state=seed,
     ).fit_transform(vectors)
     return positions.astype(np.float64)
@@ -236,11 +226,10 @@ def _parquet(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> Non
 
 def _tsv(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> None:
     check_one_line(names, "TSV", _ADVICE)
-    _write_lines(path, "\t", "", names, vectors)
+    _write_lines(path, "\t", names, vectors)
 
 
 def _word2vec(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> None:
-    """First how many and how long, then a line for each."""
     words: dict[str, str] = {}
     for name in names:
         word = re.sub(r"\s", "_", name) or "_"
@@ -249,17 +238,17 @@ def _word2vec(names: list[str], vectors: np.ndarray[Any, Any], path: Path) -> No
                 f"{words[word]!r} and {name!r} would both be {word!r} in word2vec's text; {_ADVICE}"
             )
         words[word] = name
-    _write_lines(path, " ", f"{len(names)} {vectors.shape[1]}\n", words, vectors)
+    _write_lines(path, " ", words, vectors, f"{len(names)} {vectors.shape[1]}\n")
 
 
 def _write_lines(
-    path: Path, separator: str, header: str, names: Iterable[str], vectors: np.ndarray[Any, Any]
+    path: Path, between: str, names: Iterable[str], vectors: np.ndarray[Any, Any], first: str = ""
 ) -> None:
     """A line for each name, with as many digits as give the same numbers back."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(header)
+        file.write(first)
         for name, vector in zip(names, vectors, strict=True):
-            file.write(separator.join([name, *(f"{x:.9g}" for x in vector.tolist())]) + "\n")
+            file.write(between.join([name, *(f"{x:.9g}" for x in vector.tolist())]) + "\n")
 
 
 _ADVICE = "export as parquet"

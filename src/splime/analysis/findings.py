@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 from splime import leakage
 from splime.analysis.comparing import Comparison, compare, run_names
@@ -18,10 +18,6 @@ from splime.progress import Progress, silent
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
 from splime.statistics import Statistics, describe
-
-T = TypeVar("T")
-Outcome: TypeAlias = T | SplimeError
-"""A result, or the error that says why there is none."""
 
 
 class ChangeCosts(NamedTuple):
@@ -43,11 +39,11 @@ class Findings:
     graph: TemporalGraph
     statistics: Statistics
     leaks: leakage.LeakReport
-    costs: dict[str, Outcome[ChangeCosts]]
-    """Of the runs that were cut at change points."""
+    costs: dict[str, ChangeCosts | SplimeError]
+    """Of the runs that were cut at change points; an error says why there is nothing to draw."""
     smoothness: dict[str, float | None]
     """None where predicates have too few scopes, or another library has the vectors."""
-    projections: dict[str, Outcome[Projection]]
+    projections: dict[str, Projection | SplimeError]
     """Of the best run that cut predicates at random, and of the best one that cut otherwise; empty
     where no run cut any."""
 
@@ -89,8 +85,8 @@ def costs_of(run: Run) -> ChangeCosts:
     return ChangeCosts(method, change_costs(run.graph, method))
 
 
-def _attempt(compute: Callable[..., T], *given: object) -> Outcome[T]:
+def _attempt(compute: Callable[[Run], Any], run: Run) -> Any:
     try:
-        return compute(*given)
+        return compute(run)
     except SplimeError as error:
         return error

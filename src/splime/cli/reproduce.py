@@ -72,13 +72,13 @@ def reproduce(
     """
     torch_needed()
     from splime.embedding.device import choose_device
-    from splime.experiments import counts, studies
-    from splime.experiments.case import Results
+    from splime.experiments import studies
+    from splime.experiments.rows import Results
     from splime.progress import progress_bar
     from splime.report.style import save_pictures
 
     trained = studies.STUDIES
-    check_name("table", what, [*counts.EXACT, *trained, "document"])
+    check_name("table", what, [*studies.EXACT, *trained, "document"])
     check_name("format", format, ["table", "markdown"])
     if processes < 1:
         raise UsageError(f"processes must be at least 1, not {processes}")
@@ -91,11 +91,11 @@ def reproduce(
     if what == "document":
         typer.echo(studies.document(place), nl=False)
         return
-    if what in counts.EXACT:
-        counted = counts.count(data)
+    if what in studies.EXACT:
+        counted = studies.count(data)
         if run:
-            counts.write_counts(place / counts.FILE, counted)
-        _show([counts.counts_table(what, counted)], format)
+            studies.write_counts(place / studies.FILE, counted)
+        _show([studies.counts_table(what, counted)], format)
         return
     study, stored = trained[what], Results(place / f"{what}.json")
     texts = study.quick if quick else row or ()

@@ -21,7 +21,7 @@ from splime.progress import progress_bar
 
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
-    from splime.plans import Carried, Plan
+    from splime.plans.plan import Carried, Plan
 
 _METHODS = {name: option for name, option in method_options().items() if name not in SETTINGS}
 

@@ -17,8 +17,7 @@ from splime.datasets import load
 from splime.datasets.registry import DATASETS
 from splime.errors import SplimeError
 from splime.experiments import algorithm_2
-from splime.experiments.case import METRICS, Case, Reading, Results
-from splime.experiments.rows import SIXTEEN
+from splime.experiments.rows import METRICS, SIXTEEN, Case, Results
 from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.methods import make_method
 from splime.progress import Progress, silent
@@ -28,7 +27,7 @@ Record: TypeAlias = dict[str, Any]
 Job: TypeAlias = Callable[[], Record]
 
 _FACT: Mapping[str, Any] = {"end_before_begin": "repair", "bucket_on": "train"}
-READINGS: Mapping[Reading, Mapping[str, Any]] = {
+READINGS: Mapping[str, Mapping[str, Any]] = {
     # As behind the paper's metrics: the datasets' own rules, buckets from all splits.
     "paper": {},
     # Protocol `fact`: every fact of valid and test is asked for, and time is learned from train.
@@ -41,12 +40,11 @@ READINGS: Mapping[Reading, Mapping[str, Any]] = {
     "ended": {},
     "ended-test": {},
 }
-_ENDED: Mapping[Reading, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
-_ABOUT = ("device", "versions", "started", "seconds", "parameters", "triples")
+_ENDED: Mapping[str, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
 _DIGITS = 6
 
 
-def load_graph(dataset: str, reading: Reading, data: Path | None = None) -> TemporalGraph:
+def load_graph(dataset: str, reading: str, data: Path | None = None) -> TemporalGraph:
     """A dataset, read in one of the ways; from a file of `data` where the dataset is not at hand.
 
     The files are called DATASET-READING.parquet; one is enough for readings that only leave out.
@@ -88,7 +86,7 @@ def run_cases(
         device: cpu, cuda or auto.
         processes: how many cases to run at once.
         keep: folders to leave runs in, by the keys of their cases.
-        progress: is told of each case that is done.
+        progress: called after each case.
     """
     failed: list[tuple[Case, Exception]] = []
     jobs = [
@@ -142,13 +140,14 @@ def run_case(
     cuts = method.fit(graph)
     with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
         run = train(graph, cuts, folder, device=device, **case.training)
+        about = ("device", "versions", "started", "seconds", "parameters", "triples")
         validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
         return {
             "figures": [_evaluate(run, options) for options in case.evaluations],
             "predicates": len(run.segmentation.predicates),
             "epochs": len(run.history),
             "valid": round(max(validations), _DIGITS) if validations else None,
-            **{name: run.about[name] for name in _ABOUT if name in run.about},
+            **{name: run.about[name] for name in about if name in run.about},
         }
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from splime.errors import UsageError
-from splime.experiments import pictures, rows, tables
-from splime.experiments.case import Case, Results
-from splime.experiments.counts import EXACT, FILE, counts_table, read_counts
-from splime.experiments.running import run_cases
+import msgspec
+
+from splime import leakage
+from splime.errors import DataError, UsageError
+from splime.experiments import rows, tables
+from splime.experiments.rows import DATA, TITLES, Case, Results
+from splime.experiments.running import load_graph, run_cases
+from splime.graph import SPLITS
+from splime.io.files import read_json, write_json
 from splime.runs import is_finished
+from splime.statistics import describe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-Tables: TypeAlias = Callable[[Results], list[tables.Table]]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Study:
 
     name: str
     rows: Sequence[rows.Row]
-    tables: Tables
+    tables: Callable[[Results], list[tables.Table]]
     quick: Sequence[str]
     """Rows (dataset and title) that take minutes on two cores."""
     more: Callable[[Results], list[Case]] = lambda _: []
@@ -81,19 +83,88 @@ def _more_fair(results: Results) -> list[Case]:
     return [*searched, *(case for each in chosen if each for case in each.seeds())]
 
 
-def _study(name: str, of: Sequence[rows.Row], shown: Tables, **more: Any) -> Study:
-    return Study(name, of, shown, rows.DATA[name]["quick"], **more)
+def _study(name: str, of: Sequence[rows.Row], shown: Any, **more: Any) -> Study:
+    return Study(name, of, shown, DATA[name]["quick"], **more)
 
 
 _LIST = (
     _study("filters", rows.FILTERS, tables.filters_tables),
-    _study("main", rows.MAIN, tables.main_tables, more=_more_main, pictures=pictures.main_pictures),
-    _study("grid", rows.GRID, tables.grid_tables, pictures=pictures.grid_pictures),
+    _study("main", rows.MAIN, tables.main_tables, more=_more_main, pictures=tables.main_pictures),
+    _study("grid", rows.GRID, tables.grid_tables, pictures=tables.grid_pictures),
     _study("predicates", rows.PREDICATES, tables.predicates_tables),
-    _study("tsne", rows.TSNE, tables.tsne_tables, pictures=pictures.tsne_pictures),
+    _study("tsne", rows.TSNE, tables.tsne_tables, pictures=tables.tsne_pictures),
     _study("fair", rows.FAIR, tables.fair_tables, more=_more_fair),
 )
 STUDIES = {study.name: study for study in _LIST}
+
+
+# The two tables that only count: the datasets, and what leaks between splits
+
+EXACT = ("datasets", "duplicates")
+FILE = "counts.json"
+"""The results that the document takes the two tables from."""
+
+
+class Counts(msgspec.Struct):
+    """What is counted of a dataset."""
+
+    sizes: tuple[int, int, int, int, int, int]
+    """Entities, predicates, timestamps; rows of train, valid and test as they were read."""
+    leaks: tuple[str, str, str, str, str]
+    """Repeated rows of train, test and valid; those of test and of valid that are in train."""
+
+
+def count(data: Path | None = None) -> dict[str, Counts]:
+    """Both tables, counted from the datasets."""
+    counts = {}
+    for dataset in TITLES:
+        graph = load_graph(dataset, "paper", data)
+        about, leaks = describe(graph), leakage.report(graph)
+        sizes = [about.entities, about.predicates, about.timestamps]
+        sizes += [about.rows[split] for split in SPLITS]
+        shares = [leaks.duplicates[split] for split in ("train", "test", "valid")]
+        shares += [leaks.in_train[split] for split in ("test", "valid")]
+        plain = {"sizes": sizes, "leaks": [str(share) for share in shares]}
+        counts[dataset] = msgspec.convert(plain, Counts)
+    return counts
+
+
+def write_counts(path: Path, counts: Mapping[str, Counts]) -> None:
+    """Remember them, for the document."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, msgspec.to_builtins(counts))
+
+
+def read_counts(path: Path) -> dict[str, Counts]:
+    """What was remembered; a DataError where it is something else."""
+    stored, counts = read_json(path), {}
+    for dataset in TITLES:
+        try:
+            counts[dataset] = msgspec.convert(stored.get(dataset), Counts)
+        except msgspec.ValidationError as error:
+            raise DataError(f"{path}: not the counts of {dataset}: {error}") from None
+    return counts
+
+
+def counts_table(name: str, counts: Mapping[str, Counts]) -> tables.Table:
+    """The datasets, or the duplicates once the time is stripped, beside the paper's."""
+    printed = DATA["counts"][name]
+    ours: dict[str, Sequence[str]]
+    if name == "datasets":
+        ours = {TITLES[each]: [f"{size:,}" for size in own.sizes] for each, own in counts.items()}
+    else:
+        columns = (own.leaks for own in counts.values())
+        ours = dict(zip(printed, zip(*columns, strict=True), strict=True))
+    rows = []
+    for title, theirs in printed.items():
+        both = zip(ours[title], theirs, strict=True)
+        rows.append((title, *(one if one == own else f"{one} (paper: {own})" for one, own in both)))
+    wrong = sum("paper:" in cell for row in rows for cell in row)
+    note = f"{wrong} counts differ from the paper's." if wrong else "All as the paper prints them."
+    return tables.Table(**DATA["counts"][f"{name}_table"], rows=rows, notes=[note])
+
+
+# All tables together
 
 
 def document(results: Path) -> str:

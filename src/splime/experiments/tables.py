@@ -1,14 +1,20 @@
-"""The paper's tables as text: what the results say, beside what the paper prints."""
+"""The paper's tables as text and as figures: the results beside what the paper prints."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from splime.experiments import rows
-from splime.experiments.case import METRICS, Average, Case, Results
-from splime.experiments.rows import DATA, TITLES
+from splime.experiments.rows import DATA, METRICS, TITLES, Average, Case, Results
+from splime.report.style import add_legend, look, make_figure, open_axes
 from splime.report.tables import escaped, markdown_lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -276,3 +282,94 @@ def _settings(case: Case) -> str:
         words += [] if name in left_out else [f"{name} {value}"]
     words += ["unknown ends as points"] if case.reading == "point" else []
     return ", ".join(words)
+
+
+# Figures, by the names of their files
+
+TOLERANCE = 0.015
+"""How far from the printed MRR a row may be and still count as the same."""
+_PRINTED: Any = {"marker": "|", "color": "black", "markersize": 12, "markeredgewidth": 1.5}
+
+
+def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
+    """A panel for each dataset; each row has the paper's MRR, ours, and what explains it."""
+    figure = make_figure(9.5, 3.8)
+    panels = figure.subplots(1, len(TITLES))
+    for axes, (dataset, title) in zip(panels, TITLES.items(), strict=True):
+        own = [row for row in rows.MAIN if row.dataset == dataset]
+        for at, row in enumerate(own):
+            _plot_row(axes, results, row, at)
+        axes.set_yticks(range(len(own)), [row.title.split(", ")[0] for row in own])
+        axes.invert_yaxis()
+        axes.use_sticky_edges = False  # bars would end where the panel does
+        axes.autoscale_view()
+        axes.xaxis.set_major_formatter(lambda value, _: mrr(value))
+        open_axes(axes, title, "MRR on test")
+    marks = {
+        f"printed, and {mrr(TOLERANCE)} around it": _PRINTED,
+        "ours, from the lowest run to the highest": look(0),
+        "with what explains the difference": {**look(1), "fillstyle": "none"},
+    }
+    handles = [panels[0].plot([], [], linestyle="none", **mark)[0] for mark in marks.values()]
+    add_legend(figure, handles, list(marks), loc="outside lower center", ncols=3)
+    return {"main": figure}
+
+
+def _plot_row(axes: Axes, results: Results, row: rows.Row, at: int) -> None:
+    printed = row.printed["mrr"]
+    axes.barh(at, 2 * TOLERANCE, left=printed - TOLERANCE, height=0.7, color="#e3e6ea")
+    axes.plot(printed, at, linestyle="none", **_PRINTED)
+    ran = results.average(row.cases)
+    if ran.mrrs:
+        axes.plot([min(ran.mrrs), max(ran.mrrs)], [at, at], color=look(0)["color"], linewidth=1.2)
+        axes.plot(ran.mean["mrr"], at, markersize=6, **look(0))
+    for variation in rows.VARIATIONS:
+        changed = results.average(variation.cases)
+        if variation.explains and variation.row is row and changed.mrrs:
+            axes.plot(changed.mean["mrr"], at, markersize=7, fillstyle="none", **look(1))
+
+
+def grid_pictures(results: Results, _: Path) -> dict[str, Figure]:
+    """A figure for each dataset."""
+    return {f"grid-{dataset}": _plot_grid(results, dataset) for dataset in TITLES}
+
+
+def _plot_grid(results: Results, dataset: str) -> Figure:
+    """MRR on test against the number of predicates, a line for each method."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for sweep in rows.SWEEPS:
+        averages = [results.average(row.cases, split="test") for row in sweep.rows.values()]
+        places = [(ran.predicates, ran.mean["mrr"]) for ran in averages if ran.mrrs]
+        if sweep.dataset == dataset and places:
+            lines[sweep.title] = sorted(places)
+    figure = make_figure(7.5, 4.2)
+    axes = figure.subplots()
+    handles = [
+        axes.plot(*zip(*places, strict=True), linewidth=1.2, markersize=5, **look(at))[0]
+        for at, places in enumerate(lines.values())
+    ]
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
+    title = f"{dataset}: TransE with the paper's settings, one seed"
+    open_axes(axes, title, "predicates", "MRR on test (protocol triple, filter inter)")
+    add_legend(axes, handles, list(lines))
+    return figure
+
+
+def tsne_pictures(_: Results, runs: Path) -> dict[str, Figure]:
+    """The paper's three figures, drawn from the folders of two runs."""
+    from splime.analysis.embeddings import project
+    from splime.report.plots import plot_predicate, plot_predicates
+    from splime.runs import Run
+
+    merge, random = (Run(runs / row.folder, device="cpu") for row in rows.TSNE)
+    return {
+        "tsne-predicates": plot_predicates(project(merge)),
+        "tsne-P54-merge": plot_predicate([project(merge)], "P54"),
+        "tsne-P551-random": plot_predicate([project(random)], "P551"),
+    }

@@ -1,19 +1,34 @@
-"""A plan: which data to read, which methods and models to run on them; a TOML file holds one."""
+"""A plan: which data to read, which methods and models to run; and carrying it out.
+
+A TOML file holds a plan; what it gives goes into one folder.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from splime import leakage
+from splime.analysis import Comparison, compare
+from splime.datasets import load
 from splime.errors import DataError, SplimeError, UsageError, nearest
-from splime.io.files import read_toml, to_toml
+from splime.graph import TemporalGraph
+from splime.io.files import read_toml, to_toml, write_json, written_beside
 from splime.io.options import ReadOptions
 from splime.methods import Method, make_method
+from splime.plans.showing import write_page
+from splime.progress import Progress, silent
+from splime.report.comparison import write_comparison
+from splime.report.style import make_figure
+from splime.report.tables import inspection_json
+from splime.runs import Run, Watch, train
+from splime.statistics import describe
 from splime.training.engines import make_settings
 
 
@@ -34,7 +49,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Plan:
-    """What `splime run` does; every mistake in it is found when it is made, not hours later.
+    """What `splime run` does; a mistake in it is an error when it is made, not hours later.
 
     >>> plan = Plan("demo", (PlannedRun("merge", make_method("merge", shrink=4)),),
     ...             training={"model": "complex", "epochs": 20})
@@ -142,3 +157,90 @@ def _explained(error: msgspec.ValidationError) -> str:
     elif not place.removeprefix("run"):
         what = f"{what}; {_EXAMPLE}"
     return f"{place.rstrip(': ')}: {what}" if place else what
+
+
+# Carrying it out
+
+PLAN = "plan.toml"
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What a plan gave: its runs by their names, and their comparison."""
+
+    out: Path
+    runs: Mapping[str, Run]
+    comparison: Comparison
+
+    @property
+    def report(self) -> Path:
+        """The page with everything on it."""
+        return self.out / REPORT
+
+
+def carry_out(
+    plan: Plan,
+    out: str | Path,
+    *,
+    graph: TemporalGraph | None = None,
+    device: str = "auto",
+    progress: Progress = silent,
+    watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
+) -> Carried:
+    """Carry out a plan; what its folder already holds is not done again.
+
+    Args:
+        plan: what to do.
+        out: the folder; one that holds another plan is an error.
+        graph: the facts, where they are loaded already.
+        device: cpu, cuda or auto.
+        progress: called with the progress of each step.
+        watching: watches the training of the run with a name, and can stop it; the same plan then
+            resumes.
+    """
+    make_figure(1, 1)  # without matplotlib it fails now, not at the end
+    out = Path(out)
+    facts = load(plan.data, **plan.reading) if graph is None else graph
+    _claim(out, plan)
+    write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
+    runs: dict[str, Run] = {}
+    for planned in plan.runs:
+        cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
+        place, settings = out / "runs" / planned.name, plan.settings_of(planned)
+        with nullcontext() if watching is None else watching(planned.name) as watch:
+            runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
+    compared = compare(list(runs.values()), progress=progress)
+    write_comparison(compared, out / "comparison.json", "json")
+    write_comparison(compared, out / "comparison.md", "markdown")
+    write_page(list(runs.values()), out / REPORT, progress=progress)
+    return Carried(out, runs, compared)
+
+
+def _claim(out: Path, plan: Plan) -> None:
+    """Write the plan into its folder, which must be new, empty, or this plan's."""
+    path = out / PLAN
+    if path.exists():
+        if read_plan(path).to_toml() != plan.to_toml():
+            raise UsageError(
+                f"{path}: this folder belongs to another plan; choose another folder, or"
+                " remove this one"
+            )
+        return
+    if out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"{out}: holds other things; choose another folder")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{out}: cannot be made: {error}") from None
+    with written_beside(path) as beside:
+        beside.write_text(plan.to_toml(), encoding="utf-8")
+
+
+def _of_run(progress: Progress, name: str) -> Progress:
+    """Progress with a bar for each run."""
+
+    def tell(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        progress(f"{what}, {name}", done, total, note)
+
+    return tell

@@ -16,10 +16,8 @@ from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.io.files import written_beside
 from splime.progress import Progress, silent
 from splime.query.examples import ask_examples
-from splime.report.embeddings import plot_predicate, plot_predicates
+from splime.report import plots
 from splime.report.page import page_html
-from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
-from splime.report.results import plot_learning, plot_strata
 from splime.report.tables import make_table
 from splime.runs import Run
 
@@ -54,33 +52,33 @@ class Drawn(NamedTuple):
 
 
 PICTURES: Mapping[str, Picture] = {
-    "facts": Picture("facts over time", lambda runs, _: plot_facts_over_time(runs[0].graph)),
+    "facts": Picture("facts over time", lambda runs, _: plots.plot_facts_over_time(runs[0].graph)),
     "segmentation": Picture(
         "scopes over the facts they hold",
-        lambda runs, _: plot_segmentation(runs[0].segmentation, runs[0].graph),
+        lambda runs, _: plots.plot_segmentation(runs[0].segmentation, runs[0].graph),
     ),
     "costs": Picture(
         "what change points cost",
-        lambda runs, _: plot_change_costs(runs[0].graph, costs_of(runs[0])),
+        lambda runs, _: plots.plot_change_costs(runs[0].graph, costs_of(runs[0])),
     ),
     "learning": Picture(
         "loss and MRR on valid by epoch",
-        lambda runs, _: plot_learning(
+        lambda runs, _: plots.plot_learning(
             {name: run.history for name, run in zip(run_names(runs), runs, strict=True)}
         ),
         compares=True,
     ),
     "strata": Picture(
         "MRR by predicate and period",
-        lambda runs, _: plot_strata(kept_evaluations(runs)),
+        lambda runs, _: plots.plot_strata(kept_evaluations(runs)),
         compares=True,
     ),
     "predicates": Picture(
-        "t-SNE of the frequent predicates", lambda runs, _: plot_predicates(project(runs[0]))
+        "t-SNE of the frequent predicates", lambda runs, _: plots.plot_predicates(project(runs[0]))
     ),
     "predicate": Picture(
         "t-SNE of one predicate over time",
-        lambda runs, predicate: plot_predicate([project(run) for run in runs], predicate),
+        lambda runs, predicate: plots.plot_predicate([project(run) for run in runs], predicate),
         compares=True,
     ),
 }

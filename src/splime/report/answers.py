@@ -13,9 +13,6 @@ from splime.query import Answer, Answers
 from splime.query.answers import percent
 from splime.report.tables import make_table
 
-_BAR = 12
-_NAME = 24
-
 
 def answer_parts(answers: Answers) -> Iterator[RenderableType]:
     """The question, a table of the answers, and what one should know to read them."""
@@ -58,7 +55,7 @@ def timeline_table(answers: Answers) -> Table:
     columns = _columns([row._replace(scopes=(row.name,)) for row in rows])
     shown = {
         "scope": columns["scope"],
-        "": ["█" * max(1, round(_BAR * part)) for part in parts],
+        "": ["█" * max(1, round(12 * part)) for part in parts],
         "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
         **{name: columns[name] for name in ("score", "probability", "known")},
     }
@@ -86,7 +83,7 @@ def _table(columns: Mapping[str, Sequence[str]], styles: Sequence[str], title: s
     for name, column in zip(shown, table.columns, strict=True):
         column.no_wrap = name not in ("answer", "known")
         if name == "answer":
-            column.min_width = min(_NAME, max(map(len, shown[name])))
+            column.min_width = min(24, max(map(len, shown[name])))
     for style, *cells in zip(styles, *shown.values(), strict=True):
         table.add_row(*(Text(cell, style=style) for cell in cells))
     return table

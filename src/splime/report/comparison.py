@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
-from splime.report import style
-from splime.report.tables import (
-    METRICS,
-    counted,
-    described,
-    escaped,
-    make_table,
-    markdown_lines,
-    metric_text,
-)
+from splime.report import style, tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,49 +29,37 @@ _COLORS = {
 }
 
 
-class Cell(NamedTuple):
-    """A cell of the table; `marked` where its difference from the column's best could be chance."""
-
-    text: str
-    best: bool = False
-    marked: bool = False
-    interval: str = ""
-
-
 def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
     """The runs, best first, with what was tested below them."""
-    header, *rows = _cells(comparison)
-    table = make_table(title(comparison), *(cell.text for cell in header), words=_WORDS)
-    for row in rows:
-        table.add_row(*(_styled(cell) for cell in row))
-    yield table
-    for note in notes(comparison):
-        yield Text(note)
-
-
-def _styled(cell: Cell) -> Text:
-    # The interval on a line of its own: side by side they would be too wide for most terminals.
-    parts = (cell.text + _MARK * cell.marked, cell.interval)
-    return Text("\n".join(filter(None, parts)), style="bold" if cell.best else "")
+    yield _table(comparison)
+    yield from map(Text, notes(comparison))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The same as a table of Markdown."""
-    header, *rows = [[_markdown(cell) for cell in row] for row in _cells(comparison)]
-    lines = markdown_lines(header, rows, words=len(_WORDS))
-    below = [f"\n{escaped(note)}" for note in notes(comparison)]
+    header, *rows = _written(comparison, tables.escaped, "**{}**")
+    lines = tables.markdown_lines(header, rows, words=len(_WORDS))
+    below = [f"\n{tables.escaped(note)}" for note in notes(comparison)]
     return "\n".join([f"{title(comparison)}:\n", *lines, *below]) + "\n"
 
 
-def _markdown(cell: Cell) -> str:
-    text = escaped(cell.text)
-    text = f"**{text}**" if cell.best else text + _MARK * cell.marked
-    return f"{text} ({cell.interval})" if cell.interval else text
+def _written(
+    comparison: Comparison, escape: Callable[[str], str], bold: str
+) -> Iterator[list[str]]:
+    """The header and the rows as text of a markup language."""
+    columns = _table(comparison).columns
+    for cells in zip(*([column.header, *column.cells] for column in columns), strict=True):
+        row = []
+        for cell in cells:
+            text, _, interval = map(escape, cell.plain.partition("\n"))
+            text = bold.format(text) if cell.style == "bold" else text
+            row.append(f"{text} ({interval})" if interval else text)
+        yield row
 
 
 def comparison_latex(comparison: Comparison) -> str:
     """The same as a table of LaTeX, with the rules of booktabs."""
-    header, *rows = [[_latex(cell) for cell in row] for row in _cells(comparison)]
+    header, *rows = _written(comparison, latex_text, r"\textbf{{{}}}")
     columns = "l" * len(_WORDS) + "r" * (len(header) - len(_WORDS))
     caption = " ".join([f"{title(comparison)}.", *notes(comparison)])
     lines = [
@@ -98,12 +77,6 @@ def comparison_latex(comparison: Comparison) -> str:
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _latex(cell: Cell) -> str:
-    text = latex_text(cell.text + _MARK * cell.marked)
-    text = f"\\textbf{{{text}}}" if cell.best else text
-    return f"{text} ({latex_text(cell.interval)})" if cell.interval else text
 
 
 _LATEX = {
@@ -129,25 +102,21 @@ def latex_text(text: str) -> str:
     return "".join(_LATEX.get(char, char) for char in text)
 
 
-def comparison_json(comparison: Comparison) -> str:
-    """Everything, with all digits."""
-    return json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
-
-
 def comparison_text(comparison: Comparison) -> str:
     """The table as it is in a terminal."""
-    console = Console(file=io.StringIO(), highlight=False, markup=False, width=120)
-    for part in comparison_table(comparison):
-        console.print(part)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    console = Console(highlight=False, markup=False, width=120)
+    with console.capture() as captured:
+        console.print(*comparison_table(comparison), sep="\n")
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
 FORMATS: Mapping[str, Callable[[Comparison], str]] = {
     "table": comparison_text,
     "markdown": comparison_markdown,
     "latex": comparison_latex,
-    "json": comparison_json,
+    "json": lambda comparison: (
+        json.dumps(comparison.to_json(), indent=2, ensure_ascii=False) + "\n"
+    ),
 }
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".json": "json"}
 
@@ -180,7 +149,7 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(
             f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
             f" same samples, {level}, Holm's correction for"
-            f" {counted(len(comparison.pairs), 'pair')}."
+            f" {tables.counted(len(comparison.pairs), 'pair')}."
         )
         lines += _alike(comparison)
     return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
@@ -236,31 +205,31 @@ def _letters(comparison: Comparison) -> list[str]:
     ]
 
 
-def _cells(comparison: Comparison) -> list[list[Cell]]:
-    """The header and the rows, for whatever format."""
+def _table(comparison: Comparison) -> Table:
     letters = _letters(comparison) if len(comparison.test_sets) > 1 else []
     header = [*_WORDS, *(["test set"] if letters else []), "scopes", "parameters", "seconds"]
-    rows = [[Cell(name) for name in (*header, *METRICS.values())]]
+    table = tables.make_table(title(comparison), *header, *tables.METRICS.values(), words=_WORDS)
     for row in comparison.rows:
-        texts = [
-            row.name,
-            described(row.method, row.method_parameters, most=_MOST),
-            _model(row, comparison.rows),
-        ]
+        method = tables.described(row.method, row.method_parameters, most=_MOST)
+        texts = [row.name, method, _model(row, comparison.rows)]
         texts += [letters[row.test_set]] if letters else []
         texts += [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
-        rows.append([*map(Cell, texts), *(_metric(comparison, row, name) for name in METRICS)])
-    return rows
+        metrics = (_metric(comparison, row, name) for name in tables.METRICS)
+        table.add_row(*map(Text, texts), *metrics)
+    return table
 
 
-def _metric(comparison: Comparison, row: Row, name: str) -> Cell:
+def _metric(comparison: Comparison, row: Row, name: str) -> Text:
+    """A metric: bold where it is the best, marked where its difference from it could be chance."""
     alone = [other.test_set for other in comparison.rows].count(row.test_set) == 1
     highest = getattr(comparison.best(row.test_set, name).metrics, name)
     best = not alone and getattr(row.metrics, name) == highest
     marked = not best and comparison.like_the_best(row, name)
-    low, high = row.intervals["mrr"]
-    interval = f"{low:.3f}–{high:.3f}" if name == "mrr" else ""
-    return Cell(metric_text(row.metrics, name), best, marked, interval)
+    text = tables.metric_text(row.metrics, name) + _MARK * marked
+    if name == "mrr":
+        # On a line of its own: side by side they would be too wide for most terminals.
+        text += "\n{:.3f}–{:.3f}".format(*row.intervals["mrr"])
+    return Text(text, style="bold" if best else "")
 
 
 def _model(row: Row, rows: Sequence[Row]) -> str:
@@ -271,7 +240,7 @@ def _model(row: Row, rows: Sequence[Row]) -> str:
         for name, value in row.settings.items()
         if any(settings.get(name) != value for settings in alike)
     }
-    return described(row.model, differ, most=_MOST)
+    return tables.described(row.model, differ, most=_MOST)
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
@@ -282,34 +251,28 @@ def plot_comparison(comparison: Comparison) -> Figure:
     """
     figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
     axes = figure.subplots()
+    best, alike, lower = _COLORS
     seen: set[str] = set()
     for place, row in enumerate(comparison.rows):
-        kind = _kind(comparison, row)
+        if row.name == comparison.best(row.test_set).name:
+            kind = best
+        else:
+            kind = alike if comparison.like_the_best(row) else lower
         low, high = row.intervals["mrr"]
         mrr, color = row.metrics.mrr, _COLORS[kind]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
-        label = None if kind in seen else kind
-        axes.plot(mrr, place, "o", markersize=7, color=color, label=label)
+        new = None if kind in seen else kind
+        axes.plot(mrr, place, "o", markersize=7, color=color, label=new)
         axes.annotate(
             f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
             fontsize=style.SMALL,
         )  # fmt: skip
         seen.add(kind)
     axes.margins(x=0.12)
-    axes.set_xlabel(
-        f"MRR, with {100 * comparison.level:g} % confidence interval", fontsize=style.SMALL
-    )
-    style.heading(axes, style.short(title(comparison), 90))
-    style.open_axes(axes, grid="x")
+    label = f"MRR, with {100 * comparison.level:g} % confidence interval"
+    style.open_axes(axes, style.short(title(comparison), 90), label, grid="x")
     style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)
     if comparison.pairs:
         figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
     return figure
-
-
-def _kind(comparison: Comparison, row: Row) -> str:
-    best, alike, lower = _COLORS
-    if row.name == comparison.best(row.test_set).name:
-        return best
-    return alike if comparison.like_the_best(row) else lower

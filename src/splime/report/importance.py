@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BARS, _PANELS = 8, 4
-_LEAST = 0.005  # share that is shown
-_FEW = 6  # distinct numbers that stand side by side, like words
-_LETTERS = 30  # of all labels, that have room side by side
+
+class _Trial(NamedTuple):
+    chosen: Mapping[str, Any]
+    value: float
+    finished: bool
 
 
 def plot_importance(
@@ -33,9 +34,11 @@ def plot_importance(
     `chosen` is what each trial chose (its method, and more), `values` its MRR, which is not the
     last word for trials that are not `finished` (they were stopped early, and are drawn hollow).
     """
-    done = [True] * len(values) if finished is None else list(finished)
-    shown = list(importances) or [n for n in _names(chosen) if _varies(chosen, n)]
-    shown = shown[:_PANELS] or _names(chosen)[:1]
+    done = [True] * len(values) if finished is None else finished
+    trials = [*map(_Trial, chosen, values, done)]
+    names = list(dict.fromkeys(name for one in chosen for name in one))
+    differing = [name for name in names if len({one[name] for one in chosen if name in one}) > 1]
+    shown = (list(importances) or differing or names[:1])[:4]
     figure = style.make_figure(10, 5.2)
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2], squeeze=False)[0]
     _bars(left.subplots(), importances)
@@ -43,7 +46,7 @@ def plot_importance(
     panels = right.subplots(rows, min(2, len(shown)), sharey=True, squeeze=False)
     methods = sorted({str(one["method"]) for one in chosen}, key=list(METHODS).index)
     for axes, what in zip(panels.flat, shown, strict=False):
-        _panel(axes, what, chosen, values, done, methods)
+        _panel(axes, what, [trial for trial in trials if what in trial.chosen], methods)
     for axes in panels.flat[len(shown) :]:
         axes.set_axis_off()
     for row in panels:
@@ -63,7 +66,7 @@ def plot_importance(
 
 
 def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
-    names = [name for name, share in importances.items() if share >= _LEAST][:_BARS]
+    names = [name for name, share in importances.items() if share >= 0.005][:8]
     shares = [100 * importances[name] for name in names]
     axes.barh(range(len(names)), shares, 0.6, color="#0072b2")
     for place, share in enumerate(shares):
@@ -73,55 +76,42 @@ def _bars(axes: Axes, importances: Mapping[str, float]) -> None:
         )  # fmt: skip
     axes.set_xlim(0, 1.25 * max(shares, default=1.0))
     axes.set_xticks([])
-    style.open_axes(axes)
+    style.open_axes(axes, "share in the differences")
     axes.spines[["left", "bottom"]].set_visible(False)
-    style.label_rows(
-        axes, [style.short(name, 24) for name in names], room=6
-    )  # few bars are no thicker
-    style.heading(axes, "share in the differences")
+    # There is room for six, so that few bars are no thicker.
+    style.label_rows(axes, [style.short(name, 24) for name in names], room=6)
 
 
-def _panel(
-    axes: Axes,
-    what: str,
-    chosen: Sequence[Mapping[str, Any]],
-    values: Sequence[float],
-    done: Sequence[bool],
-    methods: Sequence[str],
-) -> None:
-    having = [at for at, one in enumerate(chosen) if what in one]
-    places = _places(axes, what, [chosen[at][what] for at in having])
-    best = max((at for at in having if done[at]), key=lambda at: values[at], default=None)
-    for at, place in zip(having, places, strict=True):
-        shape = style.look(methods.index(chosen[at]["method"]))
-        face = shape["color"] if done[at] else "none"
-        axes.plot(
-            place, values[at], marker=shape["marker"], color=shape["color"],
-            markerfacecolor=face, markersize=5, alpha=0.8, linewidth=0,
-        )  # fmt: skip
-        if at == best:
+def _panel(axes: Axes, what: str, trials: Sequence[_Trial], methods: Sequence[str]) -> None:
+    """The MRR of trials against one of their choices, the best one in a circle."""
+    places = _places(axes, what, [trial.chosen[what] for trial in trials])
+    finished = (trial for trial in trials if trial.finished)
+    best = max(finished, key=lambda trial: trial.value, default=None)
+    for trial, place in zip(trials, places, strict=True):
+        mark = style.look(methods.index(trial.chosen["method"]))
+        hollow: dict[str, Any] = {} if trial.finished else {"markerfacecolor": "none"}
+        axes.plot(place, trial.value, markersize=5, alpha=0.8, linewidth=0, **mark, **hollow)
+        if trial is best:
             axes.plot(
-                place, values[at], "o", color=style.INK, markerfacecolor="none", markersize=11
+                place, trial.value, "o", color=style.INK, markerfacecolor="none", markersize=11
             )
-    axes.set_xlabel(style.short(what, 40), fontsize=style.SMALL)
     axes.margins(y=0.1)
-    style.open_axes(axes, grid="y")
+    style.open_axes(axes, x=style.short(what, 40), grid="y")
 
 
 def _places(axes: Axes, what: str, given: Sequence[Any]) -> list[float]:
     """Where values stand: numbers as they are, words and numbers that recur side by side."""
     distinct = sorted({*given}, key=lambda value: (isinstance(value, str), value))
     numbers = not any(isinstance(value, str | bool) for value in given)
-    if numbers and (len(distinct) > _FEW or len(distinct) == len(given)):
+    # A few distinct numbers stand side by side, like words.
+    if numbers and (len(distinct) > 6 or len(distinct) == len(given)):
         if min(distinct) > 0 and max(distinct) / min(distinct) > 8:
             axes.set_xscale("log")
         return [float(value) for value in given]
     labels = [style.short(str(value), 24) for value in distinct]
-    crowded = sum(map(len, labels)) > _LETTERS
-    axes.set_xticks(range(len(distinct)), labels)
-    if crowded:
-        for label in axes.get_xticklabels():
-            label.set(rotation=20, ha="right", rotation_mode="anchor")
+    crowded = sum(map(len, labels)) > 30  # letters
+    turned: dict[str, Any] = {"rotation": 20, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(distinct)), labels, **(turned if crowded else {}))
     axes.set_xlim(-0.5, len(distinct) - 0.5)
     aside = np.random.default_rng(len(what)).uniform(-0.15, 0.15, len(given))
     return [distinct.index(value) + each for value, each in zip(given, aside.tolist(), strict=True)]
@@ -141,11 +131,3 @@ def _legend(figure: Any, methods: Sequence[str], all_done: bool) -> None:
         figure, handles, [*marks], loc="outside upper left", ncols=min(len(marks), 8),
         handletextpad=0.2, columnspacing=1.0,
     )  # fmt: skip
-
-
-def _names(chosen: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(name for one in chosen for name in one))
-
-
-def _varies(chosen: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return len({one[name] for one in chosen if name in one}) > 1

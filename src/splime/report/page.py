@@ -16,23 +16,17 @@ from rich.table import Column, Table
 from rich.text import Text
 
 import splime
-from splime.analysis.findings import Findings, Outcome
+from splime.analysis.findings import Findings
 from splime.errors import SplimeError
 from splime.progress import Progress, silent
 from splime.query.examples import Examples
-from splime.report import tables
+from splime.report import plots, tables
 from splime.report.answers import brief_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
-from splime.report.embeddings import plot_predicate, plot_predicates
-from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
-from splime.report.results import plot_learning, plot_strata
 from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# Beyond this a drawing of many points is smaller as pixels.
-_LARGEST_SVG = 400_000
 
 
 def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
@@ -77,7 +71,7 @@ def _data(findings: Findings) -> Iterator[str]:
     yield rendered(tables.reading_table(findings.graph.reading))
     yield rendered(tables.predicate_table(findings.graph))
     alt = "Facts that hold at each time, by predicate"
-    yield _picture(alt, plot_facts_over_time, findings.graph)
+    yield _picture(alt, plots.plot_facts_over_time, findings.graph)
 
 
 def _leaks(findings: Findings) -> Iterator[str]:
@@ -93,16 +87,16 @@ def _cuts(findings: Findings) -> Iterator[str]:
     for name, run in findings.runs.items():
         yield tag("h3", name)
         alt = f"{name}: scopes of each predicate, over the facts that hold"
-        yield _picture(alt, plot_segmentation, run.segmentation, run.graph)
+        yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
         yield _folded("the scopes", tables.segmentation_table(run.segmentation))
         if name in findings.costs:
             alt = f"{name}: what the scopes cost, for each number of change points"
-            yield _picture(alt, plot_change_costs, run.graph, findings.costs[name])
+            yield _picture(alt, plots.plot_change_costs, run.graph, findings.costs[name])
 
 
 def _training(findings: Findings) -> Iterator[str]:
     histories = {name: run.history for name, run in findings.runs.items()}
-    yield _picture("Loss and MRR on valid", plot_learning, histories)
+    yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
     for name, run in findings.runs.items():
         yield _folded(name, tables.run_table(run))
 
@@ -110,7 +104,7 @@ def _training(findings: Findings) -> Iterator[str]:
 def _strata(findings: Findings) -> Iterator[str]:
     for kind in ("predicate", "period"):
         alt = f"MRR of each {kind} (filter exact)"
-        yield _picture(alt, plot_strata, findings.evaluations, kind)
+        yield _picture(alt, plots.plot_strata, findings.evaluations, kind)
     for name, evaluation in findings.evaluations.items():
         yield _folded(f"{name}: all metrics", tables.evaluation_tables(evaluation, strata=True))
 
@@ -130,9 +124,9 @@ def _embeddings(findings: Findings) -> Iterator[str]:
         return
     name, *_ = findings.projections
     alt = f"{name}: t-SNE of the most frequent predicates"
-    yield _picture(alt, plot_predicates, findings.projections[name])
+    yield _picture(alt, plots.plot_predicates, findings.projections[name])
     alt = "One predicate, from old (red) to recent (blue)"
-    yield _picture(alt, lambda *maps: plot_predicate(maps), *findings.projections.values())
+    yield _picture(alt, lambda *maps: plots.plot_predicate(maps), *findings.projections.values())
 
 
 def _questions(examples: Examples) -> Iterator[str]:
@@ -172,7 +166,7 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(alt: str, draw: Callable[..., Figure], *shown: Outcome[Any]) -> Html:
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
     """A picture, or why there is none."""
     try:
         for part in shown:
@@ -225,17 +219,15 @@ def table_html(table: Table) -> Html:
     >>> str(table_html(table)).partition("<tbody>")[2].partition("</tbody>")[0]
     '<tr><td>&lt;c&gt;</td></tr>'
     """
-    rows = zip(*(list(column.cells) for column in table.columns), strict=True)
-    body = [
-        tag("tr", *(_cell("td", *each) for each in zip(table.columns, row, strict=True)))
-        for row in rows
-    ]
-    parts = [tag("tbody", *body)]
+
+    def row(name: str, cells: Iterable[Any]) -> Html:
+        return tag("tr", *(_cell(name, *each) for each in zip(table.columns, cells, strict=True)))
+
+    parts = [tag("caption", _plain(table.title))] if table.title else []
     if table.show_header:
-        heads = [_cell("th", column, column.header) for column in table.columns]
-        parts.insert(0, tag("thead", tag("tr", *heads)))
-    if table.title:
-        parts.insert(0, tag("caption", _plain(table.title)))
+        parts.append(tag("thead", row("th", (column.header for column in table.columns))))
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    parts.append(tag("tbody", *(row("td", cells) for cells in rows)))
     return tag("div", tag("table", *parts), class_="wide")
 
 
@@ -252,19 +244,15 @@ def _plain(content: Any) -> str:
 
 def picture_html(figure: Figure, alt: str) -> Html:
     """A picture inside of the page: lines where they are small, else pixels."""
-    kind, data = "svg+xml", _drawn(figure, "svg")
-    if len(data) > _LARGEST_SVG:
-        kind, data = "png", _drawn(figure, "png")
-    source = f"data:image/{kind};base64,{b64encode(data).decode()}"
+    for kind, format in (("svg+xml", "svg"), ("png", "png")):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=format, dpi=130)
+        source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+        if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
+            break
     width = round(100 * figure.get_figwidth())
     image = Html(f'<img src="{source}" alt="{escape(alt)}" width="{width}">')
     return tag("figure", tag("div", image, class_="wide"), tag("figcaption", alt))
-
-
-def _drawn(figure: Figure, format: str) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=format, dpi=130)
-    return buffer.getvalue()
 
 
 def frame(title: str, lead: str, sections: Mapping[str, str]) -> str:

@@ -99,8 +99,16 @@ def add_legend(
         text.set_text(name)
 
 
-def open_axes(axes: Axes, *, grid: Literal["x", "y"] | None = None) -> None:
-    """Only the lines that are read from, with small numbers; and light lines across, if wanted."""
+def open_axes(
+    axes: Axes, title: str = "", x: str = "", y: str = "", *, grid: Literal["x", "y"] | None = None
+) -> None:
+    """Only the lines that are read from, with small numbers and labels.
+
+    `grid` adds light lines across.
+    """
+    heading(axes, title)
+    axes.set_xlabel(x, fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
     if grid is not None:

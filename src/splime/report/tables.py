@@ -27,28 +27,26 @@ if TYPE_CHECKING:
 METRICS = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
 STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
 _BARS = " ▁▂▃▄▅▆▇█"
-_WIDTH = 40
-_SHOWN = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
 
 
 def statistics_table(statistics: Statistics) -> Table:
     """Sizes, time and kinds of facts."""
-    table = make_table(statistics.name or "graph", "", "")
     unit = f"{'buckets of ' if statistics.bucketed else ''}{statistics.granularity}s"
-    table.add_row("entities", f"{statistics.entities:,}")
-    table.add_row("predicates", f"{statistics.predicates:,}")
-    table.add_row("timestamps", f"{statistics.timestamps:,} ({unit})")
-    table.add_row("time", f"{statistics.begin} to {statistics.end}, by {statistics.granularity}")
-    for split, count in statistics.facts.items():
-        table.add_row(f"facts in {split}", f"{count:,}")
+    kinds = {
+        "instant": statistics.instant,
+        "interval": statistics.interval,
+        "open (begin or end unknown)": statistics.open,
+    }
     total = sum(statistics.facts.values())
-    for kind, count in (
-        ("instant", statistics.instant),
-        ("interval", statistics.interval),
-        ("open (begin or end unknown)", statistics.open),
-    ):
-        table.add_row(f"facts: {kind}", f"{count:,} ({100 * count / total:.1f} %)")
-    return table
+    rows = {
+        "entities": f"{statistics.entities:,}",
+        "predicates": f"{statistics.predicates:,}",
+        "timestamps": f"{statistics.timestamps:,} ({unit})",
+        "time": f"{statistics.begin} to {statistics.end}, by {statistics.granularity}",
+    }
+    rows |= {f"facts in {split}": f"{count:,}" for split, count in statistics.facts.items()}
+    rows |= {f"facts: {k}": f"{n:,} ({100 * n / total:.1f} %)" for k, n in kinds.items()}
+    return list_table(statistics.name or "graph", rows)
 
 
 def reading_table(reading: Reading) -> Iterator[RenderableType]:
@@ -176,7 +174,7 @@ def stream_table(result: StreamResult) -> Iterator[RenderableType]:
     yield Text(f"{result.rows / max(seconds, 1e-9):,.0f} rows per second ({steps})")
 
 
-def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
+def sparkline(values: Ints, *, width: int = 40) -> str:
     """Numbers as a line of bars, at most `width` wide.
 
     >>> sparkline(np.array([0, 1, 2, 4, 8]))
@@ -193,11 +191,11 @@ def sparkline(values: Ints, *, width: int = _WIDTH) -> str:
 
 def run_table(run: Run) -> Table:
     """What was trained on what, and how it went."""
-    table = make_table(f"run {run.path}", "", "")
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     settings, about, history = run.config["settings"], run.about, run.history
     parameters = {name: value for name, value in method.items() if name != "name"}
-    shown = {name: settings[name] for name in _SHOWN if name in settings}
+    names = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
+    shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
     last = history[-1]
@@ -214,9 +212,7 @@ def run_table(run: Run) -> Table:
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
         rows["valid MRR (fact, exact)"] = f"{best:.3f} after epoch {epoch}, kept"
-    for name, value in rows.items():
-        table.add_row(name, Text(value))
-    return table
+    return list_table(f"run {run.path}", rows)
 
 
 def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:
@@ -287,6 +283,14 @@ def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
             overflow="crop" if line else "fold",
             no_wrap=line,
         )
+    return table
+
+
+def list_table(title: str, rows: Mapping[str, str]) -> Table:
+    """Names and what belongs to each, without a header."""
+    table = make_table(title, "", "")
+    for name, value in rows.items():
+        table.add_row(name, Text(value))
     return table
 
 
