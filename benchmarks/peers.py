@@ -169,9 +169,9 @@ def pykeen_turns(
 ) -> list[float]:
     """Seconds of a step of PyKEEN's own training loop, for each round of some steps.
 
-    The loop works on all triples, and is left when there were enough rounds. Its first step is not
-    counted; after it and after every round but the last, `between` lets the others have their turn
-    while the loop waits in a callback.
+    The loop works on all triples, and ends after enough rounds. Its first step is not counted.
+    After it, and after every round but the last, the loop waits in a callback while `between` runs
+    the others.
     """
     from pykeen.training.callbacks import TrainingCallback
 

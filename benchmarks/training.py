@@ -130,7 +130,7 @@ class Work:
         return loop, triples, 1000
 
     def questions(self) -> int:
-        """The different queries (s, p, ?) and (o, inverse p, ?) that PyKEEN's batches are made of."""
+        """How many different queries (s, p, ?) and (o, inverse p, ?) PyKEEN's batches hold."""
         s, p, o = self.triples.T.astype(np.int64)
         some = len(self.static.predicates)
         return len(np.unique(s * some + p)) + len(np.unique(o * some + p))

@@ -1,10 +1,10 @@
 """All methods on the three published datasets, compared with literal loops in the same run.
 
-The loops are those of the paper's pseudocode in tests/methods/oracle.py (for change points: ruptures
-on dense signatures made with sets). Each runs in a process of its own and is stopped after --limit
-seconds. The results also have the seconds of the authors' code, measured separately: CPU seconds of
-one core with loading, on a machine of the same kind (icews14 in 208 buckets there, in 365 days
-here).
+The loops are those of the paper's pseudocode in tests/methods/oracle.py (for change points: dense
+signatures made with sets, then ruptures). Each runs in a process of its own and is stopped after
+--limit seconds. The results also have the seconds of the authors' code, measured separately: CPU
+seconds of one core with loading, on a machine of the same kind (icews14 in 208 buckets there, in
+365 days here).
 
     SPLIME_DATA=… python benchmarks/transforms.py
 """
