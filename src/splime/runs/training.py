@@ -147,6 +147,8 @@ class _Session:
     save_seconds: float
     resumes: bool
     learner: Learner
+    started_at: float
+    saved_at: float
 
     def __init__(
         self,
@@ -161,7 +163,6 @@ class _Session:
         self.config, self.fingerprint = config, fingerprint(config)
         self.about = _machine(device)
         self.progress = _Progress(started=self.about["started"])
-        self.saved_at = self.started_at = time.monotonic()
 
     def begin(self, learner: Learner, **about: Any) -> None:
         """Restore the last checkpoint, or take the folder.
@@ -169,6 +170,7 @@ class _Session:
         Whatever is wrong with the settings has shown by now, before the folder is taken.
         """
         self.learner = learner
+        self.saved_at = self.started_at = time.monotonic()
         self.about |= about
         if self.resumes:
             self._restore()
