@@ -24,8 +24,7 @@ from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import Method
 from splime.runs import folder as files
-from splime.runs.config import Config, describe, fingerprint
-from splime.runs.folder import Epoch, write_history
+from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.scoring.scoping import Scoping
