@@ -1,8 +1,8 @@
-"""Some steps of AmpliGraph 2's TransE, for `training.py`: it needs an environment of its own.
+"""Time some steps of AmpliGraph 2's TransE for `training.py`, in an environment of its own.
 
     /venv/bin/python benchmarks/ampligraph_epoch.py train.npy 30
 
-where the environment has `ampligraph` (2.2.0 wants TensorFlow 2.15, Python 3.11 at most).
+The environment has `ampligraph` (2.2.0 needs TensorFlow 2.15, and Python 3.11 at most).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BATCH = 500
 
 
 def peak_mb() -> float:
-    """As in record.py, which needs more than this environment has."""
+    """As in record.py, which needs packages that this environment does not have."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 class Done(Exception):  # noqa: N818
-    """Enough steps were seen."""
+    """Enough steps are done."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Does ChangePointSplit find the changes that the synthetic world plants? And what does it cost?
+"""Does ChangePointSplit find the known changes of the synthetic world? And what does it cost?
 
 Precision and recall over ten worlds, to the year, for the interval predicates (livesIn, playsFor,
 memberOf) and for all nine predicates; then the cost of one large predicate.
@@ -43,7 +43,7 @@ def quality(**parameters: Any) -> dict[str, Any]:
 
 
 def large(timestamps: int, pairs: int) -> dict[str, Any]:
-    """One predicate with so many timestamps and pairs; every pair holds for about 20 of them."""
+    """One large predicate, in which every pair holds for about 20 timestamps."""
     rng = np.random.default_rng(0)
     begin = rng.integers(0, timestamps, pairs)
     end = np.minimum(begin + rng.integers(0, 40, pairs), timestamps - 1)

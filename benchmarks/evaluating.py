@@ -1,18 +1,19 @@
-"""A full filtered evaluation of YAGO11k and Wikidata12k against PyKEEN's: same ranks, other time.
+"""A full filtered evaluation of YAGO11k and Wikidata12k, compared with PyKEEN's.
 
     SPLIME_DATA=… python benchmarks/evaluating.py [--share 0.1]
 
 Protocol `triple`: merged by 2 (YAGO11k) and by 4 (Wikidata12k), leak filter `inter`, distinct test
-triples without unseen entities and predicates; both sides, filtered by train, valid and test. The
-same weights in both: TransE (L1) and ComplEx of dimension 100, trained for a moment by ours.
+triples without unseen entities and predicates, both sides, filtered by train, valid and test. Both
+libraries have the same weights: TransE (L1) and ComplEx of dimension 100, trained for some steps by
+splime.
 
-Ours ranks the whole test set in every round, from the static graph to the metrics. PyKEEN's
-`RankBasedEvaluator` ranks another part of the test triples in every round, by default a tenth of
-them in all (`--share 1` for all). It works triple by triple, so its time for all follows from that:
-what a call takes for a single triple counts once, the rest by the number of triples. Its batch size
-is the fastest of some, tried first; its triples, filter and tables are given without the entities
-that train does not name, which are no candidates. MRR and Hits of those triples must agree to 1e-3
-for both tie rules. Peak memory is that of a process which does nothing else.
+splime ranks the whole test set in every round, from the static graph to the metrics. PyKEEN's
+`RankBasedEvaluator` ranks a different part of the test triples in every round, by default a tenth
+of them in all (`--share 1` for all). It works triple by triple, so its time for all of them is
+extrapolated: the time of a call with a single triple counts once, the rest grows with the number of
+triples. Its batch size is the fastest of several, tried first. Its triples, filter and tables do
+not have the entities that train does not know, since they are no candidates. MRR and Hits of the
+same triples must agree to 1e-3 for both tie rules. Peak memory is that of a separate process.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ SETTINGS = {
 
 
 def trained(static: StaticGraph, name: str, steps: int) -> Model:
-    """A model that knows a little, so that ranks are neither all alike nor all right."""
+    """A model that is trained for some steps, so that its ranks are neither all equal nor all 1."""
     trainer = make_trainer(static, SETTINGS[name], static.distinct()[0].train.array())
     trainer.run_epoch(stop=lambda: trainer.step >= steps)
     return trainer.model
@@ -86,7 +87,7 @@ def ours(static: StaticGraph, model: Model, ties: Ties = "mean") -> Evaluation:
 
 
 class Pykeen:
-    """The same model and triples in PyKEEN; entities that train does not name are left out."""
+    """The same model and triples in PyKEEN, without entities that train does not know."""
 
     def __init__(self, static: StaticGraph, name: str, model: Model) -> None:
         from pykeen.models import ComplEx, TransE
@@ -114,7 +115,7 @@ class Pykeen:
         return torch.from_numpy(np.ascontiguousarray(rows))
 
     def evaluate(self, rows: Ints, batch_size: int) -> tuple[float, Any]:
-        """The seconds that some test triples take, and PyKEEN's result."""
+        """The seconds for some test triples, and PyKEEN's result."""
         from pykeen.evaluation import RankBasedEvaluator
 
         evaluator = RankBasedEvaluator(filtered=True)
@@ -130,7 +131,7 @@ class Pykeen:
         return time.perf_counter() - began, result
 
     def of_a_call(self) -> float:
-        """Seconds of a call with a single triple: what does not grow with the triples."""
+        """Seconds of a call with a single triple: the cost that does not depend on their number."""
         return min(self.evaluate(np.array([row]), 1)[0] for row in range(3))
 
     def best_batch(self) -> dict[int, float]:
@@ -141,7 +142,7 @@ class Pykeen:
 
 
 def theirs(results: list[tuple[int, Any]], kind: str) -> dict[str, float]:
-    """PyKEEN's figures over several parts of the test triples."""
+    """PyKEEN's metrics over several parts of the test triples."""
     names = {
         "mrr": "inverse_harmonic_mean_rank",
         "hits1": "hits_at_1",
@@ -208,7 +209,7 @@ def compare(dataset: str, name: str, share: float, rounds: int, steps: int) -> d
 
 
 def alone(who: str, dataset: str, name: str) -> dict[str, Any]:
-    """The peak of memory of one side in this process; PyKEEN ranks a few triples only."""
+    """The peak memory of one library in this process; PyKEEN ranks only a few triples."""
     static = merged(dataset)
     model = random_model(name, len(static.entities), len(static.predicates), DIMENSION)
     if who == "splime":

@@ -1,11 +1,11 @@
-"""The paper's whole run on Wikidata12k merged by 4, on a GPU: its time, and what bounds it.
+"""The paper's whole run on Wikidata12k merged by 4, on a GPU: its time, and what limits it.
 
     python benchmarks/gpu_paper.py wikidata12k.parquet
 
-where the file is `splime.save(splime.load("wikidata12k"), …)`. 198,054 distinct train triples, 200
-epochs of 397 steps of 500 positives by 500 negatives, dimension 100; three seeds, ranked by
-protocol `triple`. Beside it: the same where each positive has its own negatives, the bandwidth of
-the memory, and where the time of a step goes.
+The file comes from `splime.save(splime.load("wikidata12k"), …)`. There are 198,054 distinct train
+triples, 200 epochs of 397 steps of 500 positives by 500 negatives, dimension 100 and three seeds,
+evaluated by protocol `triple`. Also measured: the same with each positive's own negatives, the
+bandwidth of the memory, and how the time of a step divides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make_trainer(static: StaticGraph, **settings: Any) -> Trainer:
 
 
 def whole_run(static: StaticGraph, **settings: Any) -> dict[str, Any]:
-    """The seconds of a training from nothing to the end, and the figures of the model."""
+    """The seconds of a whole training, and the metrics of the model."""
     began = time.perf_counter()
     trainer = make_trainer(static, **settings)
     loss = 0.0

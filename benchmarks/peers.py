@@ -1,9 +1,9 @@
-"""What the benchmarks against PyKEEN share: its models with our data and weights, and fair clocks.
+"""What the benchmarks against PyKEEN share: its models with our data and weights, and fair timing.
 
-The machine is shared, and two programs that both use all cores slow each other down tenfold: so the
-two sides take turns in one process, round by round, and medians over the rounds are compared. A
-round waits (not forever) until nobody else is busy; how busy they were, and the load of the machine
-(/proc/loadavg, which counts our own work too), is written down with every figure.
+The machine may be shared, and two programs that both use all cores slow each other down tenfold. So
+the two libraries take turns in one process, round by round, and the medians of the rounds are
+compared. A round waits (not forever) until other programs are idle. How busy they were, and the
+load of the machine (/proc/loadavg, which includes our own work), is saved with every result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHRINK = {"yago11k": 2, "wikidata12k": 4}
 
 
 def quiet_pykeen() -> None:
-    """Before its first import: no files in the home folder, no log."""
+    """Call this before its first import: no files in the home folder, no log."""
     os.environ.setdefault("PYSTOW_HOME", tempfile.mkdtemp())
     logging.disable(logging.WARNING)
     warnings.filterwarnings("ignore")
@@ -50,7 +50,7 @@ def merged(dataset: str) -> StaticGraph:
 
 
 def load_now() -> float:
-    """How many programs wanted to run, over the last minute; ours among them."""
+    """How many programs wanted to run in the last minute, including ours."""
     return float(Path("/proc/loadavg").read_text().split()[0])
 
 
@@ -70,7 +70,7 @@ def others_busy(seconds: float = 0.3) -> float:
 
 
 def wait_for_quiet(patience: float = 20.0, most: float = 0.15) -> dict[str, float]:
-    """Wait until others use little of the machine; how it is then."""
+    """Wait until other programs use little of the machine, and return how busy it is."""
     until = time.monotonic() + patience
     busy = others_busy()
     while busy > most and time.monotonic() < until:
@@ -84,7 +84,7 @@ def make_trainer(static: StaticGraph, settings: Settings, triples: Rows) -> Trai
 
 
 def as_triples(rows: Rows) -> Triples:
-    """Triples that came from a fact each."""
+    """Triples, each from a fact of its own."""
     s, p, o = rows.astype(np.int32).T
     return Triples(s, p, o, np.arange(len(s)), np.ones(len(s), np.int32))
 
@@ -102,7 +102,7 @@ def random_model(
 
 
 def factory(static: StaticGraph, triples: Rows, *, inverse: bool = False) -> Any:
-    """Triples as PyKEEN wants them."""
+    """Triples in the form that PyKEEN takes."""
     ids = torch.from_numpy(triples).long()
     return factory_of(ids, len(static.entities), len(static.predicates), inverse=inverse)
 
@@ -119,7 +119,7 @@ def factory_of(ids: torch.Tensor, entities: int, predicates: int, *, inverse: bo
 
 
 def give_weights(peer: Any, model: Model) -> None:
-    """Our embeddings into the tables of a PyKEEN model (TransE or ComplEx)."""
+    """Copy our embeddings into a PyKEEN model (TransE or ComplEx)."""
     pairs = (
         (peer.entity_representations[0], model.entities.vectors()),
         (peer.relation_representations[0], model.predicates.vectors()),
@@ -142,7 +142,7 @@ def spread(seconds: Sequence[float]) -> dict[str, float]:
 
 
 def ratios(peer: Sequence[float], ours: Sequence[float]) -> dict[str, float]:
-    """How many times faster ours is: by medians, by the least seconds, and in the worst round."""
+    """How many times faster splime is: by medians, by minima, and in the worst round."""
     return {
         "by_medians": rounded(statistics.median(peer) / statistics.median(ours), 3),
         "by_least": rounded(min(peer) / min(ours), 3),
@@ -155,7 +155,7 @@ def rounded(value: float, digits: int = 4) -> float:
 
 
 class _Done(Exception):  # noqa: N818
-    """Enough steps of PyKEEN's training were seen."""
+    """Enough steps of PyKEEN's training are done."""
 
 
 def pykeen_turns(
@@ -169,9 +169,9 @@ def pykeen_turns(
 ) -> list[float]:
     """Seconds of a step of PyKEEN's own training loop, for each round of some steps.
 
-    The loop works on all triples, and is left when there were enough rounds. Its first step is not
-    counted; after it and after every round but the last, `between` lets the others have their turn
-    while the loop waits in a callback.
+    The loop works on all triples, and ends after enough rounds. Its first step is not counted.
+    After it, and after every round but the last, the loop waits in a callback while `between` runs
+    the others.
     """
     from pykeen.training.callbacks import TrainingCallback
 

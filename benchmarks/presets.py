@@ -2,10 +2,10 @@
 
     python benchmarks/presets.py FOLDER
 
-where FOLDER holds NAME.parquet for each dataset, saved from
+FOLDER has NAME.parquet for each dataset, saved from
 `splime.load(NAME, end_before_begin="repair", bucket_on="train")` (icews14 without buckets). Every
-training looks at valid by protocol `fact` and keeps its best; it ends after three looks without a
-better one. It takes some ten minutes on one H200.
+training validates by protocol `fact`, keeps its best epoch, and stops early after three validations
+without a better MRR. All of it takes about ten minutes on one H200.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CUTS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "yago split": ("yago11k", "split", {"by": "time", "grow": 20.0}),
     "icews timestamp": ("icews14", "timestamp", {}),
 }
-# An epoch over all triples; that `strong` takes each fact once was chosen later (each.json).
+# An epoch over all triples; `each="fact"` in `strong` was chosen later (each.json).
 _BOTH: dict[str, Any] = {"dimension": 200, "smooth": 0.01, "each": "triple"}
 BASE: dict[str, dict[str, Any]] = {
     "products": {**_BOTH, "validate_every": 10, "epochs": 60},
@@ -90,7 +90,7 @@ def tries() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def train(graph: TemporalGraph, static: StaticGraph, given: dict[str, Any]) -> dict[str, Any]:
-    """The best validation of one training, and all of them."""
+    """The best validation of a training, and all others."""
     settings = make_settings(**given)
     model = make_model(settings, static).to(choose_device())
     trainer = Trainer(model, static.distinct()[0].train, settings)

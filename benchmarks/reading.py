@@ -1,8 +1,8 @@
-"""Reading a large TSV, against plain Arrow in the same run.
+"""Read a large TSV with splime, and with plain Arrow in the same run.
 
-The peer is `pyarrow.csv.read_csv` plus dictionary encoding of the three name columns: no ids shared
-between subject and object, no parsed times, no check of anything. Every measurement is a process of
-its own, the two alternate, and the ratios are of the medians.
+Plain Arrow is `pyarrow.csv.read_csv` plus dictionary encoding of the three columns of names: no ids
+shared between subject and object, no parsed times, no checks. Every measurement is a process of its
+own, the two alternate, and the ratios are those of the medians.
 
     python benchmarks/reading.py --facts 10000000
 """

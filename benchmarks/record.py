@@ -1,4 +1,4 @@
-"""What all benchmarks do alike: measure the peak of memory, and write figures down."""
+"""What all benchmarks share: measure peak memory, and save results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 
 def peak_mb() -> float:
-    """The peak of resident memory (Linux); getrusage would count that of the parent process too."""
+    """The peak resident memory (Linux); getrusage would include that of the parent process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def write_results(path: Path, command: str, **found: Any) -> None:
-    """Figures as JSON, with the command, the day and the versions that made them."""
+    """Write results as JSON, with the command, the date and the versions."""
     about = {
         "command": command,
         "date": time.strftime("%Y-%m-%d"),

@@ -2,14 +2,15 @@
 
     python benchmarks/scaling.py
 
-Random triples over 400 predicates; from a common point (10^4 entities, 10^5 triples, dimension 100)
-one number changes at a time. TransE with the paper's set-up (500 positives share 500 negatives), by
-Adam, which goes through whole tables in every step, and by Adagrad, whose gradients are sparse
-where a batch touches a small part of a table; and ComplEx 1-vs-all with reciprocal predicates
-(1,000 triples in a batch), whose cost is that of all entities. Every point is a process of its own,
-which trains for a few seconds; an epoch is the seconds of a step times its steps, and the first
-step, with the shuffling of the triples and the drawing of the negatives. All points are measured
-twice, and the quicker time counts: the machine is shared.
+The triples are random, over 400 predicates. From a common point (10^4 entities, 10^5 triples,
+dimension 100) one number changes at a time. There are three trainings: TransE with the paper's
+set-up (500 positives share 500 negatives) and Adam, which updates whole tables in every step; the
+same with Adagrad, whose gradients are sparse if a batch touches a small part of a table; and
+ComplEx 1-vs-all with reciprocal predicates (1,000 triples in a batch), whose cost is that of all
+entities. Every point is a process of its own that trains for a few seconds. The time of an epoch is
+that of a step times the number of steps, plus the first step, which shuffles the triples and draws
+the negatives. All points are measured twice, and the faster time counts, since the machine may be
+shared.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ NAMES = {
     "complex": "ComplEx, 1-vs-all, Adagrad",
 }
 MOST = {"complex": {"entities": 10**5}}
-"""Where a series ends before the others: a step of ComplEx on 10^6 entities takes half a minute."""
+"""Where a series ends early: a step of ComplEx with 10^6 entities takes half a minute."""
 
 
 def settings_of(who: str, dimension: int) -> Settings:
@@ -153,8 +154,8 @@ def main() -> None:
         for who in NAMES
         if value <= MOST.get(who, {}).get(axis, value)
     ]
-    # The common point is on all axes, and measured once; what others do at the same time shows in
-    # one pass or the other, and the quicker one counts.
+    # The common point is on all axes, and measured once. Other programs may disturb one of the two
+    # passes, so the faster one counts.
     best: dict[tuple[Any, ...], dict[str, Any]] = {}
     for _ in range(given.passes):
         for key in {key_of(one): None for one in table}:

@@ -1,10 +1,10 @@
-"""Streaming synthetic worlds from Parquet to Parquet, as they grow.
+"""Stream synthetic worlds of growing size from Parquet to Parquet.
 
-`Merge(shrink=4)` is chosen and applied in two passes, after one that looks for duplicates. Beside
-it, in the same run: the same without that look, the same in several processes, plain Arrow that
-copies the file of triples, batch by batch (what moving that much data costs at least), and the same
-transform in memory, as long as the facts fit. Every measurement is a process of its own. Last, how
-fast a segmentation is applied to facts that are in memory already, on one core.
+The cuts of `Merge(shrink=4)` are chosen and applied in two passes, after a pass that finds
+duplicates. Measured in the same run: the same without the search for duplicates; the same in
+several processes; plain Arrow that copies the file of triples batch by batch (the least that moving
+so much data costs); and the same transform in memory, if the facts fit. Every measurement is a
+process of its own. At the end, a segmentation is applied to facts in memory, on one core.
 
     python benchmarks/streaming.py --largest 100000000
 """
@@ -36,7 +36,7 @@ IN_MEMORY = 10**7
 BATCH = 1 << 17
 ONCE = 10**7  # measured once from here on
 PROCESSES = os.cpu_count() or 1
-PARTS = 2 * 10**7  # with fewer facts there is but one part
+PARTS = 2 * 10**7  # with fewer facts there is only one part
 
 
 def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def in_memory(source: Path, target: Path) -> dict[str, Any]:
 
 
 def applying(source: Path, target: Path) -> dict[str, Any]:
-    """Facts as integers to triples as integers; nothing is written."""
+    """Turn facts into triples, both as integers; nothing is written."""
     assert not target.exists()
     import splime
 
@@ -116,7 +116,7 @@ WORK: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
 
 
 def measure(who: str, source: Path, target: Path) -> dict[str, Any]:
-    """Do one thing in this process, and say what it took."""
+    """Do one thing in this process, and return its time and memory."""
     for module in ("pyarrow.compute", "splime.datasets.loading", "splime.streaming"):
         import_module(module)  # not part of it
     pa.array([0])  # Arrow imports pandas with the first array, if it is installed
@@ -143,7 +143,7 @@ def measured(who: str, source: Path, target: Path, repeats: int) -> dict[str, An
 
 
 def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
-    """All figures of one size."""
+    """All results for one size."""
     from splime.datasets.world import World, make_world
 
     source, target, copied = (folder / f"{name}.parquet" for name in ("facts", "triples", "copy"))

@@ -1,22 +1,22 @@
-"""An epoch of TransE with the paper's set-up and one of ComplEx 1-vs-all, against PyKEEN.
+"""An epoch of TransE with the paper's set-up and one of ComplEx 1-vs-all, compared with PyKEEN.
 
     SPLIME_DATA=… python benchmarks/training.py [--ampligraph /venv/bin/python]
 
-Wikidata12k merged by 4, distinct train triples (198,054), CPU. The two sides take turns in one
-process: some steps of PyKEEN's own training loop on all triples, then some steps of ours, several
-rounds; an epoch is the median of a step times the steps of an epoch. Ours is also run for one whole
-epoch, as a check. Peak memory is that of a process which does nothing else.
+Wikidata12k merged by 4, distinct train triples (198,054), CPU. The two libraries take turns in one
+process: some steps of PyKEEN's own training loop on all triples, then some steps of ours, for
+several rounds. An epoch is the median step times the number of steps. We also run one whole epoch
+of ours, as a check. Peak memory is that of a separate process.
 
 TransE: dimension 100, L1, 500 positives by 500 negatives, self-adversarial with margin 3 and
-temperature 0.5, Adam. Ours with a pool of negatives shared by the batch (`shared`), as the preset
-`paper` does it, and with negatives of its own for each positive (`own`), as PyKEEN does it.
+temperature 0.5, Adam. Ours is measured with negatives shared by the batch (`shared`), as in the
+preset `paper`, and with negatives of each positive's own (`own`), as in PyKEEN.
 
-ComplEx: dimension 100, reciprocal predicates, softmax cross-entropy against all entities, Adagrad.
-A batch of ours is 1,000 triples, both ways: 2,000 answers to (s, p, ?) or (o, inverse p, ?), where
-answers to the same question stand together. A batch of PyKEEN's LCWA loop is 1,000 different
-questions with all their answers. Both score every question once in an epoch.
+ComplEx: dimension 100, reciprocal predicates, softmax cross-entropy over all entities, Adagrad. A
+batch of ours is 1,000 triples in both directions: 2,000 answers to (s, p, ?) or (o, inverse p, ?),
+with answers to the same query next to each other. A batch of PyKEEN's LCWA loop is 1,000 different
+queries with all their answers. Both score every query once in an epoch.
 
-AmpliGraph 2 (TensorFlow) needs an environment of its own, and takes turns with ours as processes.
+AmpliGraph 2 (TensorFlow) needs an environment of its own, so its processes alternate with ours.
 """
 
 from __future__ import annotations
@@ -74,14 +74,14 @@ COMPLEX = make_settings(
 
 
 class Work:
-    """The graph, and everything that is measured on it."""
+    """The graph, and all that is measured on it."""
 
     def __init__(self) -> None:
         self.static: StaticGraph = merged("wikidata12k").distinct()[0]
         self.triples = self.static.train.array()
 
     def trainer(self, settings: Settings, steps: int | None = None) -> Trainer:
-        """Ours, on all triples, or on some that make an epoch of a few steps."""
+        """Our trainer, on all triples, or on some, so that an epoch has only a few steps."""
         triples = self.triples
         if steps is not None:
             chosen = np.random.default_rng(0).permutation(len(triples))
@@ -130,7 +130,7 @@ class Work:
         return loop, triples, 1000
 
     def questions(self) -> int:
-        """Different (s, p, ?) and (o, inverse p, ?), which PyKEEN's loop makes batches of."""
+        """How many different queries (s, p, ?) and (o, inverse p, ?) PyKEEN's batches hold."""
         s, p, o = self.triples.T.astype(np.int64)
         some = len(self.static.predicates)
         return len(np.unique(s * some + p)) + len(np.unique(o * some + p))
@@ -143,7 +143,7 @@ def turns(
     steps: int,
     rounds: int,
 ) -> tuple[dict[str, list[float]], list[dict[str, float]]]:
-    """Seconds of a step of each side, round by round; and how busy the machine was."""
+    """Seconds of a step of each library, round by round, and how busy the machine was."""
     seconds: dict[str, list[float]] = {name: [] for name in ours}
     loads: list[dict[str, float]] = []
     for take in ours.values():
@@ -162,7 +162,7 @@ def turns(
 
 
 def short_epoch(trainer: Trainer) -> Callable[[], float]:
-    """The seconds of a step, over an epoch."""
+    """The seconds of a step, measured over an epoch."""
 
     def take() -> float:
         began = time.perf_counter()
@@ -173,7 +173,7 @@ def short_epoch(trainer: Trainer) -> Callable[[], float]:
 
 
 def some_steps(trainer: Trainer, steps: int) -> Callable[[], float]:
-    """The seconds of a step, over some; one before them, which has the shuffling, is left out."""
+    """The seconds of a step, measured over some, without the first one, which shuffles."""
 
     def take() -> float:
         ends: list[float] = []
@@ -233,7 +233,7 @@ def complex_(work: Work, rounds: int, steps: int) -> dict[str, Any]:
 
 
 def sides(seconds: dict[str, list[float]], steps: dict[str, int]) -> dict[str, Any]:
-    """Figures of a step and an epoch of each side."""
+    """The time of a step and of an epoch of each library."""
     return {
         name: {
             "step": spread(found),
@@ -245,11 +245,11 @@ def sides(seconds: dict[str, list[float]], steps: dict[str, int]) -> dict[str, A
     }
 
 
-# Alone: in a process that does nothing else.
+# Memory: in a separate process.
 
 
 def alone(who: str, steps: int) -> dict[str, Any]:
-    """The peak of memory, and the seconds of a step, in this process."""
+    """The peak memory, and the seconds of a step, in this process."""
     if who.startswith("pykeen"):
         quiet_pykeen()
         import pykeen.losses
@@ -269,7 +269,7 @@ def alone(who: str, steps: int) -> dict[str, Any]:
 
 
 def memory() -> dict[str, Any]:
-    """Every side in a process of its own."""
+    """Each library in a process of its own."""
     steps = {"pykeen_transe": 3, "shared": 20, "own": 5, "pykeen_complex": 4, "complex": 4}
     found = {}
     for who, some in steps.items():
@@ -283,7 +283,7 @@ def memory() -> dict[str, Any]:
 
 
 def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
-    """AmpliGraph 2 in its environment, in turns with ours as processes."""
+    """AmpliGraph 2 in its environment; its processes alternate with ours."""
     script = Path(__file__).resolve().with_name("ampligraph_epoch.py")
     ours = {
         "shared": short_epoch(work.trainer(TRANSE["shared"], 60)),
@@ -300,7 +300,7 @@ def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
         for _ in range(rounds):
             loads.append(wait_for_quiet())
             command = [str(python), str(script), str(path), "30"]
-            # It writes a log to where it runs.
+            # It writes a log into the folder in which it runs.
             done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
             last = json.loads(done.stdout.splitlines()[-1])
             seconds["ampligraph"].append(last["step_s"])
@@ -318,7 +318,7 @@ def ampligraph(python: Path, work: Work, rounds: int) -> dict[str, Any]:
 
 
 def profiles(work: Work) -> dict[str, dict[str, float]]:
-    """Where the milliseconds of a step of ours go, by operation."""
+    """The milliseconds of a step of ours, by operation."""
     from torch.profiler import ProfilerActivity, profile
 
     found = {}

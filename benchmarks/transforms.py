@@ -1,9 +1,10 @@
-"""All methods on the three published datasets, against the paper's literal loops in the same run.
+"""All methods on the three published datasets, compared with literal loops in the same run.
 
-The loops are those of tests/methods/oracle.py (for change points: ruptures on dense signatures made
-with sets); each runs in a process of its own and is stopped after --limit seconds. Beside them
-stand the seconds of the authors' code from the project's reference: CPU seconds of one core,
-loading included, on this kind of machine (icews14 in 208 buckets there, in 365 days here).
+The loops are those of the paper's pseudocode in tests/methods/oracle.py (for change points: dense
+signatures made with sets, then ruptures). Each runs in a process of its own and is stopped after
+--limit seconds. The results also have the seconds of the authors' code, measured separately: CPU
+seconds of one core with loading, on a machine of the same kind (icews14 in 208 buckets there, in
+365 days here).
 
     SPLIME_DATA=… python benchmarks/transforms.py
 """
@@ -73,7 +74,7 @@ AUTHORS = {
 
 
 def fast(dataset: str, name: str) -> dict[str, float]:
-    """CPU seconds of our method: the transform alone, and with loading."""
+    """CPU seconds of a method: the transform alone, and with loading."""
     import splime
 
     splime.load("demo")  # imports are not part of it
@@ -131,7 +132,7 @@ def slow(dataset: str, name: str) -> float:
 
 
 def _dense_change_points(graph: Any, parameters: dict[str, Any]) -> None:
-    """Signatures with sets, dense, into ruptures: how the paper describes it."""
+    """Dense signatures made with sets, then ruptures, as the paper describes it."""
     import ruptures
 
     facts = graph.facts()

@@ -1,9 +1,9 @@
-"""This version beside another checkout of splime, turn by turn in one run.
+"""Compare this version with another checkout of splime, in alternating processes.
 
 python benchmarks/versions.py --base ../splime-0.1    # a checkout of the version to compare with
 
-Both do the same work through the public interface, each in a process of its own. What counts is the
-ratio of the medians; on a shared machine the seconds themselves say little.
+Both do the same work through the public interface. The result is the ratio of the medians; on a
+shared machine the seconds themselves say little.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 def measure() -> dict[str, float]:
-    """The seconds of each kind of work, in this process."""
+    """The seconds of each task, in this process."""
     import splime
 
     seconds: dict[str, float] = {}
