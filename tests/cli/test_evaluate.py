@@ -27,8 +27,8 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 
 def stored(folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    return found
+    metrics: dict[str, object] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return metrics
 
 
 def test_from_end_to_end(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_tables(folder: Path) -> None:
         (["--split", "tset"], "there is no split 'tset'"),
         (["--filter", "inter"], "protocol fact has no option --filter"),
         (["--protocol", "triple", "--aggregate", "max"], "triple has no option --aggregate"),
-        (["--protocol", "triple", "--filter", "intre"], "Invalid value"),
+        (["--protocol", "triple", "--filter", "intre"], "Did you mean inter"),
         (["--memory", "0"], "memory"),
         (["--device", "gpu"], "device is auto, cpu or cuda, not 'gpu'"),
     ],

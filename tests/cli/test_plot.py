@@ -59,7 +59,7 @@ def test_all_pictures(folder: Path, tmp_path: Path) -> None:
         (["--what", "predicate", "--predicate", "p11", "--out", "a.png"], "Did you mean p1"),
         (["--predicate", "p11", "--out", "pictures"], "Did you mean p1"),
         (["--what", "facts", "--predicate", "p1", "--out", "a.png"], "is not of one predicate"),
-        (["--what", "costs", "--out", "a.png"], "these cuts are of Timestamp"),
+        (["--what", "costs", "--out", "a.png"], "these cuts are of timestamp"),
     ],
 )
 def test_wrong_arguments(

@@ -328,12 +328,30 @@ def test_without_a_training_nothing_heavy_is_imported() -> None:
     assert imported(shown) == []
 
 
-def test_without_torch(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for arguments in (("train", facts, "--out", tmp_path / "r"), ("evaluate", tmp_path)):
-        done = call(*arguments)
-        assert done.code == 1
-        assert "pip install 'splime[train]'" in done.err
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "demo", "--out", "r"],
+        ["train", "demo", "--out", "r"],
+        ["models"],
+        ["evaluate", "r"],
+        ["compare", "r"],
+        ["tune", "demo", "--out", "r"],
+        ["ask", "r", "a", "p", "?"],
+        ["plot", "r", "--out", "r.png"],
+        ["report", "r"],
+        ["embeddings", "export", "r", "--out", "r.tsv"],
+    ],
+)
+def test_without_torch(arguments: list[str], tmp_path: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from splime.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'splime[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_bar_for_people(tmp_path: Path, facts: Path) -> None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-from splime.cli import source
-from splime.cli.console import console
-from splime.cli.parameters import with_options
+from splime.cli.console import show, show_json
+from splime.cli.options import AsJson, Data, load_graph, with_options
 
 
-@with_options(source.READING)
+@with_options
 def inspect(
-    data: source.Data,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    data: Data,
+    as_json: AsJson = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also draw the facts over time (.png, .svg or .pdf)."),
+        Option(metavar="FILE", help="Also draw the facts over time (.png, .svg or .pdf)."),
     ] = None,
-    **given: Any,
+    *,
+    reading: dict[str, Any],
 ) -> None:
     """Show what is in a temporal knowledge graph, what was dropped, and what leaks into the test.
 
@@ -36,21 +35,15 @@ def inspect(
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
-    graph = source.load_graph(data, source.reading_options(given))
+    graph = load_graph(data, reading)
     with working("looking for leaks …"):
         statistics, leaks = describe(graph), leakage.report(graph)
     if plot is not None:
         save_picture(plot_facts_over_time(graph), plot)
-    out = console()
     if as_json:
-        inspected = tables.inspection_json(graph, statistics, leaks)
-        typer.echo(json.dumps(inspected, indent=2, ensure_ascii=False))
+        show_json(tables.inspection_json(graph, statistics, leaks))
         return
-    out.print(tables.statistics_table(statistics))
-    for part in tables.reading_table(graph.reading):
-        out.print(part)
-    out.print(tables.predicate_table(graph))
-    for part in tables.leak_table(leaks):
-        out.print(part)
+    show(tables.statistics_table(statistics), *tables.reading_table(graph.reading))
+    show(tables.predicate_table(graph), *tables.leak_table(leaks))
     if plot is not None:
-        out.print(f"facts over time: {plot}")
+        show(f"facts over time: {plot}")

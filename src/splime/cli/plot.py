@@ -5,35 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
-from splime.cli.console import console
-from splime.cli.train import Device, torch_needed
+from splime.cli.console import show
+from splime.cli.options import Device, RunFolders
+from splime.errors import UsageError, check_name
 from splime.progress import progress_bar, working
-
-WHAT = "predicates, predicate, segmentation, facts, learning, strata, costs"
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="The folders of runs.")]
 
 
 def plot(
-    runs: Runs,
+    runs: RunFolders,
     out: Annotated[
         Path,
-        typer.Option(
+        Option(
             metavar="FILE_OR_DIR",
             help="The picture (.png, .svg or .pdf); with --what all, a folder for all of them.",
         ),
     ],
     what: Annotated[
         str,
-        typer.Option(
-            help=f"{WHAT}; or all that the runs allow. predicate, learning and strata compare"
-            " several runs."
+        Option(
+            help="predicates, predicate, segmentation, facts, learning, strata, costs; or all that"
+            " the runs allow. predicate, learning and strata compare several runs."
         ),
     ] = "all",
     predicate: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="predicate: the one to draw. Default: the one that all runs cut most.",
         ),
@@ -43,8 +41,6 @@ def plot(
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
     """
-    torch_needed()
-    from splime.errors import UsageError, check_name
     from splime.plans.showing import PICTURES, draw_picture, draw_pictures, picture_table
     from splime.report.style import FORMATS, check_picture, make_figure, save_picture, save_pictures
     from splime.runs import Run
@@ -64,15 +60,13 @@ def plot(
         with progress_bar() as progress:
             drawn = draw_pictures(opened, predicate, progress=progress)
         save_pictures(drawn.pictures, out)
-        console().print(picture_table(drawn))
-    console().print(f"written to {out}", soft_wrap=True)
+        show(picture_table(drawn))
+    show(f"written to {out}")
 
 
 def report(
-    runs: Runs,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path(
-        "report.html"
-    ),
+    runs: RunFolders,
+    out: Annotated[Path, Option(metavar="FILE", help="The page to write.")] = Path("report.html"),
     device: Device = "auto",
 ) -> None:
     """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
@@ -80,10 +74,9 @@ def report(
     The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
     evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
     """
-    torch_needed()
     from splime.plans.showing import write_page
     from splime.runs import Run
 
     with progress_bar() as progress:
         write_page([Run(path, device=device) for path in runs], out, progress=progress)
-    console().print(f"written to {out}", soft_wrap=True)
+    show(f"written to {out}")

@@ -3,56 +3,49 @@
 from __future__ import annotations
 
 import shlex
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from splime.cli import source
-from splime.cli.console import console
-from splime.cli.parameters import method_options, setting_options, taken_by, with_options
-from splime.cli.train import Device, Engine, torch_needed
-from splime.cli.watching import Watching
-from splime.embedding.settings import SETTINGS
+from splime.cli.console import Watching, show
+from splime.cli.options import Device, Engine, Model, load_graph, taken_by, with_options
 from splime.errors import UsageError
-from splime.methods import METHODS, Method, make_method
+from splime.methods import METHODS, Method, make_method, standard_methods
 from splime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from splime.graph import TemporalGraph
-    from splime.plans import Carried, Plan
-
-_METHODS = {name: option for name, option in method_options().items() if name not in SETTINGS}
+    from splime.plans import Carried
 
 
-@with_options({**source.READING, **setting_options(), **_METHODS})
+@with_options
 def run(
     data: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="DATA|PLAN.toml",
             help="A dataset, file or folder as for `splime train`; or a plan, a TOML file that"
             " says all that the options say, for each run.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for everything.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The folder for everything.")],
     method: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help=f"How to choose the cuts: {', '.join(METHODS)}. May be given several times, each"
             " becomes a run. Default: all of them, with moderate parameters."
         ),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="The static model, see `splime models`. Default: complex.")
-    ] = None,
+    model: Model = None,
     preset: Annotated[
-        str | None, typer.Option(help="Settings by name, see `splime models`. Default: strong.")
+        str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
     engine: Engine = "splime",
     device: Device = "auto",
-    **given: Any,
+    *,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
+    parameters: dict[str, Any],
 ) -> None:
     """Inspect, cut, train, evaluate, compare and report, into one folder.
 
@@ -62,28 +55,52 @@ def run(
 
     Example: splime run demo --method vanilla --method split --grow 5 --epochs 20 --out demo-run
     """
-    torch_needed()
-    from splime.plans import carry_out
+    from splime.plans import Plan, PlannedRun, carry_out, read_plan
     from splime.report.comparison import comparison_table, in_short
-    from splime.runs import Interrupted
 
-    given |= {"model": model, "preset": preset, "engine": None if engine == "splime" else engine}
-    plan, graph = _planned(data, method, {k: v for k, v in given.items() if v is not None})
-    try:
-        with progress_bar() as update:
-            watching = partial(_watching, update)
-            done = carry_out(
-                plan, out, graph=graph, device=device, progress=update, watching=watching
+    named = {"model": model, "preset": preset, "engine": None if engine == "splime" else engine}
+    training = {key: value for key, value in named.items() if value is not None} | settings
+    graph = None
+    if data.lower().endswith(".toml"):
+        if given := [*(["method"] if method else []), *training, *parameters, *reading]:
+            raise UsageError(
+                f"a plan says everything: write {', '.join(given)} into {data}, and leave out the"
+                " options"
             )
-    except Interrupted as stopped:
-        typer.secho(str(stopped), err=True)
-        raise typer.Exit(stopped.exit_code) from None
-    show = console()
-    for part in comparison_table(done.comparison):
-        show.print(part)
-    show.print(in_short(done.comparison))
-    show.print(f"everything, with pictures: {done.report}", soft_wrap=True)
-    show.print(f"ask it: {_question(done)}", soft_wrap=True)
+        plan = read_plan(data)
+    else:
+        chosen = _chosen(method, training, parameters)
+        graph = load_graph(data, reading)
+        runs = [PlannedRun(name, each) for name, each in chosen.items()]
+        plan = Plan(data, runs, reading, training)
+    with progress_bar() as progress:
+        done = carry_out(
+            plan,
+            out,
+            graph=graph,
+            device=device,
+            progress=progress,
+            watching=lambda name: Watching(progress, f"training, {name}"),
+        )
+    show(*comparison_table(done.comparison), in_short(done.comparison))
+    show(f"everything, with pictures: {done.report}", f"ask it: {_question(done)}")
+
+
+def _chosen(
+    methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
+) -> dict[str, Method]:
+    """The methods that were chosen, each with those of the parameters that it has."""
+    if not methods and parameters:
+        raise UsageError(
+            f"--{next(iter(parameters))} belongs to a method; choose one with --method"
+        )
+    # `--seed` is the training's, and the method's if it has one.
+    given = {**training, **parameters}
+    chosen = {name: make_method(name, **taken_by(name, given)) for name in methods or ()}
+    for key in parameters:
+        if not any(taken_by(name, {key: None}) for name in chosen):
+            raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
+    return chosen or standard_methods()
 
 
 def _question(done: Carried) -> str:
@@ -93,37 +110,3 @@ def _question(done: Carried) -> str:
     asked = [str(best.path), fact.subject, fact.predicate, "?"]
     when = fact.begin or fact.end
     return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
-
-
-def _watching(update: Any, name: str) -> Watching:
-    return Watching(update, f"training, {name}")
-
-
-def _planned(
-    data: str, methods: list[str] | None, given: dict[str, Any]
-) -> tuple[Plan, TemporalGraph | None]:
-    """The plan of a file, or of the options; and the graph, if it had to be loaded for that."""
-    from splime.plans import Plan, PlannedRun, read_plan, standard_methods
-
-    if data.lower().endswith(".toml"):
-        if methods or given:
-            wrong = "--method" if methods else f"--{next(iter(given)).removeprefix('set_')}"
-            raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
-        return read_plan(data), None
-    named = ("model", "preset", "engine")
-    training: dict[str, Any] = {name: given.pop(name) for name in named if name in given}
-    training |= {n: given.pop(f"set_{n}") for n in SETTINGS if f"set_{n}" in given}
-    reading = source.reading_options(given)
-    if methods is None and given:
-        raise UsageError(f"--{next(iter(given))} belongs to a method; choose one with --method")
-    chosen: dict[str, Method] = {}
-    for name in methods or ():
-        # `--seed` is the training's, and the method's if it has one.
-        chosen[name] = make_method(name, **taken_by(name, {**training, **given}))
-    for key in given:
-        if not any(taken_by(name, {key: None}) for name in chosen):
-            raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
-    graph = source.load_graph(data, reading)
-    chosen = chosen or standard_methods()
-    runs = [PlannedRun(name, one) for name, one in chosen.items()]
-    return Plan(data, runs, reading, training), graph

@@ -3,124 +3,110 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import typer
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 
-from splime.cli import source
-from splime.cli.console import console
-from splime.cli.parameters import method_options, with_options
-from splime.errors import UsageError
-from splime.exports import FORMATS
+from splime.cli.console import show
+from splime.cli.options import Data, load_graph, with_options
+from splime.errors import UsageError, check_name
+from splime.exports import FORMATS, check_folder, export
 from splime.leakage import FILTERS, LeakFilter
 from splime.methods import METHODS, Method, make_method
 
-FilterChoice = StrEnum("FilterChoice", {name: name for name in FILTERS})  # type: ignore[misc]
-FormatChoice = StrEnum("FormatChoice", {name: name for name in FORMATS})  # type: ignore[misc]
-_PARQUET, _NO_FILTER = FormatChoice("parquet"), FilterChoice("none")
+_SEGMENTATION = "segmentation.json"
 
 
-@with_options({**source.READING, **method_options()})
+@with_options
 def transform(
-    data: source.Data,
-    method: Annotated[str, typer.Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write to.")],
+    data: Data,
+    method: Annotated[str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The folder to write to.")],
     format: Annotated[
-        FormatChoice,
-        typer.Option(help="What to write; tsv is the folder that the paper's code writes."),
-    ] = _PARQUET,
+        str,
+        Option(
+            metavar=f"<{'|'.join(FORMATS)}>",
+            help="What to write; tsv is the folder that the paper's code writes.",
+        ),
+    ] = "parquet",
     filter: Annotated[
-        FilterChoice,
-        typer.Option(help="The leak filter to apply to the transformed triples."),
-    ] = _NO_FILTER,
+        str,
+        Option(
+            metavar=f"<{'|'.join(FILTERS)}>",
+            help="The leak filter to apply to the transformed triples.",
+        ),
+    ] = "none",
     distinct: Annotated[
-        bool, typer.Option("--distinct", help="Write repeated triples of a split only once.")
+        bool, Option("--distinct", help="Write repeated triples of a split only once.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the folder if it exists.")
+        bool, Option("--overwrite", help="Replace the folder if it exists.")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also draw the segments (.png, .svg or .pdf)."),
+        Path | None, Option(metavar="FILE", help="Also draw the scopes (.png, .svg or .pdf).")
     ] = None,
     stream: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--stream/--no-stream",
-            help="Stream a Parquet file that need not fit into memory, to Parquet."
-            " Default: where it has more than 5 million rows.",
+            help="Stream a Parquet file that need not fit into memory, to Parquet: the same triples"
+            " as when it is loaded, or an error. Default: where it has more than 5 million rows.",
             show_default=False,
         ),
     ] = None,
-    **given: Any,
+    *,
+    reading: dict[str, Any],
+    parameters: dict[str, Any],
 ) -> None:
     """Cut predicates in time, and write the triples that any static model can be trained on.
 
     Example: splime transform icews14 --method split --by count --grow 25 --fit-on all
     --filter inter --format tsv --out icews14-split
     """
-    from splime.exports import check_folder
-    from splime.report.style import check_picture
-    from splime.streaming import is_large
-
-    reading = source.reading_options(given)
-    chosen = make_method(
-        method, **{name: value for name, value in given.items() if value is not None}
-    )
-    check_folder(out, overwrite=overwrite)
-    if plot is not None:
-        check_picture(plot)
-    whole = format is not _PARQUET or filter is not _NO_FILTER or distinct or plot is not None
-    if stream or (stream is None and not whole and is_large(Path(data), chosen)):
-        if whole:
-            raise UsageError("streaming writes Parquet, without filter, --distinct and --plot")
-        _stream(Path(data), chosen, out, reading)
-        return
-    _transform(data, chosen, out, reading, format, filter, distinct, overwrite, plot)
-
-
-def _transform(
-    data: str,
-    method: Method,
-    out: Path,
-    reading: dict[str, Any],
-    format: FormatChoice,
-    filter: FilterChoice,
-    distinct: bool,
-    overwrite: bool,
-    plot: Path | None,
-) -> None:
-    """Load, transform, filter, write, and show what was done."""
-    from splime.exports import export
     from splime.io import save_segmentation
     from splime.progress import progress_bar
     from splime.report.plots import plot_segmentation
-    from splime.report.style import save_picture
+    from splime.report.style import check_picture, save_picture
     from splime.report.tables import segmentation_table, transform_table
+    from splime.streaming import is_large
 
-    graph = source.load_graph(data, reading)
-    with progress_bar() as update:
-        static = method.fit_transform(graph, progress=update)
-    filtered, removed = static.filter(cast(LeakFilter, filter.value))
+    # Mistakes are errors before the facts are read.
+    chosen = make_method(method, **parameters)
+    check_name("format", format, FORMATS)
+    check_name("filter", filter, FILTERS)
+    check_folder(out, overwrite=overwrite)
+    if plot is not None:
+        check_picture(plot)
+    whole = format != "parquet" or filter != "none" or distinct or plot is not None
+    if stream or (stream is None and not whole and is_large(Path(data), chosen)):
+        if whole:
+            raise UsageError(
+                "streaming writes Parquet, without --filter, --distinct and --plot; --no-stream"
+                " loads the facts into memory"
+            )
+        _stream(Path(data), chosen, out, reading)
+        return
+    graph = load_graph(data, reading)
+    with progress_bar() as progress:
+        static = chosen.fit_transform(graph, progress=progress)
+    segmentation = static.segmentation
+    filtered, removed = static.filter(cast(LeakFilter, filter))
     if distinct:
         filtered, _ = filtered.distinct()
     export(
         filtered,
         out,
-        format.value,
+        format,
         overwrite=overwrite,
-        also=lambda folder: save_segmentation(static.segmentation, folder / "segmentation.json"),
+        also=lambda folder: save_segmentation(segmentation, folder / _SEGMENTATION),
     )
     if plot is not None:
-        save_picture(plot_segmentation(static.segmentation, graph), plot)
-    printer = console()
-    printer.print(segmentation_table(static.segmentation))
-    printer.print(transform_table(graph, static, filtered, removed))
-    printer.print(f"written to {out}", soft_wrap=True)
+        save_picture(plot_segmentation(segmentation, graph), plot)
+    show(segmentation_table(segmentation), transform_table(graph, static, filtered, removed))
+    show(f"written to {out}")
 
 
 def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> None:
@@ -131,38 +117,21 @@ def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> N
     from splime.report.tables import segmentation_table, stream_table
     from splime.streaming import stream_transform
 
-    if unknown := set(reading) - {"granularity", "first", "last"}:
-        raise UsageError(
-            f"streaming does not know {', '.join(sorted(unknown))}; with --no-stream the facts are"
-            " loaded into memory"
-        )
-    with written_folder(out) as folder, progress_bar() as update:
-        result = stream_transform(
-            data,
-            folder / "triples.parquet",
-            method,
-            progress=update,
-            **reading,
-        )
-        save_segmentation(result.segmentation, folder / "segmentation.json")
-    printer = console()
-    printer.print(segmentation_table(result.segmentation))
-    for part in stream_table(result):
-        printer.print(part)
-    printer.print(f"written to {out}", soft_wrap=True)
+    with written_folder(out) as folder, progress_bar() as progress:
+        target = folder / "triples.parquet"
+        result = stream_transform(data, target, method, progress=progress, **reading)
+        save_segmentation(result.segmentation, folder / _SEGMENTATION)
+    show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
 
 
 def methods() -> None:
     """List the methods and their parameters."""
-    out = console()
     for name, method in METHODS.items():
-        lines = (method.__doc__ or "").strip().splitlines()
-        out.print(Text.assemble((name, "bold"), f"  {lines[0]}"))
+        about = (method.__doc__ or "").strip().splitlines()[0]
         table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
         for field in fields(method):
             default = "" if field.default is None else f"default {field.default}"
             default = "one of these" if field.name in method.one_of else default
-            table.add_row(
-                "   ", f"--{field.name.replace('_', '-')}", default, field.metadata["help"]
-            )
-        out.print(table)
+            flag = f"--{field.name.replace('_', '-')}"
+            table.add_row("   ", flag, default, field.metadata["help"])
+        show(Text.assemble((name, "bold"), f"  {about}"), table)

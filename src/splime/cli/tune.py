@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.text import Text
+from typer import Option
 
-from splime.cli import source
-from splime.cli.console import console
-from splime.cli.parameters import setting_options, with_options
-from splime.cli.train import Device, Engine, torch_needed
-from splime.cli.watching import Watching
-from splime.embedding.settings import SETTINGS
+from splime.cli.console import Watching, show
+from splime.cli.options import Data, Device, Engine, load_graph, names_in, with_options
 from splime.methods import METHODS
 from splime.progress import progress_bar
 
@@ -24,30 +21,35 @@ if TYPE_CHECKING:
 _SHOWN = 5
 
 
-@with_options({**source.READING, **setting_options()})
+@with_options
 def tune(
-    data: source.Data,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the search.")],
-    trials: Annotated[int, typer.Option(help="How many configurations to try.")] = 50,
+    data: Data,
+    out: Annotated[Path, Option(metavar="DIR", help="The folder of the search.")],
+    trials: Annotated[int, Option(help="How many configurations to try.")] = 50,
     processes: Annotated[
-        int, typer.Option(help="How many to train at the same time; they share the cores.")
+        int, Option(help="How many to train at the same time; they share the cores.")
     ] = 2,
     methods: Annotated[
         str | None,
-        typer.Option(metavar="A,B,…", help=f"Among which methods. Default: {', '.join(METHODS)}."),
+        Option(
+            metavar="A,B,…",
+            help=f"Among which methods. Default: {', '.join(METHODS)}.",
+            callback=names_in,
+        ),
     ] = None,
     models: Annotated[
-        str, typer.Option(metavar="A,B,…", help="Among which models, see `splime models`.")
+        str,
+        Option(metavar="A,B,…", help="Among which models, see `splime models`.", callback=names_in),
     ] = "complex",
     space: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A TOML file that says what else to try, see docs/tuning.md."
-        ),
+        Option(metavar="FILE", help="A TOML file that says what else to try, see docs/tuning.md."),
     ] = None,
     engine: Engine = "splime",
     device: Device = "auto",
-    **given: Any,
+    *,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
 ) -> None:
     """Search for the method, its parameters and the settings that are best on valid.
 
@@ -57,64 +59,46 @@ def tune(
 
     Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
     """
-    torch_needed()
-    from splime.runs import Interrupted
     from splime.tuning import tune as search
 
-    settings = {n: v for n in SETTINGS if (v := given.pop(f"set_{n}", None)) is not None}
-    reading = source.reading_options(given)
-    graph = source.load_graph(data, reading)
-    try:
-        with progress_bar() as update, Watching(update) as watch:
-            tuned = search(
-                graph,
-                out,
-                trials=trials,
-                processes=processes,
-                methods=None if methods is None else _names(methods),
-                models=_names(models),
-                engine=engine,
-                space=space,
-                device=device,
-                data=data,
-                reading=reading,
-                progress=update,
-                stop=watch.stop,
-                **settings,
-            )
-    except Interrupted as stopped:
-        typer.secho(str(stopped), err=True)
-        raise typer.Exit(stopped.exit_code) from None
-    _tell(tuned)
+    graph = load_graph(data, reading)
+    with progress_bar() as progress, Watching(progress) as watch:
+        tuned = search(
+            graph,
+            out,
+            trials=trials,
+            processes=processes,
+            methods=methods,
+            models=models,
+            engine=engine,
+            space=space,
+            device=device,
+            data=data,
+            reading=reading,
+            progress=progress,
+            stop=watch.stop,
+            **settings,
+        )
+    _show(tuned)
 
 
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _tell(tuned: Tuned) -> None:
+def _show(tuned: Tuned) -> None:
     from splime.report.tables import make_table
 
-    states = [one.state for one in tuned.trials]
-    counts = {state: states.count(state) for state in dict.fromkeys(states)}
+    counts = Counter(one.state for one in tuned.trials)
     listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    title = f"the best of {len(states):,} trials ({listed})"
+    title = f"the best of {len(tuned.trials):,} trials ({listed})"
     columns = ("trial", "valid MRR", "method", "model", "seconds")
     table = make_table(title, *columns, words=("method", "model"))
     for one in tuned.ranking()[:_SHOWN]:
         method, model = one.described()
         mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
         table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
-    out = console()
-    out.print(table)
+    show(table)
     if tuned.importances:
-        shares = ", ".join(
-            f"{name} {100 * s:.0f} %" for name, s in tuned.importances.items() if s >= 0.005
-        )
-        out.print(f"what mattered: {shares}", soft_wrap=True)
-    place = shlex.quote(str(tuned.out / "best.toml"))
-    out.print(
+        shares = tuned.importances.items()
+        show(f"what mattered: {', '.join(f'{n} {100 * s:.0f} %' for n, s in shares if s >= 0.005)}")
+    show(
         f"{tuned.out}: written trials.csv, importance.png and best.toml;"
-        f" next: splime run {place} --out DIR",
-        soft_wrap=True,
+        f" next: splime run {shlex.quote(str(tuned.out / 'best.toml'))} --out DIR"
     )
