@@ -90,7 +90,7 @@ def test_tables(folder: Path) -> None:
         (["--split", "tset"], "there is no split 'tset'"),
         (["--filter", "inter"], "protocol fact has no option --filter"),
         (["--protocol", "triple", "--aggregate", "max"], "triple has no option --aggregate"),
-        (["--protocol", "triple", "--filter", "intre"], "Did you mean inter"),
+        (["--protocol", "triple", "--filter", "intre"], "Did you mean intra or inter?"),
         (["--memory", "0"], "memory"),
         (["--device", "gpu"], "device is auto, cpu or cuda, not 'gpu'"),
     ],

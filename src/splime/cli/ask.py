@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from splime.cli.options import AsJson, Device, RunFolder
 from splime.errors import UsageError
 from splime.progress import progress_bar
 
-_MANY = "Many questions, and names that are near"
+_many_option = partial(Option, rich_help_panel="Many questions, and names that are near")
 _MARK = "_"
 """Also stands for what is asked: some shells take `?` for a file name."""
 
@@ -25,8 +26,7 @@ def ask(
     predicate: Name = None,
     object: Name = None,
     at: Annotated[
-        str | None,
-        Option(metavar="TIME", help="The time that is asked about: 1985, 2014-05-03."),
+        str | None, Option(metavar="TIME", help="The time that is asked about: 1985, 2014-05-03.")
     ] = None,
     during: Annotated[
         str | None,
@@ -52,32 +52,22 @@ def ask(
     ] = "mean",
     near: Annotated[
         str | None,
-        Option(
-            metavar="NAME",
-            help="Entities or predicates with vectors like this one's.",
-            rich_help_panel=_MANY,
-        ),
+        _many_option(metavar="NAME", help="Entities or predicates with vectors like this one's."),
     ] = None,
     kind: Annotated[
-        str | None,
-        Option(help="near: entity or predicate, where both have the name.", rich_help_panel=_MANY),
+        str | None, _many_option(help="near: entity or predicate, where both have the name.")
     ] = None,
     file: Annotated[
         Path | None,
-        Option(
+        _many_option(
             metavar="FILE",
             help="Many questions: a .tsv, .csv or .parquet with the columns subject, predicate,"
             " object, and at (or begin and end).",
-            rich_help_panel=_MANY,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        Option(
-            metavar="FILE",
-            help="Where their answers go: .tsv, .json or .parquet.",
-            rich_help_panel=_MANY,
-        ),
+        _many_option(metavar="FILE", help="Where their answers go: .tsv, .json or .parquet."),
     ] = None,
     device: Device = "auto",
     as_json: AsJson = False,

@@ -10,17 +10,11 @@ from typing import Annotated
 import typer
 
 import splime
-from splime.cli import datasets
 from splime.cli.ask import ask
-from splime.cli.compare import compare
-from splime.cli.evaluate import embeddings, evaluate
-from splime.cli.inspect import inspect
-from splime.cli.plot import plot, report
+from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
-from splime.cli.run import run
-from splime.cli.train import models, train
-from splime.cli.transform import methods, transform
-from splime.cli.tune import tune
+from splime.cli.results import compare, embeddings, evaluate, plot, report
+from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError
 
 _COMMANDS = (
@@ -43,7 +37,7 @@ app = typer.Typer(
 for command in _COMMANDS:
     app.command()(command)
 app.add_typer(embeddings, name="embeddings")
-app.add_typer(datasets.app, name="datasets")
+app.add_typer(datasets, name="datasets")
 
 
 def _version(wanted: bool) -> None:
@@ -55,8 +49,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     _: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option(help="Show the traceback of errors.")] = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -35,6 +35,13 @@ Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+file_option = partial(Option, metavar="FILE")
+folder_option = partial(Option, metavar="DIR")
+
+
+def picture_option(what: str) -> Any:
+    """The file of a picture that a command draws beside what else it does."""
+    return file_option(help=f"Also draw {what} (.png, .svg or .pdf).")
 
 
 def names_in(text: str | None) -> list[str] | None:

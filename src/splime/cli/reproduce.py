@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from splime.cli.console import show
-from splime.cli.options import Device
+from splime.cli.options import Device, folder_option
 from splime.errors import UsageError, check_name
 
 if TYPE_CHECKING:
     from splime.experiments.tables import Table
 
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
-
-
-def _folder(help: str) -> Any:
-    return Option(metavar="DIR", help=help)
 
 
 def reproduce(
@@ -49,18 +45,22 @@ def reproduce(
     ] = None,
     results: Annotated[
         Path | None,
-        _folder("Where results are kept. Default: experiments/results if there, else reproduced."),
+        folder_option(
+            help="Where results are kept. Default: experiments/results if there, else reproduced."
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        _folder(
-            "A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact, point,"
-            " years), instead of the datasets."
+        folder_option(
+            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
+            " point, years), instead of the datasets."
         ),
     ] = None,
-    runs: Annotated[Path, _folder("tsne: the folder of the runs that are drawn.")] = Path("runs"),
+    runs: Annotated[
+        Path, folder_option(help="tsne: the folder of the runs that are drawn.")
+    ] = Path("runs"),
     figures: Annotated[
-        Path | None, _folder("main, tsne, grid: draw figures into this folder.")
+        Path | None, folder_option(help="main, tsne, grid: draw figures into this folder.")
     ] = None,
     device: Device = "auto",
     processes: Annotated[int, Option(help="How many trainings to run at once.")] = 1,

@@ -1,4 +1,4 @@
-"""`splime transform` and `splime methods`: move the time into the predicates."""
+"""What becomes of facts: `splime inspect`, `transform`, `methods` and `datasets`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,59 @@ from typing import Annotated, Any, cast
 
 from rich.table import Table
 from rich.text import Text
-from typer import Option
+from typer import Argument, Option, Typer
 
-from splime.cli.console import show
-from splime.cli.options import Data, load_graph, with_options
+from splime.cli.console import show, show_json
+from splime.cli.options import AsJson, Data, folder_option, load_graph, picture_option, with_options
 from splime.errors import UsageError, check_name
 from splime.exports import FORMATS, check_folder, export
 from splime.leakage import FILTERS, LeakFilter
 from splime.methods import METHODS, Method, make_method
+from splime.progress import progress_bar, working
 
+datasets = Typer(no_args_is_help=True, help="The named datasets, and worlds made to order.")
 _SEGMENTATION = "segmentation.json"
+
+
+@with_options
+def inspect(
+    data: Data,
+    as_json: AsJson = False,
+    plot: Annotated[Path | None, picture_option("the facts over time")] = None,
+    *,
+    reading: dict[str, Any],
+) -> None:
+    """Show what is in a temporal knowledge graph, what was dropped, and what leaks into the test.
+
+    Example: splime inspect icews14 --plot facts.png
+    """
+    from splime import leakage
+    from splime.report import tables
+    from splime.report.plots import plot_facts_over_time
+    from splime.report.style import check_picture, save_picture
+    from splime.statistics import describe
+
+    if plot is not None:
+        check_picture(plot)  # before the work, not after it
+    graph = load_graph(data, reading)
+    with working("looking for leaks …"):
+        statistics, leaks = describe(graph), leakage.report(graph)
+    if plot is not None:
+        save_picture(plot_facts_over_time(graph), plot)
+    if as_json:
+        show_json(tables.inspection_json(graph, statistics, leaks))
+        return
+    show(tables.statistics_table(statistics), *tables.reading_table(graph.reading))
+    show(tables.predicate_table(graph), *tables.leak_table(leaks))
+    if plot is not None:
+        show(f"facts over time: {plot}")
 
 
 @with_options
 def transform(
     data: Data,
     method: Annotated[str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
-    out: Annotated[Path, Option(metavar="DIR", help="The folder to write to.")],
+    out: Annotated[Path, folder_option(help="The folder to write to.")],
     format: Annotated[
         str,
         Option(
@@ -45,9 +81,7 @@ def transform(
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace the folder if it exists.")
     ] = False,
-    plot: Annotated[
-        Path | None, Option(metavar="FILE", help="Also draw the scopes (.png, .svg or .pdf).")
-    ] = None,
+    plot: Annotated[Path | None, picture_option("the scopes")] = None,
     stream: Annotated[
         bool | None,
         Option(
@@ -67,7 +101,6 @@ def transform(
     --filter inter --format tsv --out icews14-split
     """
     from splime.io import save_segmentation
-    from splime.progress import progress_bar
     from splime.report.plots import plot_segmentation
     from splime.report.style import check_picture, save_picture
     from splime.report.tables import segmentation_table, transform_table
@@ -113,7 +146,6 @@ def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> N
     """Stream from Parquet to Parquet, and show what was done."""
     from splime.io import save_segmentation
     from splime.io.files import written_folder
-    from splime.progress import progress_bar
     from splime.report.tables import segmentation_table, stream_table
     from splime.streaming import stream_transform
 
@@ -135,3 +167,64 @@ def methods() -> None:
             flag = f"--{field.name.replace('_', '-')}"
             table.add_row("   ", flag, default, field.metadata["help"])
         show(Text.assemble((name, "bold"), f"  {about}"), table)
+
+
+@datasets.command("list")
+def list_datasets() -> None:
+    """List the named datasets."""
+    from splime.datasets import DATASETS
+    from splime.datasets.loading import where
+
+    table = Table("name", "what it is", "where it is", box=None, pad_edge=False)
+    for dataset in DATASETS.values():
+        table.add_row(dataset.name, dataset.about, str(where(dataset) or "not here yet"))
+    show(table)
+
+
+@datasets.command("show")
+def show_dataset(
+    name: Annotated[str, Argument(metavar="NAME", help="The name of a dataset.")],
+) -> None:
+    """Show where a dataset comes from, and how it is read."""
+    from splime.datasets.loading import find, where
+
+    dataset = find(name)
+    show(f"{dataset.name}: {dataset.about}", f"published: {dataset.published}")
+    if dataset.options:
+        options = ", ".join(f"{key}={value}" for key, value in dataset.options.items())
+        show(f"read with: {options}")
+    show(*(f"{file.url}\n  SHA-256 {file.sha256}" for file in dataset.files()))
+    show(f"here: {where(dataset) or f'not yet; splime datasets fetch {name}'}")
+
+
+@datasets.command()
+def fetch(
+    names: Annotated[list[str], Argument(metavar="NAME…", help="The names of datasets.")],
+) -> None:
+    """Download datasets into the cache, and check every byte."""
+    from splime.datasets import fetch_dataset
+
+    for name in names:
+        show(f"{name}: {fetch_dataset(name)}")
+
+
+@datasets.command()
+def make(
+    path: Annotated[Path, Argument(metavar="FILE", help="The Parquet file to write.")],
+    facts: Annotated[int, Option(help="How many facts, from 1,000 to 1,000,000,000.")] = 10_000,
+    seed: Annotated[int, Option(help="The same seed makes the same world.")] = 0,
+) -> None:
+    """Make a synthetic world of any size: people who move, change clubs and get elected.
+
+    The file is streamed, whatever its size; it also records the years at which predicates change
+    their behaviour. Example: splime datasets make big.parquet --facts 10000000
+    """
+    from splime.datasets import World, make_world
+
+    world = World(facts=facts, seed=seed)
+    with progress_bar() as progress:
+        make_world(path, world, progress=progress)
+    show(f"{path}: {facts:,} facts from seed {seed}")
+    for predicate, years in world.planted().items():
+        if years:
+            show(f"  {predicate} changes in {', '.join(map(str, years))}")
