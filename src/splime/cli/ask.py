@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from splime.cli import options
 from splime.cli.console import show, show_json
-from splime.cli.options import AsJson, Device, RunFolder
 from splime.errors import UsageError
 from splime.progress import progress_bar
 
@@ -21,7 +21,7 @@ Name = Annotated[str | None, Argument(help="A name, or ? for what is asked.")]
 
 
 def ask(
-    run: RunFolder,
+    run: options.RunFolder,
     subject: Name = None,
     predicate: Name = None,
     object: Name = None,
@@ -69,8 +69,8 @@ def ask(
         Path | None,
         _many_option(metavar="FILE", help="Where their answers go: .tsv, .json or .parquet."),
     ] = None,
-    device: Device = "auto",
-    as_json: AsJson = False,
+    device: options.Device = "auto",
+    as_json: options.AsJson = False,
 ) -> None:
     """Ask a trained run: the ? (or _) stands where the answer belongs.
 
@@ -87,6 +87,7 @@ def ask(
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
     from splime.query import Query, write_answers
+    from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
     from splime.report.answers import answer_parts
     from splime.runs import Run
@@ -94,7 +95,19 @@ def ask(
     names = [ASKED if name == _MARK else name for name in (subject, predicate, object)]
     given = [name for name in names if name is not None]
     has_time = at is not None or during is not None
-    _check_question(given, has_time, near, file, out, as_json)
+    ways = [bool(given), near is not None, file is not None]
+    if sum(ways) != 1 or (given and len(given) != 3):
+        raise UsageError(
+            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE"
+        )
+    if (file is None) != (out is None):
+        raise UsageError("--file, the questions, and --out, their answers, go together")
+    if out is not None:
+        if as_json:
+            raise UsageError("the answers go to --out; call it .json for JSON")
+        if has_time:
+            raise UsageError("questions of a file have their own times; leave out --at, --during")
+        check_out(out)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(Run(run, device=device), aggregate=aggregate)  # type: ignore[arg-type]
     how: dict[str, Any] = {"limit": limit, "known": known, "best": best}
@@ -112,30 +125,3 @@ def ask(
         show_json(answers.to_json())
     else:
         show(*answer_parts(answers))
-
-
-def _check_question(
-    given: list[str],
-    has_time: bool,
-    near: str | None,
-    file: Path | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    from splime.query.many import check_out
-
-    ways = [bool(given), near is not None, file is not None]
-    if sum(ways) != 1 or (given and len(given) != 3):
-        raise UsageError(
-            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE"
-        )
-    if (file is None) != (out is None):
-        raise UsageError("--file, the questions, and --out, their answers, go together")
-    if out is not None:
-        if as_json:
-            raise UsageError("the answers go to --out; call it .json for JSON")
-        if has_time:
-            raise UsageError(
-                "questions of a file have their own times; leave out --at and --during"
-            )
-        check_out(out)

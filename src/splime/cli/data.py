@@ -10,23 +10,23 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option, Typer
 
+from splime.cli import options
 from splime.cli.console import show, show_json
-from splime.cli.options import AsJson, Data, folder_option, load_graph, picture_option, with_options
 from splime.errors import UsageError, check_name
 from splime.exports import FORMATS, check_folder, export
 from splime.leakage import FILTERS, LeakFilter
-from splime.methods import METHODS, Method, make_method
+from splime.methods import METHODS, make_method
 from splime.progress import progress_bar, working
 
 datasets = Typer(no_args_is_help=True, help="The named datasets, and worlds made to order.")
 _SEGMENTATION = "segmentation.json"
 
 
-@with_options
+@options.with_options
 def inspect(
-    data: Data,
-    as_json: AsJson = False,
-    plot: Annotated[Path | None, picture_option("the facts over time")] = None,
+    data: options.Data,
+    as_json: options.AsJson = False,
+    plot: Annotated[Path | None, options.picture("the facts over time")] = None,
     *,
     reading: dict[str, Any],
 ) -> None:
@@ -42,7 +42,7 @@ def inspect(
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
-    graph = load_graph(data, reading)
+    graph = options.load_graph(data, reading)
     with working("looking for leaks …"):
         statistics, leaks = describe(graph), leakage.report(graph)
     if plot is not None:
@@ -56,11 +56,11 @@ def inspect(
         show(f"facts over time: {plot}")
 
 
-@with_options
+@options.with_options
 def transform(
-    data: Data,
+    data: options.Data,
     method: Annotated[str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")],
-    out: Annotated[Path, folder_option(help="The folder to write to.")],
+    out: Annotated[Path, options.folder(help="The folder to write to.")],
     format: Annotated[
         str,
         Option(
@@ -81,7 +81,7 @@ def transform(
     overwrite: Annotated[
         bool, Option("--overwrite", help="Replace the folder if it exists.")
     ] = False,
-    plot: Annotated[Path | None, picture_option("the scopes")] = None,
+    plot: Annotated[Path | None, options.picture("the scopes")] = None,
     stream: Annotated[
         bool | None,
         Option(
@@ -101,10 +101,11 @@ def transform(
     --filter inter --format tsv --out icews14-split
     """
     from splime.io import save_segmentation
+    from splime.io.files import written_folder
     from splime.report.plots import plot_segmentation
     from splime.report.style import check_picture, save_picture
-    from splime.report.tables import segmentation_table, transform_table
-    from splime.streaming import is_large
+    from splime.report.tables import segmentation_table, stream_table, transform_table
+    from splime.streaming import is_large, stream_transform
 
     # Mistakes are errors before the facts are read.
     chosen = make_method(method, **parameters)
@@ -120,9 +121,13 @@ def transform(
                 "streaming writes Parquet, without --filter, --distinct and --plot; --no-stream"
                 " loads the facts into memory"
             )
-        _stream(Path(data), chosen, out, reading)
+        with written_folder(out) as folder, progress_bar() as progress:
+            target = folder / "triples.parquet"
+            result = stream_transform(Path(data), target, chosen, progress=progress, **reading)
+            save_segmentation(result.segmentation, folder / _SEGMENTATION)
+        show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
         return
-    graph = load_graph(data, reading)
+    graph = options.load_graph(data, reading)
     with progress_bar() as progress:
         static = chosen.fit_transform(graph, progress=progress)
     segmentation = static.segmentation
@@ -140,20 +145,6 @@ def transform(
         save_picture(plot_segmentation(segmentation, graph), plot)
     show(segmentation_table(segmentation), transform_table(graph, static, filtered, removed))
     show(f"written to {out}")
-
-
-def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> None:
-    """Stream from Parquet to Parquet, and show what was done."""
-    from splime.io import save_segmentation
-    from splime.io.files import written_folder
-    from splime.report.tables import segmentation_table, stream_table
-    from splime.streaming import stream_transform
-
-    with written_folder(out) as folder, progress_bar() as progress:
-        target = folder / "triples.parquet"
-        result = stream_transform(data, target, method, progress=progress, **reading)
-        save_segmentation(result.segmentation, folder / _SEGMENTATION)
-    show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
 
 
 def methods() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, Field, fields
 from functools import partial, wraps
 from pathlib import Path
@@ -35,22 +35,25 @@ Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
-file_option = partial(Option, metavar="FILE")
-folder_option = partial(Option, metavar="DIR")
 
 
-def picture_option(what: str) -> Any:
-    """The file of a picture that a command draws beside what else it does."""
-    return file_option(help=f"Also draw {what} (.png, .svg or .pdf).")
-
-
-def names_in(text: str | None) -> list[str] | None:
+def _names_in(text: str | None) -> list[str] | None:
     """The names in a text with commas between them; a callback of options.
 
-    >>> names_in("split, merge")
+    >>> _names_in("split, merge")
     ['split', 'merge']
     """
     return None if text is None else [name for part in text.split(",") if (name := part.strip())]
+
+
+file = partial(Option, metavar="FILE")
+folder = partial(Option, metavar="DIR")
+names = partial(Option, metavar="A,B,…", callback=_names_in)
+
+
+def picture(what: str) -> Any:
+    """The file of a picture that a command draws beside what else it does."""
+    return file(help=f"Also draw {what} (.png, .svg or .pdf).")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -137,19 +140,9 @@ def _option(own: Field[Any], hint: Any, panel: str, before: str = "", after: str
         help=f"{before}{about if before else about[0].upper() + about[1:]}.{after}",
         show_default=False,
         rich_help_panel=panel,
-        callback=names_in if get_origin(hint) not in (None, Literal) else None,
+        callback=_names_in if get_origin(hint) not in (None, Literal) else None,
     )
     return Annotated[(hint if get_origin(hint) is None else str) | None, option]
-
-
-def taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some values that a method has a parameter for.
-
-    >>> taken_by("merge", {"shrink": 4, "grow": 5})
-    {'shrink': 4}
-    """
-    own = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
-    return {name: value for name, value in values.items() if name in own}
 
 
 def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:

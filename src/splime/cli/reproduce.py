@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from splime.cli import options
 from splime.cli.console import show
-from splime.cli.options import Device, folder_option
 from splime.errors import UsageError, check_name
 
 if TYPE_CHECKING:
@@ -45,24 +45,24 @@ def reproduce(
     ] = None,
     results: Annotated[
         Path | None,
-        folder_option(
+        options.folder(
             help="Where results are kept. Default: experiments/results if there, else reproduced."
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        folder_option(
+        options.folder(
             help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
             " point, years), instead of the datasets."
         ),
     ] = None,
     runs: Annotated[
-        Path, folder_option(help="tsne: the folder of the runs that are drawn.")
+        Path, options.folder(help="tsne: the folder of the runs that are drawn.")
     ] = Path("runs"),
     figures: Annotated[
-        Path | None, folder_option(help="main, tsne, grid: draw figures into this folder.")
+        Path | None, options.folder(help="main, tsne, grid: draw figures into this folder.")
     ] = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
     processes: Annotated[int, Option(help="How many trainings to run at once.")] = 1,
     format: Annotated[str, Option(help="table or markdown.")] = "table",
 ) -> None:

@@ -8,16 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer import Option
 
+from splime.cli import options
 from splime.cli.console import show, show_json, warn
-from splime.cli.options import (
-    AsJson,
-    Device,
-    RunFolder,
-    RunFolders,
-    Split,
-    file_option,
-    picture_option,
-)
 from splime.errors import UsageError, check_name
 from splime.progress import progress_bar, working
 
@@ -25,7 +17,7 @@ embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
 
 
 def evaluate(
-    run: RunFolder,
+    run: options.RunFolder,
     protocol: Annotated[
         str,
         Option(
@@ -33,7 +25,7 @@ def evaluate(
             " transformed triples) or predicate (which predicate links two entities at a time)."
         ),
     ] = "fact",
-    split: Split = "test",
+    split: options.Split = "test",
     filter: Annotated[
         str | None,
         Option(
@@ -59,11 +51,11 @@ def evaluate(
     memory: Annotated[
         int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
     ] = None,
-    device: Device = "auto",
+    device: options.Device = "auto",
     strata: Annotated[
         bool, Option("--strata", help="Also show metrics by kind, predicate and period.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
 
@@ -72,28 +64,21 @@ def evaluate(
     from splime.report.tables import evaluation_tables
     from splime.runs import Run, evaluate as evaluate_run
 
-    options: dict[str, Any] = {
+    given = {
         "filter": filter,
         "aggregate": aggregate,
         "ties": ties,
         "bootstrap": bootstrap,
         "memory": None if memory is None else memory << 20,
     }
-    options = {name: value for name, value in options.items() if value is not None}
+    how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
-        if name in options and protocol in wrong:
+        if name in how and protocol in wrong:
             raise UsageError(f"protocol {protocol} has no option --{name}")
     opened = Run(run, device=device)
     with progress_bar() as progress:
-        evaluation = evaluate_run(
-            opened,
-            protocol,
-            split=split,
-            progress=progress,
-            estimate=_show_estimate,
-            warn=warn,
-            **options,
-        )
+        how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
+        evaluation = evaluate_run(opened, protocol, **how)
     if as_json:
         show_json(evaluation.to_json())
     else:
@@ -107,9 +92,9 @@ def _show_estimate(seconds: float) -> None:
 
 @embeddings.command("export")
 def export(
-    run: RunFolder,
+    run: options.RunFolder,
     out: Annotated[
-        Path, file_option(help="The file: .parquet, .tsv, or .txt for word2vec's text.")
+        Path, options.file(help="The file: .parquet, .tsv, or .txt for word2vec's text.")
     ],
     what: Annotated[str, Option(help="entities or predicates.")] = "entities",
     format: Annotated[
@@ -127,7 +112,7 @@ def export(
 
 
 def compare(
-    runs: RunFolders,
+    runs: options.RunFolders,
     protocol: Annotated[
         str,
         Option(
@@ -135,7 +120,7 @@ def compare(
             " set, and only runs with the same cuts are compared)."
         ),
     ] = "fact",
-    split: Split = "test",
+    split: options.Split = "test",
     filter: Annotated[
         str | None,
         Option(
@@ -151,10 +136,10 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, file_option(help="Write to a file (.md, .tex, .json), do not print.")
+        Path | None, options.file(help="Write to a file (.md, .tex, .json), do not print.")
     ] = None,
-    plot: Annotated[Path | None, picture_option("MRR and intervals")] = None,
-    device: Device = "auto",
+    plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
+    device: options.Device = "auto",
 ) -> None:
     """Compare runs: metrics with confidence intervals, best first, and what could be chance.
 
@@ -193,7 +178,7 @@ def compare(
 
 
 def plot(
-    runs: RunFolders,
+    runs: options.RunFolders,
     out: Annotated[
         Path,
         Option(
@@ -244,9 +229,9 @@ def plot(
 
 
 def report(
-    runs: RunFolders,
-    out: Annotated[Path, file_option(help="The page to write.")] = Path("report.html"),
-    device: Device = "auto",
+    runs: options.RunFolders,
+    out: Annotated[Path, options.file(help="The page to write.")] = Path("report.html"),
+    device: options.Device = "auto",
 ) -> None:
     """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
 

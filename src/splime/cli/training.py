@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,19 +13,8 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
+from splime.cli import options
 from splime.cli.console import Watching, show
-from splime.cli.options import (
-    Data,
-    Device,
-    Engine,
-    Model,
-    file_option,
-    folder_option,
-    load_graph,
-    names_in,
-    taken_by,
-    with_options,
-)
 from splime.errors import UsageError
 from splime.methods import METHODS, Method, make_method, standard_methods
 from splime.progress import progress_bar
@@ -34,17 +25,17 @@ if TYPE_CHECKING:
     from splime.tuning import Tuned
 
 
-@with_options
+@options.with_options
 def train(
-    data: Data,
-    out: Annotated[Path, folder_option(help="The folder of the run.")],
+    data: options.Data,
+    out: Annotated[Path, options.folder(help="The folder of the run.")],
     method: Annotated[
         str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")
     ] = "vanilla",
     segmentation: Annotated[
-        Path | None, file_option(help="Cuts that `splime transform` wrote, instead of a method.")
+        Path | None, options.file(help="Cuts that `splime transform` wrote, instead of a method.")
     ] = None,
-    model: Model = None,
+    model: options.Model = None,
     preset: Annotated[
         str | None,
         Option(
@@ -52,8 +43,8 @@ def train(
             " one for each model (the default)."
         ),
     ] = None,
-    engine: Engine = "splime",
-    device: Device = "auto",
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
     *,
     reading: dict[str, Any],
     settings: dict[str, Any],
@@ -73,14 +64,14 @@ def train(
     if segmentation is not None and (method != "vanilla" or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     # Mistakes are errors before the facts are read.
-    cuts: Method | Segmentation = make_method(method, **parameters, **taken_by(method, settings))
+    cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
     make_settings(**training)
     choose_device(device)
     was_finished = is_finished(out)
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
-    graph = load_graph(data, reading)
+    graph = options.load_graph(data, reading)
     with progress_bar() as progress:
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
@@ -115,7 +106,7 @@ def models() -> None:
     show(table, "\nWith --engine pykeen: any model of PyKEEN, such as TuckER.")
 
 
-@with_options
+@options.with_options
 def run(
     data: Annotated[
         str,
@@ -125,7 +116,7 @@ def run(
             " says all that the options say, for each run.",
         ),
     ],
-    out: Annotated[Path, folder_option(help="The folder for everything.")],
+    out: Annotated[Path, options.folder(help="The folder for everything.")],
     method: Annotated[
         list[str] | None,
         Option(
@@ -133,12 +124,12 @@ def run(
             " becomes a run. Default: all of them, with moderate parameters."
         ),
     ] = None,
-    model: Model = None,
+    model: options.Model = None,
     preset: Annotated[
         str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
-    engine: Engine = "splime",
-    device: Device = "auto",
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
     *,
     reading: dict[str, Any],
     settings: dict[str, Any],
@@ -167,7 +158,7 @@ def run(
         plan = read_plan(data)
     else:
         cuts = _chosen(method, training, parameters)
-        graph = load_graph(data, reading)
+        graph = options.load_graph(data, reading)
         runs = [PlannedRun(name, each) for name, each in cuts.items()]
         plan = Plan(data, runs, reading, training)
     with progress_bar() as progress:
@@ -193,11 +184,21 @@ def _chosen(
         )
     # `--seed` is the training's, and the method's if it has one.
     given = {**training, **parameters}
-    chosen = {name: make_method(name, **taken_by(name, given)) for name in methods or ()}
+    chosen = {name: make_method(name, **_taken_by(name, given)) for name in methods or ()}
     for key in parameters:
-        if not any(taken_by(name, {key: None}) for name in chosen):
+        if not any(_taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
     return chosen or standard_methods()
+
+
+def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that a method has a parameter for.
+
+    >>> _taken_by("merge", {"shrink": 4, "grow": 5})
+    {'shrink': 4}
+    """
+    own = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
+    return {name: value for name, value in values.items() if name in own}
 
 
 def _question(done: Carried) -> str:
@@ -209,31 +210,27 @@ def _question(done: Carried) -> str:
     return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
 
 
-@with_options
+@options.with_options
 def tune(
-    data: Data,
-    out: Annotated[Path, folder_option(help="The folder of the search.")],
+    data: options.Data,
+    out: Annotated[Path, options.folder(help="The folder of the search.")],
     trials: Annotated[int, Option(help="How many configurations to try.")] = 50,
     processes: Annotated[
         int, Option(help="How many to train at the same time; they share the cores.")
     ] = 2,
     methods: Annotated[
         str | None,
-        Option(
-            metavar="A,B,…",
-            help=f"Among which methods. Default: {', '.join(METHODS)}.",
-            callback=names_in,
-        ),
+        options.names(help=f"Among which methods. Default: {', '.join(METHODS)}."),
     ] = None,
     models: Annotated[
-        str,
-        Option(metavar="A,B,…", help="Among which models, see `splime models`.", callback=names_in),
+        str, options.names(help="Among which models, see `splime models`.")
     ] = "complex",
     space: Annotated[
-        Path | None, file_option(help="A TOML file that says what else to try, see docs/tuning.md.")
+        Path | None,
+        options.file(help="A TOML file that says what else to try, see docs/tuning.md."),
     ] = None,
-    engine: Engine = "splime",
-    device: Device = "auto",
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
     *,
     reading: dict[str, Any],
     settings: dict[str, Any],
@@ -248,7 +245,7 @@ def tune(
     """
     from splime.tuning import tune as search
 
-    graph = load_graph(data, reading)
+    graph = options.load_graph(data, reading)
     with progress_bar() as progress, Watching(progress) as watch:
         tuned = search(
             graph,

@@ -145,7 +145,7 @@ def _run(
 
     tell()
     if left and processes == 1:
-        search.work(trials, unfinished, device=device, stop=stop, tell=tell)
+        search.work(trials, unfinished, device, stop, tell)
     elif left:
         count = min(processes, left)
         common = [sys.executable, "-c", _PROCESS, str(search.folder), str(trials), device]
@@ -306,18 +306,11 @@ class Search:
         return trials
 
     def work(
-        self,
-        trials: int,
-        unfinished: Iterable[int] = (),
-        *,
-        device: str = "auto",
-        stop: Stop,
-        tell: Callable[[], None] = lambda: None,
+        self, trials: int, unfinished: list[int], device: str, stop: Stop, tell: Callable[[], None]
     ) -> None:
         """Resume the unfinished trials, then take new ones until there are `trials`."""
-        waiting = list(unfinished)
         while not stop():
-            trial = self._again(waiting.pop(0)) if waiting else self._ask(trials)
+            trial = self._again(unfinished.pop(0)) if unfinished else self._ask(trials)
             if trial is None or not self._attempt(trial, device, stop):
                 return
             tell()
@@ -349,7 +342,8 @@ class Search:
         folder = self.trial_folder(trial.number)
         watch = _Watch(trial, stop)
         try:
-            cuts = chosen.make_method().fit(self.graph)
+            graph = self.graph
+            cuts = chosen.make_method().fit(graph)
             if (same := self._claim(trial, chosen, cuts)) is not None:
                 trial.set_user_attr("same_as", same.number)
                 ended = same.state if same.state.is_finished() else state.FAIL
@@ -357,15 +351,8 @@ class Search:
                 return True
             with locked(folder, wait=_WAIT):
                 pass  # a process that was left behind may be saving its state
-            run = train(
-                self.graph,
-                cuts,
-                folder,
-                model=chosen.model,
-                device=device,
-                watch=watch,
-                **chosen.settings,
-            )
+            settings = {"model": chosen.model, **chosen.settings}
+            run = train(graph, cuts, folder, device=device, watch=watch, **settings)
             for name in ("seconds", "epochs", "best_epoch"):
                 trial.set_user_attr(name, run.about.get(name))
             study.tell(trial, _valid_mrr(run))
@@ -414,7 +401,8 @@ def main(folder: str, trials: str, device: str, *unfinished: str) -> None:
     Thread(target=wait, daemon=True).start()
     try:
         search = Search.open(Path(folder))
-        search.work(int(trials), map(int, unfinished), device=device, stop=ended.is_set)
+        left = [int(number) for number in unfinished]
+        search.work(int(trials), left, device, ended.is_set, tell=lambda: None)
     except SplimeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
