@@ -43,8 +43,8 @@ def test_inspect_demo() -> None:
 def test_inspect_published(published: Path) -> None:
     done = run("inspect", "wikidata12k", SPLIME_DATA=str(published))
     assert done.returncode == 0, done.stderr
-    for figure in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
-        assert figure in done.stdout
+    for number in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
+        assert number in done.stdout
     assert "train.txt, line 216" in done.stdout
 
 

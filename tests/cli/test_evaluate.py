@@ -121,13 +121,13 @@ def test_what_is_no_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures are shown all the same, with a word about why they are not kept."""
+    """The metrics are shown all the same, with a word about why they are not kept."""
     monkeypatch.setattr(evaluating, "_WAIT", 0.05)
     with locked(folder):
         done = call("evaluate", folder)
     assert done.code == 0
     assert "protocol fact, test" in done.out
-    assert done.err.startswith("the figures are not kept: ")
+    assert " are not kept: " in done.err
     assert not (folder / "metrics.json").exists()
 
 

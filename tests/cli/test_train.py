@@ -282,7 +282,7 @@ def test_a_damaged_checkpoint(facts: Path, tmp_path: Path) -> None:
     assert call("train", facts, *SMALL, "--out", out).code == 0
 
 
-# What people are told
+# What people read
 
 
 def test_models_lists_what_is_registered() -> None:
@@ -379,12 +379,12 @@ def test_a_bar_for_people(tmp_path: Path, facts: Path) -> None:
         seen = b""
         while True:
             try:
-                piece = os.read(leader, 4096)
+                chunk = os.read(leader, 4096)
             except OSError:  # the other end is closed
                 break
-            if not piece:
+            if not chunk:
                 break
-            seen += piece
+            seen += chunk
         printed = it.communicate()[0]
     os.close(leader)
     assert it.returncode == 0

@@ -82,10 +82,10 @@ def test_the_best_is_what_it_says(finished: Tuned, tmp_path: Path) -> None:
 
 
 def same_trials(one: Tuned, other: Tuned) -> bool:
-    def told(tuned: Tuned) -> list[object]:
+    def outcomes(tuned: Tuned) -> list[object]:
         return [(o.state, o.valid, o.chosen, o.same_as, o.epochs) for o in tuned.trials]
 
-    return told(one) == told(other)
+    return outcomes(one) == outcomes(other)
 
 
 def test_the_same_seed_gives_the_same_search(finished: Tuned, tmp_path: Path) -> None:
@@ -230,18 +230,18 @@ def test_trials_that_fail(tmp_path: Path) -> None:
 
 
 def test_the_worse_half_is_stopped_early(tmp_path: Path) -> None:
-    told: list[tuple[object, ...]] = []
+    reported: list[tuple[object, ...]] = []
     tuned = small_search(
         tmp_path / "search",
         trials=10,
         epochs=4,
-        progress=lambda *update: told.append(update),
+        progress=lambda *update: reported.append(update),
     )
     pruned = [one for one in tuned.trials if one.state == "pruned"]
     assert pruned
     assert all(one.epochs is not None and 2 <= one.epochs < 4 for one in pruned)
-    assert told[0] == ("trials", 0, 10, "")
-    assert told[-1] == ("trials", 10, 10, f"best valid MRR {tuned.best.valid:.3f}")
+    assert reported[0] == ("trials", 0, 10, "")
+    assert reported[-1] == ("trials", 10, 10, f"best valid MRR {tuned.best.valid:.3f}")
 
 
 def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,17 +249,17 @@ def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "search"
     monkeypatch.setattr("splime.tuning.search._POLL", 0.05)
     changes: dict[str, Any] = {"methods": ["split"], "epochs": 30}
-    told: list[int] = []
+    reported: list[int] = []
 
     def progress(what: str, done: int, *_: object) -> None:
-        told.append(done)
+        reported.append(done)
 
     def stop() -> bool:
-        return told[-1] >= 2  # the others are in the middle of something, or not begun
+        return reported[-1] >= 2  # the others are in the middle of something, or not begun
 
     with pytest.raises(Interrupted, match="stopped after "):
         small_search(out, processes=2, trials=50, stop=stop, progress=progress, **changes)
-    assert told == sorted(told)
+    assert reported == sorted(reported)
     assert not list(out.glob("process-*.log"))
     tuned = small_search(out, trials=4, **changes)
     assert len(tuned.trials) < 20

@@ -77,7 +77,7 @@ def main() -> None:
             typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader (`| head`) has gone; nothing more can be told to it.
+        # The reader (`| head`) has gone; nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 

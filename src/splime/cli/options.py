@@ -86,7 +86,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         )
         for (group, name), annotation in options.items()
     ]
-    # What typer looks at.
+    # What typer reads.
     extended.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
     extended.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
     return extended
