@@ -43,17 +43,17 @@ def test_inspect_demo() -> None:
 def test_inspect_published(published: Path) -> None:
     done = run("inspect", "wikidata12k", SPLIME_DATA=str(published))
     assert done.returncode == 0, done.stderr
-    for figure in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
-        assert figure in done.stdout
+    for number in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
+        assert number in done.stdout
     assert "train.txt, line 216" in done.stdout
 
 
 def test_inspect_json(published: Path) -> None:
     done = run("inspect", "icews14", "--json", SPLIME_DATA=str(published))
-    found = json.loads(done.stdout)
-    assert found["statistics"]["timestamps"] == 365
-    assert found["leakage"]["in_train"]["test"] == {"count": 3499, "of": 7419}
-    assert found["reading"]["sources"][0]["rows"] == 72_826
+    inspected = json.loads(done.stdout)
+    assert inspected["statistics"]["timestamps"] == 365
+    assert inspected["leakage"]["in_train"]["test"] == {"count": 3499, "of": 7419}
+    assert inspected["reading"]["sources"][0]["rows"] == 72_826
 
 
 def test_inspect_plot(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_inspect_my_own_csv(tmp_path: Path) -> None:
         "inspect", path, "--columns", "player,verb,club,from,to", "--split", "time",
         "--granularity", "year", "--end-before-begin", "swap", "--bucket", "5", "--json",
     )  # fmt: skip
-    found = json.loads(done.stdout)
-    assert found["reading"]["sources"][0]["dropped"] == {"unreadable time": 1}
-    assert found["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
-    assert found["reading"]["remarks"][0].startswith("split by time")
-    assert found["statistics"]["bucketed"] is True
+    inspected = json.loads(done.stdout)
+    assert inspected["reading"]["sources"][0]["dropped"] == {"unreadable time": 1}
+    assert inspected["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
+    assert inspected["reading"]["remarks"][0].startswith("split by time")
+    assert inspected["statistics"]["bucketed"] is True
     shown = run("inspect", path)
     assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
 
@@ -92,10 +92,10 @@ def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
         "inspect", tmp_path,
         "--end-before-begin", "repair", "--bucket", "5", "--bucket-on", "train",
     )  # fmt: skip
-    found = json.loads(run(*arguments, "--json").stdout)
-    assert found["statistics"]["facts"] == {"train": 10, "valid": 12, "test": 13}
-    assert found["statistics"]["timestamps"] == 2
-    train, valid, _ = found["reading"]["sources"]
+    inspected = json.loads(run(*arguments, "--json").stdout)
+    assert inspected["statistics"]["facts"] == {"train": 10, "valid": 12, "test": 13}
+    assert inspected["statistics"]["timestamps"] == 2
+    train, valid, _ = inspected["reading"]["sources"]
     assert train["dropped"] == {"end before begin": 1}
     assert valid["notes"] == {"end before begin, swapped": 1}
     shown = " ".join(run(*arguments).stdout.split())
@@ -112,7 +112,7 @@ def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
         (["inspect", "no/such.tsv"], 3, "no such file"),
         (["inspect", "demo", "--bucket", "0"], 2, "at least 1 fact"),
         (["inspect", "demo", "--bucket-on", "train"], 2, "it needs bucket"),
-        (["inspect", "demo", "--granularity", "eon"], 2, "Invalid value"),
+        (["inspect", "demo", "--granularity", "yera"], 2, "Did you mean year?"),
         (["inspect"], 2, "Missing argument"),
         (["inspct"], 2, "No such command"),
         (["datasets", "show", "yago"], 2, "Did you mean yago11k?"),
@@ -167,8 +167,8 @@ def test_make_and_inspect_a_world(tmp_path: Path) -> None:
     made = run("datasets", "make", path, "--facts", "2000", "--seed", "7")
     assert made.returncode == 0, made.stderr
     assert "livesIn changes in" in made.stdout
-    found = json.loads(run("inspect", path, "--json").stdout)
-    assert sum(found["statistics"]["facts"].values()) == 2000
+    inspected = json.loads(run("inspect", path, "--json").stdout)
+    assert sum(inspected["statistics"]["facts"].values()) == 2000
     again = run("datasets", "make", path, "--facts", "2000")
     assert again.returncode == 2
     assert "exists" in again.stderr

@@ -27,8 +27,8 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 
 def stored(folder: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    return found
+    metrics: dict[str, object] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return metrics
 
 
 def test_from_end_to_end(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_tables(folder: Path) -> None:
         (["--split", "tset"], "there is no split 'tset'"),
         (["--filter", "inter"], "protocol fact has no option --filter"),
         (["--protocol", "triple", "--aggregate", "max"], "triple has no option --aggregate"),
-        (["--protocol", "triple", "--filter", "intre"], "Invalid value"),
+        (["--protocol", "triple", "--filter", "intre"], "Did you mean intra or inter?"),
         (["--memory", "0"], "memory"),
         (["--device", "gpu"], "device is auto, cpu or cuda, not 'gpu'"),
     ],
@@ -121,13 +121,13 @@ def test_what_is_no_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures are shown all the same, with a word about why they are not kept."""
+    """The metrics are shown all the same, with a word about why they are not kept."""
     monkeypatch.setattr(evaluating, "_WAIT", 0.05)
     with locked(folder):
         done = call("evaluate", folder)
     assert done.code == 0
     assert "protocol fact, test" in done.out
-    assert done.err.startswith("the metrics are not kept: ")
+    assert " are not kept: " in done.err
     assert not (folder / "metrics.json").exists()
 
 

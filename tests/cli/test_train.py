@@ -282,7 +282,7 @@ def test_a_damaged_checkpoint(facts: Path, tmp_path: Path) -> None:
     assert call("train", facts, *SMALL, "--out", out).code == 0
 
 
-# What people are told
+# What people read
 
 
 def test_models_lists_what_is_registered() -> None:
@@ -328,12 +328,30 @@ def test_without_a_training_nothing_heavy_is_imported() -> None:
     assert imported(shown) == []
 
 
-def test_without_torch(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    for arguments in (("train", facts, "--out", tmp_path / "r"), ("evaluate", tmp_path)):
-        done = call(*arguments)
-        assert done.code == 1
-        assert "pip install 'splime[train]'" in done.err
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "demo", "--out", "r"],
+        ["train", "demo", "--out", "r"],
+        ["models"],
+        ["evaluate", "r"],
+        ["compare", "r"],
+        ["tune", "demo", "--out", "r"],
+        ["ask", "r", "a", "p", "?"],
+        ["plot", "r", "--out", "r.png"],
+        ["report", "r"],
+        ["embeddings", "export", "r", "--out", "r.tsv"],
+    ],
+)
+def test_without_torch(arguments: list[str], tmp_path: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from splime.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pip install 'splime[train]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_bar_for_people(tmp_path: Path, facts: Path) -> None:
@@ -361,12 +379,12 @@ def test_a_bar_for_people(tmp_path: Path, facts: Path) -> None:
         seen = b""
         while True:
             try:
-                piece = os.read(leader, 4096)
+                chunk = os.read(leader, 4096)
             except OSError:  # the other end is closed
                 break
-            if not piece:
+            if not chunk:
                 break
-            seen += piece
+            seen += chunk
         printed = it.communicate()[0]
     os.close(leader)
     assert it.returncode == 0

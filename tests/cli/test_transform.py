@@ -57,10 +57,10 @@ def test_the_picture(tmp_path: Path) -> None:
     done = run(
         "transform", "demo", "--method", "changepoint", "--proximity", "adamic_adar",
         "--penalty", "3", "--no-closed", "--out", tmp_path / "out",
-        "--plot", tmp_path / "segments.png",
+        "--plot", tmp_path / "scopes.png",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "segments.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "scopes.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_the_picture(tmp_path: Path) -> None:
             ["--method", "changepoint", "--epsilon", "1", "--proximity", "jacard"],
             "Did you mean jaccard",
         ),
-        (["--method", "vanilla", "--filter", "all"], "Invalid value"),
-        (["--method", "vanilla", "--format", "xml"], "Invalid value"),
+        (["--method", "vanilla", "--filter", "all"], "there is no filter 'all'"),
+        (["--method", "vanilla", "--format", "xml"], "there is no format 'xml'"),
         (["--method", "vanilla", "--stream"], "Parquet"),
     ],
 )

@@ -65,7 +65,7 @@ def test_reading_options_are_in_the_plan(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--methods", "spilt"], "Did you mean split?"),
-        (["--models", "complx"], "Did you mean complex?"),
+        (["--models", "complx"], "Did you mean complex"),
         (["--trials", "0"], "trials must be at least 1"),
         (["--space", "nothing.toml"], "nothing.toml: cannot be read"),
         (["--validate-every", "0"], "validate_every must not be 0"),

@@ -10,14 +10,14 @@ from splime.tuning.results import importances
 
 def trials(count: int, seed: int = 0) -> list[dict[str, Any]]:
     draw = random.Random(seed)
-    found: list[dict[str, Any]] = []
+    choices: list[dict[str, Any]] = []
     for _ in range(count):
         one: dict[str, Any] = {"method": draw.choice(["split", "merge"]), "noise": draw.random()}
         one["rate"] = draw.random()
         if one["method"] == "split":
             one["split.grow"] = draw.uniform(2, 50)
-        found.append(one)
-    return found
+        choices.append(one)
+    return choices
 
 
 def test_what_decides_is_first() -> None:

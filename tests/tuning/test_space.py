@@ -34,10 +34,10 @@ def suggestions(space: Space, count: int = 60) -> list[Configuration]:
 def test_defaults_cover_everything_and_can_be_made(graph: TemporalGraph) -> None:
     space = make_space(graph, None, MODELS)
     assert [*space.methods] == [*METHODS]
-    found = suggestions(space, 150)
-    assert {one.method for one in found} == {*METHODS}
-    assert {one.model for one in found} == {*MODELS}
-    for one in found:
+    suggested = suggestions(space, 150)
+    assert {one.method for one in suggested} == {*METHODS}
+    assert {one.model for one in suggested} == {*MODELS}
+    for one in suggested:
         segmentation = one.make_method().fit(graph)
         assert len(segmentation.predicates) >= len(graph.predicates)
         make_settings(one.model, **one.settings)
@@ -96,9 +96,9 @@ def test_numbers_stay_inside_and_are_short() -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     for low, high in ((0.1234567, 0.1234599), (2.0, 50.0), (1e-9, 1e9)):
         for _ in range(50):
-            found = Range(low, high, log=True).suggest(study.ask(), "x")
-            assert low <= found <= high
-            assert found in (low, high) or float(f"{found:.3g}") == found
+            value = Range(low, high, log=True).suggest(study.ask(), "x")
+            assert low <= value <= high
+            assert value in (low, high) or float(f"{value:.3g}") == value
 
 
 def test_there_and_back(graph: TemporalGraph) -> None:

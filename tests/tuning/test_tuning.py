@@ -1,4 +1,4 @@
-"""The search itself: what it leaves, that it never looks at test, that it goes on."""
+"""The search itself: what it leaves, that it never uses test, that it resumes."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """One is drawn, by `finished`; it takes longer than all trials of a small search."""
-    monkeypatch.setattr("splime.tuning.tuning.save_picture", lambda *_: None)
-    monkeypatch.setattr("splime.tuning.tuning.plot_importance", lambda *_, **__: None)
+    monkeypatch.setattr("splime.tuning.search.save_picture", lambda *_: None)
+    monkeypatch.setattr("splime.tuning.search.plot_importance", lambda *_, **__: None)
 
 
 def test_what_it_leaves(finished: Tuned) -> None:
@@ -70,7 +70,7 @@ def test_what_it_leaves(finished: Tuned) -> None:
 
 
 def test_the_best_is_what_it_says(finished: Tuned, tmp_path: Path) -> None:
-    """The plan trains what the trial trained, to the same figures."""
+    """The plan trains what the trial trained, to the same metrics."""
     plan = read_plan(finished.out / "best.toml")
     assert plan.to_toml() == finished.plan.to_toml()
     (planned,) = plan.runs
@@ -82,10 +82,10 @@ def test_the_best_is_what_it_says(finished: Tuned, tmp_path: Path) -> None:
 
 
 def same_trials(one: Tuned, other: Tuned) -> bool:
-    def told(found: Tuned) -> list[object]:
-        return [(o.state, o.valid, o.chosen, o.same_as, o.epochs) for o in found.trials]
+    def outcomes(tuned: Tuned) -> list[object]:
+        return [(o.state, o.valid, o.chosen, o.same_as, o.epochs) for o in tuned.trials]
 
-    return told(one) == told(other)
+    return outcomes(one) == outcomes(other)
 
 
 def test_the_same_seed_gives_the_same_search(finished: Tuned, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_same_seed_gives_the_same_search(finished: Tuned, tmp_path: Path) ->
     assert not same_trials(small_search(tmp_path / "other", trials=6, seed=1), finished)
 
 
-def test_test_is_not_looked_at(finished: Tuned, tmp_path: Path) -> None:
+def test_test_is_not_used(finished: Tuned, tmp_path: Path) -> None:
     """With other facts in test, or none, it is the same search: even the folder may be shared."""
     graph = small_graph()
     rng = np.random.default_rng(0)
@@ -107,13 +107,13 @@ def test_test_is_not_looked_at(finished: Tuned, tmp_path: Path) -> None:
         graph.test.unknown,
     )
     for name, test in (("poisoned", poisoned), ("none", Facts.empty())):
-        found = small_search(tmp_path / name, replace(graph, test=test), trials=6)
-        assert same_trials(found, finished)
-        own = {p.relative_to(found.out) for p in found.out.rglob("history.csv")}
+        tuned = small_search(tmp_path / name, replace(graph, test=test), trials=6)
+        assert same_trials(tuned, finished)
+        own = {p.relative_to(tuned.out) for p in tuned.out.rglob("history.csv")}
         for path in own:
-            assert (found.out / path).read_text() == (finished.out / path).read_text()
+            assert (tuned.out / path).read_text() == (finished.out / path).read_text()
         for name in ("search.toml", "trials.csv"):
-            strip = [line.split(",")[:4] for line in (found.out / name).read_text().splitlines()]
+            strip = [line.split(",")[:4] for line in (tuned.out / name).read_text().splitlines()]
             other = [line.split(",")[:4] for line in (finished.out / name).read_text().splitlines()]
             assert strip == other
 
@@ -130,18 +130,18 @@ class StopAfter:
 
 
 @pytest.mark.parametrize("asked", [0, 7, 16])
-def test_it_goes_on(finished: Tuned, tmp_path: Path, asked: int) -> None:
+def test_it_resumes(finished: Tuned, tmp_path: Path, asked: int) -> None:
     """Stopped here and there, it ends with the same trials as one that was never stopped."""
     out = tmp_path / "search"
     times = 0
-    found = None
-    while found is None:
+    tuned = None
+    while tuned is None:
         with suppress(Interrupted):
-            found = small_search(out, trials=6, stop=StopAfter(asked + 5 * times))
+            tuned = small_search(out, trials=6, stop=StopAfter(asked + 5 * times))
         assert (out / "trials.csv").exists()
         times += 1
     assert times > 1
-    assert same_trials(found, finished)
+    assert same_trials(tuned, finished)
 
 
 def test_finished_trials_are_not_repeated(
@@ -207,22 +207,22 @@ def test_what_is_the_same_is_trained_once(tmp_path: Path, monkeypatch: pytest.Mo
     space = {"settings": {"learning_rate": 0.1, "n3": 0.1, "smooth": 0.0}}
     # Cuts count, not the parameters that led to them.
     space["method"] = {"split": {"predicates": [5, 6], "by": "time"}}  # type: ignore[dict-item]
-    found = small_search(tmp_path / "search", trials=10, space=space)
+    tuned = small_search(tmp_path / "search", trials=10, space=space)
     assert 2 <= len(trained) <= 3
-    again = [one for one in found.trials if one.same_as is not None]
+    again = [one for one in tuned.trials if one.same_as is not None]
     assert len(again) == 10 - len(trained)
     for one in again:
-        assert one.valid == found.trials[one.same_as or 0].valid
-    assert len(found.ranking()) <= 3
+        assert one.valid == tuned.trials[one.same_as or 0].valid
+    assert len(tuned.ranking()) <= 3
 
 
 def test_trials_that_fail(tmp_path: Path) -> None:
     space = {"method": {"split": {"predicates": [6, 5_000], "by": "time"}}}
-    found = small_search(tmp_path / "some", trials=8, methods=["split"], space=space)
-    failed = [one for one in found.trials if one.state == "failed"]
+    tuned = small_search(tmp_path / "some", trials=8, methods=["split"], space=space)
+    failed = [one for one in tuned.trials if one.state == "failed"]
     assert failed
     assert all("cannot reach 5,000 predicates" in (one.error or "") for one in failed)
-    assert found.best.chosen["split.predicates"] == 6
+    assert tuned.best.chosen["split.predicates"] == 6
     none = {"method": {"split": {"predicates": 5_000}}}
     with pytest.raises(SplimeError, match=r"none of 4 trials was finished; .*cannot reach 5,000"):
         small_search(tmp_path / "all", methods=["split"], space=none)
@@ -230,42 +230,42 @@ def test_trials_that_fail(tmp_path: Path) -> None:
 
 
 def test_the_worse_half_is_stopped_early(tmp_path: Path) -> None:
-    told: list[tuple[object, ...]] = []
-    found = small_search(
+    reported: list[tuple[object, ...]] = []
+    tuned = small_search(
         tmp_path / "search",
         trials=10,
         epochs=4,
-        progress=lambda *update: told.append(update),
+        progress=lambda *update: reported.append(update),
     )
-    pruned = [one for one in found.trials if one.state == "pruned"]
+    pruned = [one for one in tuned.trials if one.state == "pruned"]
     assert pruned
     assert all(one.epochs is not None and 2 <= one.epochs < 4 for one in pruned)
-    assert told[0] == ("trials", 0, 10, "")
-    assert told[-1] == ("trials", 10, 10, f"best valid MRR {found.best.valid:.3f}")
+    assert reported[0] == ("trials", 0, 10, "")
+    assert reported[-1] == ("trials", 10, 10, f"best valid MRR {tuned.best.valid:.3f}")
 
 
 def test_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two real processes share the trials; asked to stop, they keep what they have."""
     out = tmp_path / "search"
-    monkeypatch.setattr("splime.tuning.tuning._POLL", 0.05)
+    monkeypatch.setattr("splime.tuning.search._POLL", 0.05)
     changes: dict[str, Any] = {"methods": ["split"], "epochs": 30}
-    told: list[int] = []
+    reported: list[int] = []
 
     def progress(what: str, done: int, *_: object) -> None:
-        told.append(done)
+        reported.append(done)
 
     def stop() -> bool:
-        return told[-1] >= 2  # the others are in the middle of something, or not begun
+        return reported[-1] >= 2  # the others are in the middle of something, or not begun
 
     with pytest.raises(Interrupted, match="stopped after "):
         small_search(out, processes=2, trials=50, stop=stop, progress=progress, **changes)
-    assert told == sorted(told)
+    assert reported == sorted(reported)
     assert not list(out.glob("process-*.log"))
-    found = small_search(out, trials=4, **changes)
-    assert len(found.trials) < 20
-    assert [one.number for one in found.trials] == list(range(len(found.trials)))
-    assert all(one.state in ("finished", "pruned") for one in found.trials)
-    monkeypatch.setattr("splime.tuning.tuning.sys.executable", "/bin/false")
+    tuned = small_search(out, trials=4, **changes)
+    assert len(tuned.trials) < 20
+    assert [one.number for one in tuned.trials] == list(range(len(tuned.trials)))
+    assert all(one.state in ("finished", "pruned") for one in tuned.trials)
+    monkeypatch.setattr("splime.tuning.search.sys.executable", "/bin/false")
     with pytest.raises(SplimeError, match="a process of the search ended with code 1"):
         small_search(out, processes=2, trials=50, **changes)
 

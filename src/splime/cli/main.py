@@ -10,18 +10,18 @@ from typing import Annotated
 import typer
 
 import splime
-from splime.cli import datasets
 from splime.cli.ask import ask
-from splime.cli.compare import compare
-from splime.cli.evaluate import embeddings, evaluate
-from splime.cli.inspect import inspect
-from splime.cli.plot import plot, report
+from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
-from splime.cli.run import run
-from splime.cli.train import models, train
-from splime.cli.transform import methods, transform
-from splime.cli.tune import tune
+from splime.cli.results import compare, embeddings, evaluate, plot, report
+from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError
+
+_COMMANDS = (
+    *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
+    *(plot, report, reproduce),
+)
+_INTERRUPTED = 130
 
 app = typer.Typer(
     name="splime",
@@ -34,21 +34,10 @@ app = typer.Typer(
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
     " 130 interrupted.",
 )
-app.command()(run)
-app.command()(inspect)
-app.command()(transform)
-app.command()(methods)
-app.command()(train)
-app.command()(models)
-app.command()(evaluate)
-app.command()(compare)
-app.command()(tune)
-app.command()(ask)
-app.command()(plot)
-app.command()(report)
-app.command()(reproduce)
+for command in _COMMANDS:
+    app.command()(command)
 app.add_typer(embeddings, name="embeddings")
-app.add_typer(datasets.app, name="datasets")
+app.add_typer(datasets, name="datasets")
 
 
 def _version(wanted: bool) -> None:
@@ -60,8 +49,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     _: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option(help="Show the traceback of errors.")] = False,
 ) -> None:
@@ -79,13 +67,28 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets question marks
     try:
-        app()
+        _run()
     except SplimeError as error:
-        if _debug:
+        if error.exit_code == _INTERRUPTED:
+            typer.echo(error, err=True)
+        elif _debug:
             raise
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        else:
+            typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # The reader (`| head`) has gone; nothing more can be told to it.
+        # The reader (`| head`) has gone; nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _run() -> None:
+    try:
+        app()
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("torch", "safetensors"):
+            raise
+        raise SplimeError(
+            f"training and evaluating need PyTorch ({error}); install it with:"
+            " pip install 'splime[train]'"
+        ) from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
-from splime.cli.console import console
-from splime.cli.train import Device, torch_needed
+from splime.cli import options
+from splime.cli.console import show
 from splime.errors import UsageError, check_name
 
 if TYPE_CHECKING:
@@ -18,25 +19,21 @@ if TYPE_CHECKING:
 _STORED, _OWN = Path("experiments/results"), Path("reproduced")
 
 
-def _folder(help: str) -> Any:
-    return typer.Option(metavar="DIR", help=help)
-
-
 def reproduce(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="TABLE",
             help="datasets, duplicates, filters, main, grid, predicates, tsne, fair; or document,"
             " all of them as docs/paper.md.",
         ),
     ],
     run: Annotated[
-        bool, typer.Option("--run", help="Run the trainings that the results do not have.")
+        bool, Option("--run", help="Run the trainings that the results do not have.")
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--quick",
             help="Run a small part: a row or two, one seed, nothing else changed; minutes on two"
             " cores. Results go to reproduced/.",
@@ -44,33 +41,36 @@ def reproduce(
     ] = False,
     row: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Only rows whose dataset and title contain this."),
+        Option(metavar="TEXT", help="Only rows whose dataset and title contain this."),
     ] = None,
     results: Annotated[
         Path | None,
-        _folder("Where results are kept. Default: experiments/results if there, else reproduced."),
+        options.folder(
+            help="Where results are kept. Default: experiments/results if there, else reproduced."
+        ),
     ] = None,
     data: Annotated[
         Path | None,
-        _folder(
-            "A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact, point,"
-            " years), instead of the datasets."
+        options.folder(
+            help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
+            " point, years), instead of the datasets."
         ),
     ] = None,
-    runs: Annotated[Path, _folder("tsne: the folder of the runs that are drawn.")] = Path("runs"),
+    runs: Annotated[
+        Path, options.folder(help="tsne: the folder of the runs that are drawn.")
+    ] = Path("runs"),
     figures: Annotated[
-        Path | None, _folder("main, tsne, grid: draw figures into this folder.")
+        Path | None, options.folder(help="main, tsne, grid: draw figures into this folder.")
     ] = None,
-    device: Device = "auto",
-    processes: Annotated[int, typer.Option(help="How many trainings to run at once.")] = 1,
-    format: Annotated[str, typer.Option(help="table or markdown.")] = "table",
+    device: options.Device = "auto",
+    processes: Annotated[int, Option(help="How many trainings to run at once.")] = 1,
+    format: Annotated[str, Option(help="table or markdown.")] = "table",
 ) -> None:
     """Make a table of the paper, and print it beside the printed one.
 
     Tables come from results that are stored; trainings are run only with --run or --quick, and
     remembered one by one. Example: splime reproduce main --row "yago11k vanilla" --run
     """
-    torch_needed()
     from splime.embedding.device import choose_device
     from splime.experiments import studies
     from splime.experiments.rows import Results
@@ -115,7 +115,7 @@ def reproduce(
     if figures is not None and study.pictures is not None:
         pictures = study.pictures(stored, runs)
         save_pictures(pictures, figures)
-        console().print(f"figures: {', '.join(pictures)} in {figures}", soft_wrap=True)
+        show(f"figures: {', '.join(pictures)} in {figures}")
 
 
 def _show(tables: Sequence[Table], format: str) -> None:
@@ -124,11 +124,8 @@ def _show(tables: Sequence[Table], format: str) -> None:
     if format == "markdown":
         typer.echo("\n".join(table.to_markdown() for table in tables), nl=False)
         return
-    out = console()
     for table in tables:
         shown = make_table(table.title, *table.columns, words=table.columns[: table.words])
         for row in table.rows:
             shown.add_row(*row)
-        out.print(shown if table.rows else table.title)
-        for note in table.notes:
-            out.print(note, soft_wrap=True)
+        show(shown if table.rows else table.title, *table.notes)

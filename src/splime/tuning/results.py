@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _STATES = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
 _FEWEST = 8  # trials, below which importances are noise
-_SHUFFLES, _TREES = 20, 100
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,14 @@ class Tried:
     def of(cls, trial: FrozenTrial, space: Space) -> Tried:
         """A trial of optuna, for people."""
         about, validated = trial.user_attrs, trial.intermediate_values
-        configuration, chosen = None, {}
+        configuration = None
+        chosen: dict[str, Any] = {}
         if "configuration" in about:
-            configuration = Configuration(**about["configuration"])
-            chosen = _chosen(configuration, space)
+            configuration = one = Configuration(**about["configuration"])
+            parameters = {f"{one.method}.{name}": value for name, value in one.parameters.items()}
+            prefix = space.prefix(one.model)
+            settings = {prefix + n: v for n, v in one.settings.items() if n not in space.fixed}
+            chosen = {"method": one.method, **parameters, "model": one.model, **settings}
         return cls(
             number=trial.number,
             state=_STATES.get(trial.state.name, "begun"),
@@ -71,13 +74,6 @@ class Tried:
         own = {name.rpartition(".")[2] for name in self.chosen}
         settings = {name: value for name, value in one.settings.items() if name in own}
         return described(one.method, one.parameters), described(one.model, settings)
-
-
-def _chosen(one: Configuration, space: Space) -> dict[str, Any]:
-    parameters = {f"{one.method}.{name}": value for name, value in one.parameters.items()}
-    prefix = space.prefix(one.model)
-    settings = {prefix + n: v for n, v in one.settings.items() if n not in space.fixed}
-    return {"method": one.method, **parameters, "model": one.model, **settings}
 
 
 @dataclass(frozen=True)
@@ -164,14 +160,14 @@ def importances(
     encoder = make_column_transformer(
         (OneHotEncoder(sparse_output=False), words), remainder="passthrough"
     )
-    forest = RandomForestRegressor(_TREES, min_samples_leaf=2, random_state=seed)
+    forest = RandomForestRegressor(100, min_samples_leaf=2, random_state=seed)
     table = np.array([*columns.values()], object).T
     worse = permutation_importance(
         make_pipeline(encoder, forest).fit(table, values),
         table,
         values,
         scoring="neg_mean_squared_error",
-        n_repeats=_SHUFFLES,
+        n_repeats=20,
         random_state=seed,
     ).importances_mean
     shares = np.maximum(worse, 0.0) / max(np.maximum(worse, 0.0).sum(), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""The folder of a search: what is searched for, the trials in optuna's journal, and making them.
+"""Search for the best method, parameters and settings on valid, with several processes.
 
 Trials are asked for one by one (`ask` and `tell`), not by `Study.optimize`: that would seed the
 sampler once a process, so that a resumed search would try other things; would try more than
@@ -10,38 +10,215 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
 import sys
+import time
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from splime.embedding.device import choose_device
 from splime.errors import DataError, SplimeError, UsageError
 from splime.evaluation import evaluate_facts
-from splime.graph import TemporalGraph
+from splime.graph import Facts, TemporalGraph
 from splime.io import read, save
-from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml
-from splime.runs import Epoch, Interrupted, Run, folder as files, train
+from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml, written_beside
+from splime.progress import Progress, silent
+from splime.report.importance import plot_importance
+from splime.report.style import check_picture, save_picture
+from splime.runs import Epoch, Interrupted, Run, Unwatched, folder as files, train
 from splime.runs.folder import checksum, checksum_of_cuts, differences
 from splime.segmentation import Segmentation
 from splime.training.engines import make_settings
-from splime.tuning.space import Configuration, Space
+from splime.tuning.results import Tried, Tuned, best_plan, importances, ranking, write_trials
+from splime.tuning.space import Configuration, Space, make_space, read_space
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
+Stop: TypeAlias = Callable[[], bool]
+
 SEARCH, GRAPH, DATA = "search.toml", "graph.parquet", "data.parquet"
 JOURNAL, TRIALS = "journal.log", "trials"
+BEST, TABLE, PICTURE = "best.toml", "trials.csv", "importance.png"
 _LARGE = (files.GRAPH, files.SEGMENTATION, files.CHECKPOINT, files.BEST, files.MODEL)
 """What is not kept of a trial: the best one is trained again, with all facts."""
 _WAIT = 60.0  # seconds, for the locks of other processes of the same search
+_POLL = 0.5  # seconds between updates of the progress
+_PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
+
+
+def tune(
+    graph: TemporalGraph,
+    out: str | Path,
+    *,
+    trials: int = 50,
+    processes: int = 2,
+    methods: Iterable[str] | None = None,
+    models: Iterable[str] = ("complex",),
+    engine: str = "splime",
+    space: str | Path | Mapping[str, Any] | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    data: str | None = None,
+    reading: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
+    stop: Stop = lambda: False,
+    **settings: Any,
+) -> Tuned:
+    """Search for what gives the best MRR on valid (protocol fact, filter exact).
+
+    The facts of test are taken away before anything else. A folder that holds the same search
+    unfinished is resumed; more trials than before continue a finished one.
+
+    Args:
+        graph: the facts.
+        out: the folder, which then has best.toml, trials.csv, importance.png and a folder with the
+            history of each trial.
+        trials: how many to try.
+        processes: how many at the same time; the cores are shared between them.
+        methods: which methods to try; all by default.
+        models: which models to try.
+        engine: splime, or pykeen for models of PyKEEN.
+        space: what to try instead of the defaults: a TOML file, or what is in one.
+        seed: of the search and of the trainings.
+        device: cpu, cuda or auto.
+        data: what `splime.load` reads the facts from, for best.toml; by default they are saved.
+        reading: the options of `splime.load` that go with it.
+        progress: is told how many trials are done, and the best MRR on valid so far.
+        stop: is asked whether to stop; what is there is kept.
+        settings: of all trainings, such as `epochs`; what is fixed here is not searched for.
+
+    >>> import splime, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     tuned = tune(splime.load("demo"), here, trials=2, processes=1, methods=["vanilla"],
+    ...                  models=["distmult"], dimension=8, epochs=1)
+    ...     len(tuned.trials), tuned.plan.runs[0].name
+    (2, 'vanilla')
+    """
+    for name, value in (("trials", trials), ("processes", processes)):
+        if value < 1:
+            raise UsageError(f"{name} must be at least 1, not {value}")
+    for name in ("train", "valid"):
+        if not len(getattr(graph, name)):
+            raise UsageError(f"{name} has no facts; tuning learns from train, and needs valid")
+    need_optuna()
+    choose_device(device)
+    out = Path(out)
+    check_picture(out / PICTURE)
+    known = replace(graph, test=Facts.empty())
+    given = read_space(space) if isinstance(space, str | Path) else space
+    fixed = {**settings, "seed": seed} | ({} if engine == "splime" else {"engine": engine})
+    chosen = make_space(known, methods, models, fixed=fixed, given=given)
+    with locked(out):
+        search = Search.begin(out, known, chosen, seed)
+        if data is None:
+            data = str((out / DATA).absolute())
+            save(graph, out / DATA)
+        _run(search, trials, processes, device, progress, stop)
+        done = [Tried.of(one, chosen) for one in search.trials()]
+        return _finish(search, done, data, reading or {}, stop)
+
+
+def _run(
+    search: Search, trials: int, processes: int, device: str, progress: Progress, stop: Stop
+) -> None:
+    """All trials that are left, in this process or in others."""
+    unfinished = [one.number for one in search.trials() if not one.state.is_finished()]
+    left = len(unfinished) + max(0, trials - len(search.trials()))
+
+    def tell() -> None:
+        known = search.trials()
+        values = [one.value for one in known if one.value is not None]
+        note = f"best valid MRR {max(values):.3f}" if values else ""
+        done = sum(one.state.is_finished() for one in known)
+        progress("trials", done, max(trials, len(known)), note)
+
+    tell()
+    if left and processes == 1:
+        search.work(trials, unfinished, device, stop, tell)
+    elif left:
+        count = min(processes, left)
+        common = [sys.executable, "-c", _PROCESS, str(search.folder), str(trials), device]
+        commands = [[*common, *map(str, unfinished[n::count])] for n in range(count)]
+        _run_processes(commands, search.folder, tell, stop)
+    tell()
+
+
+def _run_processes(
+    commands: list[list[str]], folder: Path, tell: Callable[[], None], stop: Stop
+) -> None:
+    """Processes that take trials; each has a log for what goes wrong."""
+    import torch
+
+    threads = str(max(1, torch.get_num_threads() // len(commands)))
+    workers: dict[Path, subprocess.Popen[bytes]] = {}
+    with ExitStack() as opened:
+        for number, command in enumerate(commands):
+            log = folder / f"process-{number}.log"
+            worker = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=opened.enter_context(log.open("wb")),
+                env={**os.environ, "OMP_NUM_THREADS": threads},
+                start_new_session=True,  # Ctrl-C is for the process that waits
+            )
+            # The end of their input asks them to stop, also where this process is killed.
+            assert worker.stdin is not None
+            opened.callback(worker.stdin.close)
+            workers[log] = worker
+        while any(worker.poll() is None for worker in workers.values()):
+            if stop():
+                opened.pop_all().close()
+            tell()
+            time.sleep(_POLL)
+    for log, worker in workers.items():
+        if worker.returncode:
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise SplimeError(
+                f"a process of the search ended with code {worker.returncode}:"
+                f" {said[-1] if said else 'it said nothing'} (see {log}); the same command resumes"
+                " the search"
+            )
+        log.unlink(missing_ok=True)
+
+
+def _finish(
+    search: Search, done: list[Tried], data: str, reading: Mapping[str, Any], stop: Stop
+) -> Tuned:
+    """Write what the search gave."""
+    out, stopped = search.folder, stop()
+    ended = [one for one in done if one.state != "begun"]
+    for one in ended:
+        search.drop_large(one.number)
+    write_trials(out / TABLE, done)
+    if ranking(done) or not stopped:
+        plan = best_plan(done, search.space, data, reading)
+        with written_beside(out / BEST) as beside:
+            beside.write_text(plan.to_toml(), encoding="utf-8")
+    if stopped:
+        raise Interrupted(
+            f"stopped after {len(ended):,} trials; {out} keeps them, and the same command resumes"
+            " the search"
+        )
+    valued = [one for one in done if one.valid is not None and one.same_as is None]
+    chosen, values = [one.chosen for one in valued], [one.valid or 0.0 for one in valued]
+    shares = importances(chosen, values)
+    finished = [one.state == "finished" for one in valued]
+    name = str(search.data["name"])
+    picture = plot_importance(chosen, values, shares, finished=finished, name=name)
+    save_picture(picture, out / PICTURE)
+    return Tuned(out, done, shares, plan)
 
 
 @dataclass(frozen=True)
@@ -55,10 +232,32 @@ class Search:
     """Name, size and checksum of the facts, without those of test."""
 
     @classmethod
-    def of(cls, folder: Path, graph: TemporalGraph, space: Space, seed: int) -> Search:
-        """A search on a graph, whose test must be empty."""
+    def begin(cls, folder: Path, graph: TemporalGraph, space: Space, seed: int) -> Search:
+        """Take a folder, which must be new, empty, or this search's own; test must be empty."""
         data = {"name": graph.name, "train": len(graph.train), "valid": len(graph.valid)}
-        return cls(folder, space, seed, {**data, "sha256": checksum(graph)})
+        search = cls(folder, space, seed, {**data, "sha256": checksum(graph)})
+        path, journal = folder / SEARCH, folder / JOURNAL
+        tables = {"search": {"seed": seed}, "data": search.data, **space.plain()}
+        wanted = tomllib.loads(to_toml(tables))
+        if not path.exists():
+            for other in folder.iterdir():
+                if other.name not in (LOCK, GRAPH, DATA) and not other.name.endswith(".part"):
+                    raise UsageError(
+                        f"{folder}: holds {other.name!r} and no search; choose another"
+                    )
+            save(graph, folder / GRAPH)
+            write_toml(path, wanted)
+        elif (there := read_toml(path)) != wanted:
+            raise UsageError(
+                f"{folder}: holds another search ({differences(there, wanted)}); choose another"
+                " folder, or remove this one"
+            )
+        elif journal.exists() and not (written := journal.read_bytes()).endswith(b"\n"):
+            # A killed process wrote half of a line, and optuna would append to it.
+            os.truncate(journal, written.rfind(b"\n") + 1)
+        # Processes lock it, and a folder that a lock made would vanish with the lock.
+        (folder / TRIALS).mkdir(exist_ok=True)
+        return search
 
     @classmethod
     def open(cls, folder: Path) -> Search:
@@ -68,35 +267,6 @@ class Search:
             return cls(folder, Space.of(tables), tables["search"]["seed"], tables["data"])
         except (KeyError, TypeError, AttributeError, UsageError) as error:
             raise DataError(f"{folder / SEARCH}: not a search: {error}") from None
-
-    def begin(self, graph: TemporalGraph) -> None:
-        """Take the folder, which must be new, empty, or this search's own."""
-        path, journal = self.folder / SEARCH, self.folder / JOURNAL
-        tables = {"search": {"seed": self.seed}, "data": self.data, **self.space.plain()}
-        wanted = tomllib.loads(to_toml(tables))
-        if path.exists():
-            there = read_toml(path)
-            if there != wanted:
-                raise UsageError(
-                    f"{self.folder}: holds another search ({differences(there, wanted)}); choose"
-                    " another folder, or remove this one"
-                )
-            if journal.exists() and not (written := journal.read_bytes()).endswith(b"\n"):
-                # A killed process wrote half of a line, and optuna would append to it.
-                os.truncate(journal, written.rfind(b"\n") + 1)
-        else:
-            self._take(graph, wanted)
-        # Processes lock it, and a folder that a lock made would vanish with the lock.
-        (self.folder / TRIALS).mkdir(exist_ok=True)
-
-    def _take(self, graph: TemporalGraph, wanted: dict[str, Any]) -> None:
-        for other in self.folder.iterdir():
-            if other.name not in (LOCK, GRAPH, DATA) and not other.name.endswith(".part"):
-                raise UsageError(
-                    f"{self.folder}: holds {other.name!r} and no search; choose another"
-                )
-        save(graph, self.folder / GRAPH)
-        write_toml(self.folder / SEARCH, wanted)
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -136,18 +306,11 @@ class Search:
         return trials
 
     def work(
-        self,
-        trials: int,
-        unfinished: Iterable[int] = (),
-        *,
-        device: str = "auto",
-        stop: Callable[[], bool],
-        tell: Callable[[], None] = lambda: None,
+        self, trials: int, unfinished: list[int], device: str, stop: Stop, tell: Callable[[], None]
     ) -> None:
         """Resume the unfinished trials, then take new ones until there are `trials`."""
-        waiting = list(unfinished)
         while not stop():
-            trial = self._again(waiting.pop(0)) if waiting else self._ask(trials)
+            trial = self._again(unfinished.pop(0)) if unfinished else self._ask(trials)
             if trial is None or not self._attempt(trial, device, stop):
                 return
             tell()
@@ -171,7 +334,7 @@ class Search:
         self.study.sampler = _sampler(self.seed, number)
         return need_optuna().trial.Trial(self.study, self.trials()[number]._trial_id)
 
-    def _attempt(self, trial: Trial, device: str, stop: Callable[[], bool]) -> bool:
+    def _attempt(self, trial: Trial, device: str, stop: Stop) -> bool:
         """Train what a trial suggests; False if it was stopped midway, and can be resumed."""
         state, study = need_optuna().trial.TrialState, self.study
         chosen = self.space.suggest(trial)
@@ -179,7 +342,8 @@ class Search:
         folder = self.trial_folder(trial.number)
         watch = _Watch(trial, stop)
         try:
-            cuts = chosen.make_method().fit(self.graph)
+            graph = self.graph
+            cuts = chosen.make_method().fit(graph)
             if (same := self._claim(trial, chosen, cuts)) is not None:
                 trial.set_user_attr("same_as", same.number)
                 ended = same.state if same.state.is_finished() else state.FAIL
@@ -187,15 +351,8 @@ class Search:
                 return True
             with locked(folder, wait=_WAIT):
                 pass  # a process that was left behind may be saving its state
-            run = train(
-                self.graph,
-                cuts,
-                folder,
-                model=chosen.model,
-                device=device,
-                watch=watch,
-                **chosen.settings,
-            )
+            settings = {"model": chosen.model, **chosen.settings}
+            run = train(graph, cuts, folder, device=device, watch=watch, **settings)
             for name in ("seconds", "epochs", "best_epoch"):
                 trial.set_user_attr(name, run.about.get(name))
             study.tell(trial, _valid_mrr(run))
@@ -244,29 +401,27 @@ def main(folder: str, trials: str, device: str, *unfinished: str) -> None:
     Thread(target=wait, daemon=True).start()
     try:
         search = Search.open(Path(folder))
-        search.work(int(trials), map(int, unfinished), device=device, stop=ended.is_set)
+        left = [int(number) for number in unfinished]
+        search.work(int(trials), left, device, ended.is_set, tell=lambda: None)
     except SplimeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
 
 
-class _Watch:
+class _Watch(Unwatched):
     """Reports the MRR on valid, and stops what is worse than half of the other trials were."""
 
-    def __init__(self, trial: Trial, stop: Callable[[], bool]) -> None:
+    def __init__(self, trial: Trial, stop: Stop) -> None:
         self.trial, self.stop_all, self.pruned = trial, stop, False
         # A process that was killed may have reported more than it saved.
         frozen = trial.study.get_trials(deepcopy=False)[trial.number]
         self.reported = {*frozen.intermediate_values}
 
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """Steps do not matter here."""
-
-    def epoch(self, found: Epoch, best: bool) -> None:  # noqa: ARG002
+    def epoch(self, epoch: Epoch, best: bool) -> None:  # noqa: ARG002
         """Report a validation."""
-        if found.valid is not None:
-            if found.epoch not in self.reported:
-                self.trial.report(found.valid, found.epoch)
+        if epoch.valid is not None:
+            if epoch.epoch not in self.reported:
+                self.trial.report(epoch.valid, epoch.epoch)
             self.pruned = bool(self.trial.should_prune())
 
     def stop(self) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -125,7 +126,10 @@ def make_space(
             raise UsageError(f"[settings] {name}: it is fixed as {fixed[name]!r} at the same time")
         if not any(name in axes for axes in space.models.values()):
             raise UsageError(f"[settings] {name}: has no effect on {', '.join(space.models)}")
-    _check(space)
+    for name, axes in space.methods.items():
+        _check(f"[method.{name}]", axes, partial(make_method, name))
+    for name, axes in space.models.items():
+        _check("[settings]", axes, partial(make_settings, name, **fixed))
     return space
 
 
@@ -136,18 +140,15 @@ def _method_axes(name: str, given: Mapping[str, Any], most: float) -> Axes:
     for key in own:
         check_name(f"parameter of {name}", key, [field.name for field in fields(kind)])
     default = {
-        key: _reachable(key, axis, most)
+        key: axis
         for key, axis in kind.search.items()
         if not (key in kind.one_of and {*own} & {*kind.one_of})
     }
+    if isinstance(grow := default.get("grow"), Range):
+        # Not more predicates than a graph can have; splitting stops at spans of four timestamps.
+        high = max(grow.low, min(grow.high, round(most / 3, 1)))
+        default["grow"] = replace(grow, high=high)
     return {**default, **own}
-
-
-def _reachable(key: str, axis: Axis, most: float) -> Axis:
-    """Not more predicates than a graph can have; splitting stops at spans of four timestamps."""
-    if key != "grow" or not isinstance(axis, Range):
-        return axis
-    return Range(axis.low, max(axis.low, min(axis.high, round(most / 3, 1))), axis.log)
 
 
 def _model_axes(settings: Settings, fixed: Mapping[str, Any], given: Mapping[str, Any]) -> Axes:
@@ -165,28 +166,15 @@ def _model_axes(settings: Settings, fixed: Mapping[str, Any], given: Mapping[str
     return {n: axis for n, axis in default.items() if n not in fixed} | own
 
 
-def _check(space: Space) -> None:
-    for method, axes in space.methods.items():
-        for parameters in _corners(axes):
-            try:
-                make_method(method, **parameters)
-            except SplimeError as error:
-                raise UsageError(f"[method.{method}]: {error}") from None
-    for model, axes in space.models.items():
-        for chosen in _corners(axes):
-            try:
-                make_settings(model, **{**chosen, **space.fixed})
-            except SplimeError as error:
-                raise UsageError(f"[settings]: {error}") from None
-
-
-def _corners(axes: Axes) -> Iterator[dict[str, Any]]:
-    """Every axis at each of its ends, the others at their lower one."""
+def _check(where: str, axes: Axes, make: Callable[..., object]) -> None:
+    """An error unless all axes can be at each of their ends, the others at their lower one."""
     lowest = {key: axis.ends()[0] for key, axis in axes.items()}
-    yield lowest
-    for key, axis in axes.items():
-        for end in axis.ends():
-            yield {**lowest, key: end}
+    others = ({**lowest, key: end} for key, axis in axes.items() for end in axis.ends())
+    for chosen in (lowest, *others):
+        try:
+            make(**chosen)
+        except SplimeError as error:
+            raise UsageError(f"{where}: {error}") from None
 
 
 def _axis(where: str, value: Any) -> Axis:

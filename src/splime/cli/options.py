@@ -1,0 +1,156 @@
+"""Options that several commands share, and those that are made from the fields of dataclasses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, Field, fields
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from typer import Argument, Option
+
+from splime.embedding.settings import SETTINGS, Settings
+from splime.io.options import ReadOptions
+from splime.methods import METHODS
+
+if TYPE_CHECKING:
+    from splime.graph import TemporalGraph
+
+Data = Annotated[
+    str,
+    Argument(
+        metavar="DATA",
+        help="The name of a dataset (see `splime datasets list`), a file (.tsv .csv .txt, also .gz"
+        " or .zst; .parquet) or a folder with such files called train, valid and test.",
+    ),
+]
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
+RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders of runs.")]
+Model = Annotated[
+    str | None, Option(help="The static model, see `splime models`. Default: complex.")
+]
+Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN has.")]
+Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
+Split = Annotated[str, Option(help="valid or test.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+
+
+def _names_in(text: str | None) -> list[str] | None:
+    """The names in a text with commas between them; a callback of options.
+
+    >>> _names_in("split, merge")
+    ['split', 'merge']
+    """
+    return None if text is None else [name for part in text.split(",") if (name := part.strip())]
+
+
+file = partial(Option, metavar="FILE")
+folder = partial(Option, metavar="DIR")
+names = partial(Option, metavar="A,B,…", callback=_names_in)
+
+
+def picture(what: str) -> Any:
+    """The file of a picture that a command draws beside what else it does."""
+    return file(help=f"Also draw {what} (.png, .svg or .pdf).")
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Make options of what a command takes as `reading`, `settings` and `parameters`.
+
+    The command gets each of the three as a dictionary of those that were given.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [each for each in signature.parameters.values() if each.name not in _GROUPS]
+    options = {
+        (group, name): annotation
+        for group in signature.parameters
+        if group in _GROUPS
+        for name, annotation in _GROUPS[group]()
+        # `--seed` is the training's and, where it has one, the method's.
+        if group != "parameters" or "settings" not in signature.parameters or name not in SETTINGS
+    }
+
+    @wraps(command)
+    def extended(**given: Any) -> None:
+        chosen: dict[str, dict[str, Any]] = {group: {} for group, _ in options}
+        for group, name in options:
+            if (value := given.pop(f"{group}_{name}")) is not None:
+                chosen[group][name] = value
+        command(**given, **chosen)
+
+    more = [
+        inspect.Parameter(
+            f"{group}_{name}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        )
+        for (group, name), annotation in options.items()
+    ]
+    # What typer reads.
+    extended.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    extended.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+    return extended
+
+
+def _reading() -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(ReadOptions)
+    for own in fields(ReadOptions):
+        if own.name not in ("keep_duplicates", "name"):
+            yield own.name, _option(own, hints[own.name], "How to read the facts")
+
+
+def _settings() -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(Settings)
+    for own in fields(Settings):
+        if own.name in SETTINGS:
+            panel = "Settings of the training (default: those of the preset)"
+            yield own.name, _option(own, hints[own.name], panel)
+
+
+def _parameters() -> Iterator[tuple[str, Any]]:
+    """Those of all methods; the help says whose they are."""
+    users: dict[str, list[str]] = {}
+    for method, kind in METHODS.items():
+        for own in fields(kind):
+            users.setdefault(own.name, []).append(method)
+    for name, methods in users.items():
+        kind = METHODS[methods[0]]
+        own = next(each for each in fields(kind) if each.name == name)
+        whose = "" if len(methods) == len(METHODS) else f"{', '.join(methods)}: "
+        default = "" if own.default in (None, MISSING) else f" Default: {own.default}."
+        hint = get_type_hints(kind)[name]
+        yield name, _option(own, hint, "Parameters of the method", whose, default)
+
+
+_GROUPS = {"reading": _reading, "settings": _settings, "parameters": _parameters}
+
+
+def _option(own: Field[Any], hint: Any, panel: str, before: str = "", after: str = "") -> Any:
+    """The option of a field. Choices are words here: what takes them suggests the nearest."""
+    if type(None) in get_args(hint):
+        hint = get_args(hint)[0]
+    flag = own.metadata.get("flag", own.name).replace("_", "-")
+    metavar = own.metadata.get("metavar")
+    if get_origin(hint) is Literal:
+        metavar = f"<{'|'.join(get_args(hint))}>"
+    about: str = own.metadata["help"]
+    option = Option(
+        f"--{flag}/--no-{flag}" if hint is bool else f"--{flag}",
+        metavar=metavar,
+        help=f"{before}{about if before else about[0].upper() + about[1:]}.{after}",
+        show_default=False,
+        rich_help_panel=panel,
+        callback=_names_in if get_origin(hint) not in (None, Literal) else None,
+    )
+    return Annotated[(hint if get_origin(hint) is None else str) | None, option]
+
+
+def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
+    """Load with a sign of life; named datasets show their own bar where they are downloaded."""
+    from splime.datasets import DATASETS, load
+    from splime.progress import working
+
+    if data in DATASETS:
+        return load(data, **reading)
+    with working(f"reading {data} …"):
+        return load(data, **reading)

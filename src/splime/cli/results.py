@@ -1,0 +1,246 @@
+"""What trained runs are worth: `splime evaluate`, `embeddings`, `compare`, `plot` and `report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Option
+
+from splime.cli import options
+from splime.cli.console import show, show_json, warn
+from splime.errors import UsageError, check_name
+from splime.progress import progress_bar, working
+
+embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
+
+
+def evaluate(
+    run: options.RunFolder,
+    protocol: Annotated[
+        str,
+        Option(
+            help="fact (two questions for every fact, the fair one), triple (the paper's:"
+            " transformed triples) or predicate (which predicate links two entities at a time)."
+        ),
+    ] = "fact",
+    split: options.Split = "test",
+    filter: Annotated[
+        str | None,
+        Option(
+            metavar="<none|intra|inter|both>",
+            help="triple: the leak filter. Default: inter, as in the paper.",
+        ),
+    ] = None,
+    aggregate: Annotated[
+        str | None,
+        Option(
+            help="fact, predicate: how scores of the scopes of an interval become one: mean"
+            " (weighted by overlap, the default), ends, max or sum. Choose it on valid."
+        ),
+    ] = None,
+    ties: Annotated[
+        str | None,
+        Option(help="Rank among equal scores: mean, worst or best. Default: the protocol's."),
+    ] = None,
+    bootstrap: Annotated[
+        int | None,
+        Option(metavar="SAMPLES", help="Also confidence intervals, from so many samples."),
+    ] = None,
+    memory: Annotated[
+        int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
+    ] = None,
+    device: options.Device = "auto",
+    strata: Annotated[
+        bool, Option("--strata", help="Also show metrics by kind, predicate and period.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
+
+    Example: splime evaluate run --protocol fact --bootstrap 1000
+    """
+    from splime.report.tables import evaluation_tables
+    from splime.runs import Run, evaluate as evaluate_run
+
+    given = {
+        "filter": filter,
+        "aggregate": aggregate,
+        "ties": ties,
+        "bootstrap": bootstrap,
+        "memory": None if memory is None else memory << 20,
+    }
+    how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
+        if name in how and protocol in wrong:
+            raise UsageError(f"protocol {protocol} has no option --{name}")
+    opened = Run(run, device=device)
+    with progress_bar() as progress:
+        how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
+        evaluation = evaluate_run(opened, protocol, **how)
+    if as_json:
+        show_json(evaluation.to_json())
+    else:
+        show(*evaluation_tables(evaluation, strata=strata))
+
+
+def _show_estimate(seconds: float) -> None:
+    if seconds >= 2:
+        typer.secho(f"this will take about {seconds:,.0f} s", err=True, dim=True)
+
+
+@embeddings.command("export")
+def export(
+    run: options.RunFolder,
+    out: Annotated[
+        Path, options.file(help="The file: .parquet, .tsv, or .txt for word2vec's text.")
+    ],
+    what: Annotated[str, Option(help="entities or predicates.")] = "entities",
+    format: Annotated[
+        str, Option(help="parquet, tsv or word2vec. Default: by the name of the file.")
+    ] = "",
+) -> None:
+    """Write the vectors of a run with their names.
+
+    Example: splime embeddings export run --what predicates --out predicates.tsv
+    """
+    from splime.analysis.embeddings import export_embeddings
+    from splime.runs import Run
+
+    show(f"written to {export_embeddings(Run(run, device='cpu'), out, what, format)}")
+
+
+def compare(
+    runs: options.RunFolders,
+    protocol: Annotated[
+        str,
+        Option(
+            help="fact, predicate, or triple (the paper's; every transform then has its own test"
+            " set, and only runs with the same cuts are compared)."
+        ),
+    ] = "fact",
+    split: options.Split = "test",
+    filter: Annotated[
+        str | None,
+        Option(
+            help="fact, predicate: exact (the default), overlap or static. triple: the leak filter."
+            " Default: inter, as in the paper."
+        ),
+    ] = None,
+    samples: Annotated[int, Option(help="The number of bootstrap samples.")] = 10_000,
+    format: Annotated[
+        str | None,
+        Option(
+            help="table, markdown, latex or json. Default: by the name of the file, else table."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, options.file(help="Write to a file (.md, .tex, .json), do not print.")
+    ] = None,
+    plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
+    device: options.Device = "auto",
+) -> None:
+    """Compare runs: metrics with confidence intervals, best first, and what could be chance.
+
+    Evaluations that the folders do not have yet are made, and kept there. Example: splime compare
+    runs/* --out table.tex --plot runs.png
+    """
+    from splime.analysis import compare as compare_runs
+    from splime.report import comparison as shown
+    from splime.report.style import check_picture, save_picture
+
+    chosen = shown.format_of(format, out)
+    if plot is not None:
+        check_picture(plot)  # before the work, not after it
+    with progress_bar() as progress:
+        comparison = compare_runs(
+            runs,
+            protocol,
+            split=split,  # type: ignore[arg-type]
+            filter=filter,
+            samples=samples,
+            device=device,
+            progress=progress,
+            warn=warn,
+        )
+    if plot is not None:
+        save_picture(shown.plot_comparison(comparison), plot)
+    if out is not None:
+        shown.write_comparison(comparison, out, chosen)
+        show(f"written to {out}")
+    elif chosen == "table":
+        show(*shown.comparison_table(comparison))
+    else:
+        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
+    if plot is not None and chosen == "table":
+        show(f"MRR and intervals: {plot}")
+
+
+def plot(
+    runs: options.RunFolders,
+    out: Annotated[
+        Path,
+        Option(
+            metavar="FILE_OR_DIR",
+            help="The picture (.png, .svg or .pdf); with --what all, a folder for all of them.",
+        ),
+    ],
+    what: Annotated[
+        str,
+        Option(
+            help="predicates, predicate, segmentation, facts, learning, strata, costs; or all that"
+            " the runs allow. predicate, learning and strata compare several runs."
+        ),
+    ] = "all",
+    predicate: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="predicate: the one to draw. Default: the one that all runs cut most.",
+        ),
+    ] = None,
+) -> None:
+    """Draw runs: their embeddings (t-SNE), scopes, facts, learning curves, metrics, costs.
+
+    Example: splime plot runs/merge runs/random --what predicate --out evolution.png
+    """
+    from splime.plans.showing import PICTURES, draw_picture, draw_pictures, picture_table
+    from splime.report.style import FORMATS, check_picture, make_figure, save_picture, save_pictures
+    from splime.runs import Run
+
+    # What is wrong is said before the work, not after it.
+    check_name("picture", what, [*PICTURES, "all"])
+    if what != "all":
+        check_picture(out)
+        with working(f"drawing {what} …"):
+            opened = [Run(run, device="cpu") for run in runs]
+            save_picture(draw_picture(what, opened, predicate), out)
+    else:
+        if out.suffix.lower() in FORMATS or (out.exists() and not out.is_dir()):
+            raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")
+        make_figure(1, 1)  # an error without matplotlib
+        opened = [Run(run, device="cpu") for run in runs]
+        with progress_bar() as progress:
+            drawn = draw_pictures(opened, predicate, progress=progress)
+        save_pictures(drawn.pictures, out)
+        show(picture_table(drawn))
+    show(f"written to {out}")
+
+
+def report(
+    runs: options.RunFolders,
+    out: Annotated[Path, options.file(help="The page to write.")] = Path("report.html"),
+    device: options.Device = "auto",
+) -> None:
+    """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
+
+    The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
+    evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
+    """
+    from splime.plans.showing import write_page
+    from splime.runs import Run
+
+    with progress_bar() as progress:
+        write_page([Run(path, device=device) for path in runs], out, progress=progress)
+    show(f"written to {out}")

@@ -1,0 +1,288 @@
+"""`splime train`, `models`, `run` and `tune`: cut graphs, and train static models on them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.table import Table
+from rich.text import Text
+from typer import Argument, Option
+
+from splime.cli import options
+from splime.cli.console import Watching, show
+from splime.errors import UsageError
+from splime.methods import METHODS, Method, make_method, standard_methods
+from splime.progress import progress_bar
+
+if TYPE_CHECKING:
+    from splime.plans.plan import Carried
+    from splime.segmentation import Segmentation
+    from splime.tuning import Tuned
+
+
+@options.with_options
+def train(
+    data: options.Data,
+    out: Annotated[Path, options.folder(help="The folder of the run.")],
+    method: Annotated[
+        str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")
+    ] = "vanilla",
+    segmentation: Annotated[
+        Path | None, options.file(help="Cuts that `splime transform` wrote, instead of a method.")
+    ] = None,
+    model: options.Model = None,
+    preset: Annotated[
+        str | None,
+        Option(
+            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), or strong, a good"
+            " one for each model (the default)."
+        ),
+    ] = None,
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
+    *,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
+    parameters: dict[str, Any],
+) -> None:
+    """Cut a graph in time, train a static model on its triples, and leave a run folder.
+
+    The same command resumes a run that was interrupted. Options left out are those of the preset.
+    Example: splime train demo --method merge --shrink 4 --model complex --out run
+    """
+    from splime.embedding.device import choose_device
+    from splime.io import load_segmentation
+    from splime.report.tables import run_table
+    from splime.runs import is_finished, train as train_run
+    from splime.training.engines import make_settings
+
+    if segmentation is not None and (method != "vanilla" or parameters):
+        raise UsageError("give the cuts as a segmentation or choose a method, not both")
+    # Mistakes are errors before the facts are read.
+    cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
+    training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
+    make_settings(**training)
+    choose_device(device)
+    was_finished = is_finished(out)
+    if segmentation is not None:
+        cuts = load_segmentation(segmentation)
+    graph = options.load_graph(data, reading)
+    with progress_bar() as progress:
+        if isinstance(cuts, Method):
+            cuts = cuts.fit(graph, progress=progress)
+        with Watching(progress) as watch:
+            run = train_run(graph, cuts, out, device=device, watch=watch, **training)
+    path = shlex.quote(str(run.path))
+    done = "was finished before, nothing is left to train" if was_finished else "written"
+    show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
+
+
+def models() -> None:
+    """List the models, the losses and the presets."""
+    from splime.embedding.losses import LOSSES
+    from splime.embedding.models import MODELS
+    from splime.embedding.presets import PRESETS
+    from splime.training.engines import make_settings
+
+    table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
+    for name, model in MODELS.items():
+        settings = make_settings(name)
+        about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
+        table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+    show(table, "")
+    table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
+    for loss in LOSSES.values():
+        negatives = "all entities" if loss.against == "all" else "sampled negatives"
+        table.add_row(loss.name, loss.about, negatives)
+    show(table, "")
+    table = Table("preset", "settings", box=None, pad_edge=False)
+    for name, values in PRESETS.items():
+        table.add_row(name, ", ".join(f"{key} {value}" for key, value in values.items()))
+    show(table, "\nWith --engine pykeen: any model of PyKEEN, such as TuckER.")
+
+
+@options.with_options
+def run(
+    data: Annotated[
+        str,
+        Argument(
+            metavar="DATA|PLAN.toml",
+            help="A dataset, file or folder as for `splime train`; or a plan, a TOML file that"
+            " says all that the options say, for each run.",
+        ),
+    ],
+    out: Annotated[Path, options.folder(help="The folder for everything.")],
+    method: Annotated[
+        list[str] | None,
+        Option(
+            help=f"How to choose the cuts: {', '.join(METHODS)}. May be given several times, each"
+            " becomes a run. Default: all of them, with moderate parameters."
+        ),
+    ] = None,
+    model: options.Model = None,
+    preset: Annotated[
+        str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
+    ] = None,
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
+    *,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
+    parameters: dict[str, Any],
+) -> None:
+    """Inspect, cut, train, evaluate, compare and report, into one folder.
+
+    The folder then has plan.toml (what was done; `splime run DIR/plan.toml` does it again),
+    data.json, a run for each method in runs/, comparison.md and .json, and report.html. The same
+    command resumes what was interrupted.
+
+    Example: splime run demo --method vanilla --method split --grow 5 --epochs 20 --out demo-run
+    """
+    from splime.plans import Plan, PlannedRun, carry_out, read_plan
+    from splime.report.comparison import comparison_table, in_short
+
+    named = {"model": model, "preset": preset, "engine": None if engine == "splime" else engine}
+    training = {key: value for key, value in named.items() if value is not None} | settings
+    graph = None
+    if data.lower().endswith(".toml"):
+        chosen = ["method"] if method else []
+        given = [f"--{name.replace('_', '-')}" for name in (*chosen, *training, *parameters)]
+        if given or reading:
+            wrong = ", ".join(given) or "how to read the facts"
+            raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
+        plan = read_plan(data)
+    else:
+        cuts = _chosen(method, training, parameters)
+        graph = options.load_graph(data, reading)
+        runs = [PlannedRun(name, each) for name, each in cuts.items()]
+        plan = Plan(data, runs, reading, training)
+    with progress_bar() as progress:
+        done = carry_out(
+            plan,
+            out,
+            graph=graph,
+            device=device,
+            progress=progress,
+            watching=lambda name: Watching(progress, f"training, {name}"),
+        )
+    show(*comparison_table(done.comparison), in_short(done.comparison))
+    show(f"everything, with pictures: {done.report}", f"ask it: {_question(done)}")
+
+
+def _chosen(
+    methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
+) -> dict[str, Method]:
+    """The methods that were chosen, each with those of the parameters that it has."""
+    if not methods and parameters:
+        raise UsageError(
+            f"--{next(iter(parameters))} belongs to a method; choose one with --method"
+        )
+    # `--seed` is the training's, and the method's if it has one.
+    given = {**training, **parameters}
+    chosen = {name: make_method(name, **_taken_by(name, given)) for name in methods or ()}
+    for key in parameters:
+        if not any(_taken_by(name, {key: None}) for name in chosen):
+            raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
+    return chosen or standard_methods()
+
+
+def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that a method has a parameter for.
+
+    >>> _taken_by("merge", {"shrink": 4, "grow": 5})
+    {'shrink': 4}
+    """
+    own = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
+    return {name: value for name, value in values.items() if name in own}
+
+
+def _question(done: Carried) -> str:
+    """A question that can be asked, about a fact that the best run has not seen."""
+    best = done.runs[done.comparison.rows[0].name]
+    fact = next(best.graph.rows("test"))
+    asked = [str(best.path), fact.subject, fact.predicate, "?"]
+    when = fact.begin or fact.end
+    return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
+
+
+@options.with_options
+def tune(
+    data: options.Data,
+    out: Annotated[Path, options.folder(help="The folder of the search.")],
+    trials: Annotated[int, Option(help="How many configurations to try.")] = 50,
+    processes: Annotated[
+        int, Option(help="How many to train at the same time; they share the cores.")
+    ] = 2,
+    methods: Annotated[
+        str | None,
+        options.names(help=f"Among which methods. Default: {', '.join(METHODS)}."),
+    ] = None,
+    models: Annotated[
+        str, options.names(help="Among which models, see `splime models`.")
+    ] = "complex",
+    space: Annotated[
+        Path | None,
+        options.file(help="A TOML file that says what else to try, see docs/tuning.md."),
+    ] = None,
+    engine: options.Engine = "splime",
+    device: options.Device = "auto",
+    *,
+    reading: dict[str, Any],
+    settings: dict[str, Any],
+) -> None:
+    """Search for the method, its parameters and the settings that are best on valid.
+
+    Settings that are given are the same for all trials, and not searched for. The facts of test
+    are never used. The same command resumes a search that was interrupted, or adds trials to it.
+    At the end DIR has best.toml, which `splime run` carries out, trials.csv and importance.png.
+
+    Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
+    """
+    from splime.tuning import tune as search
+
+    graph = options.load_graph(data, reading)
+    with progress_bar() as progress, Watching(progress) as watch:
+        tuned = search(
+            graph,
+            out,
+            trials=trials,
+            processes=processes,
+            methods=methods,
+            models=models,
+            engine=engine,
+            space=space,
+            device=device,
+            data=data,
+            reading=reading,
+            progress=progress,
+            stop=watch.stop,
+            **settings,
+        )
+    _show(tuned)
+
+
+def _show(tuned: Tuned) -> None:
+    from splime.report.tables import make_table
+
+    counts = Counter(one.state for one in tuned.trials)
+    listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    title = f"the best of {len(tuned.trials):,} trials ({listed})"
+    columns = ("trial", "valid MRR", "method", "model", "seconds")
+    table = make_table(title, *columns, words=("method", "model"))
+    for one in tuned.ranking()[:5]:
+        method, model = one.described()
+        mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
+        table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
+    show(table)
+    if tuned.importances:
+        shares = tuned.importances.items()
+        show(f"what mattered: {', '.join(f'{n} {100 * s:.0f} %' for n, s in shares if s >= 0.005)}")
+    show(
+        f"{tuned.out}: written trials.csv, importance.png and best.toml;"
+        f" next: splime run {shlex.quote(str(tuned.out / 'best.toml'))} --out DIR"
+    )
