@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from splime.errors import UsageError
 from splime.methods import signatures
-from splime.methods.signatures import PROXIMITIES, Links, find_proximity
+from splime.methods.signatures import PROXIMITIES, Links
 
 Linked = tuple[int, int, int]
 """Timestamp, subject, object."""
@@ -105,6 +105,7 @@ def test_paper_settings_of_adamic_adar() -> None:
 
 
 def test_names() -> None:
-    assert find_proximity("jaccard") is PROXIMITIES["jaccard"]
+    assert [*PROXIMITIES] == ["jaccard", "adamic_adar", "preferential_attachment"]
+    nothing = [np.empty(0, np.int64)] * 4
     with pytest.raises(UsageError, match="Did you mean adamic_adar"):
-        find_proximity("adamic-adar")
+        signatures.signatures(*nothing, proximity="adamic-adar")

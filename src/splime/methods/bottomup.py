@@ -104,8 +104,7 @@ def bottom_up(
     heap = [candidate(start, end, end_of[end]) for start, end in end_of.items() if end in end_of]
     heapify(heap)
     while heap:
-        gain, exact, *union = heappop(heap)
-        start, middle, end = union
+        gain, exact, start, middle, end = heappop(heap)
         if gone(start, middle, end):
             continue
         while heap and gone(*heap[0][2:]):
