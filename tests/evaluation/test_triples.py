@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import UsageError
 from splime.evaluation import evaluate_triples
-from splime.evaluation.triples import triples_left
+from splime.evaluation.protocols import triples_left
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
 from tests.evaluation import oracle

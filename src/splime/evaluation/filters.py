@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splime.arrays import distinct, expand
+from splime.arrays import changes, distinct, expand
 from splime.scoring.known import Keyed
 from splime.times import Ints
 
@@ -70,7 +70,6 @@ class Known:
         key = whose.astype(np.int64) * self._width + known.id
         key = key * (last + 1) + (last - overlap - exact)
         key, level = np.divmod(distinct(key[known.id != asked.id]), last + 1)
-        new = np.ones(len(key), bool)
-        np.not_equal(key[1:], key[:-1], out=new[1:])
+        new = changes(key)
         answer, ids = np.divmod(key[new], self._width)
         return Excluded(answer, ids, level[new])

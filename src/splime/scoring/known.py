@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from splime.arrays import expand
+from splime.arrays import changes, expand
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, TemporalGraph
 from splime.times import Bools, Ints, format_ticks
 
@@ -109,8 +109,7 @@ class KnownFacts:
 
     def once(self, question: Ints, ids: Ints, fact: Ints) -> KnownAnswers:
         """Sorted answers without those that repeat the one before."""
-        new = np.ones(len(question), bool)
-        new[1:] = (question[1:] != question[:-1]) | (ids[1:] != ids[:-1])
+        new = changes(question, ids)
         return KnownAnswers(question[new], ids[new], fact[new], self.learned(fact[new]))
 
     def learned(self, facts: Ints) -> Bools:

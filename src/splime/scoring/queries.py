@@ -13,12 +13,11 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import torch
 
-from splime.arrays import expand, grouped
+from splime.arrays import changes, expand, grouped
 from splime.errors import check_name
 from splime.scoring.known import Kind, KnownFacts
 from splime.scoring.scoping import CutFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
-from splime.static import Triples
 from splime.times import Ints
 
 Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
@@ -92,9 +91,8 @@ class Scoring:
 
     def queries(self, kind: Kind, asked: CutFacts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
-        graph, static = self.scoping.graph, self.scoping.static
-        of_predicates = kind == "predicate"
-        candidates = len(graph.predicates if of_predicates else graph.entities)
+        static, of_predicates = self.scoping.static, kind == "predicate"
+        candidates = len(self.scoping.names(kind))
         columns = len(static.predicates if of_predicates else static.entities)
         ask = asking(self.scorer, kind, columns)
         probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -111,7 +109,8 @@ class Scoring:
     def _entities_by_scope(self, kind: Kind, asked: CutFacts, ask: Ask, room: Room) -> Queries:
         """Parts are the scoped predicates of a fact."""
         given = getattr(asked.facts, GIVEN[kind][0])
-        parts = scope_parts(asked.triples, len(given), self.scoping.predicate_fallback, self.how)
+        triples = asked.triples
+        parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(given))
         several = parts.count > 1
         begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
         # Facts with one part are the same query whenever they hold. Those come first, and those
@@ -142,22 +141,17 @@ class Scoring:
         number, fact = grouped(columns)
         queries = [column[fact] for column in columns]
 
-        def parts_during(*times: Ids) -> ScopeParts:
-            """The parts of every predicate during each interval."""
-            source = np.tile(sources, len(times[0]))
-            begin, end = (np.repeat(time.astype(np.int32), len(sources)) for time in times)
-            count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
-            whose = np.repeat(np.arange(len(source)), count)
-            nobody = np.zeros(len(whose), np.int32)
-            triples = Triples(nobody, scope, nobody, whose, overlap)
-            return scope_parts(triples, len(source), self.scoping.predicate_fallback, self.how)
-
         def score(start: int, stop: int) -> torch.Tensor:
-            begin, end, subject, object_ = (column[start:stop] for column in queries)
+            *times, subject, object_ = (column[start:stop] for column in queries)
             row, pair = grouped([subject, object_])
             scores = ask(subject[pair], object_[pair])
-            interval, one = grouped([begin, end])
-            parts = parts_during(begin[one], end[one])
+            # The parts of every predicate during each different interval.
+            interval, one = grouped(times)
+            source = np.tile(sources, len(one))
+            begin, end = (np.repeat(time[one].astype(np.int32), len(sources)) for time in times)
+            count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
+            whose = np.repeat(np.arange(len(source)), count)
+            parts = self.scope_parts(whose, scope, overlap, len(source))
             cells = (interval[:, None] * len(sources) + sources).ravel()
             total = by_cells(scores, np.repeat(row, len(sources)), cells, parts, self.how)
             return total.view(len(interval), len(sources))
@@ -173,7 +167,13 @@ class Scoring:
             [*times, *given] if kind == "predicate" else [*reversed(given), *times]
         )
         begin, end, *given = (column[fact] for column in (*times, *given))
-        columns = self._columns(kind)
+        every = np.arange(len(self.scoping.names(kind)), dtype=np.int32)
+
+        @lru_cache(max(1, _KEPT // max(len(every), 1)))
+        def columns(time: int) -> torch.Tensor:
+            """The column of every candidate in scores over scoped ones, at a timestamp."""
+            scopes = self.scoping.at(kind, every, np.full(len(every), time))
+            return torch.as_tensor(scopes).to(self.scorer.device)
 
         def score(start: int, stop: int) -> torch.Tensor:
             query, time = time_parts(begin[start:stop], end[start:stop], self.how)
@@ -189,18 +189,21 @@ class Scoring:
         weight = cost if self.how in MEANS else np.ones(len(fact), np.int64)
         return Queries(number, cost, weight, score, room.queries)
 
-    def _columns(self, kind: Kind) -> Callable[[int], torch.Tensor]:
-        """The column of every candidate in scores over scoped ones, at a timestamp."""
-        graph = self.scoping.graph
-        size = len(graph.predicates if kind == "predicate" else graph.entities)
-        every = np.arange(size, dtype=np.int32)
+    def scope_parts(self, fact: Ids, scope: Ids, overlap: Ids, facts: int) -> ScopeParts:
+        """The parts of facts whose entities are not cut, from the scopes that they hold in.
 
-        @lru_cache(max(1, _KEPT // max(size, 1)))
-        def at(time: int) -> torch.Tensor:
-            scopes = self.scoping.at(kind, every, np.full(size, time))
-            return torch.as_tensor(scopes).to(self.scorer.device)
-
-        return at
+        Parts that are the same scope, because of a fallback, are one with the sum of their weights.
+        """
+        scope, weight = self.scoping.predicate_fallback[scope], overlap.astype(np.int64)
+        if self.how == "ends":
+            new = changes(fact)
+            ends = new | np.append(new[1:], True)
+            fact, scope = fact[ends], scope[ends]
+        if self.how != "mean":
+            weight = np.ones(len(fact), np.int64)
+        at = np.flatnonzero(changes(fact, scope))
+        count = np.bincount(fact[at], minlength=facts)
+        return ScopeParts(count.cumsum() - count, count, scope[at], np.add.reduceat(weight, at))
 
 
 def check_aggregate(how: str) -> None:
@@ -217,27 +220,6 @@ class ScopeParts:
     count: Ints
     predicate: Ints
     weight: Ints
-
-
-def scope_parts(triples: Triples, facts: int, fallback: Ints, how: Aggregate) -> ScopeParts:
-    """The parts of facts whose entities are not cut.
-
-    Parts that are the same scope, because of a fallback, are one with the sum of their weights.
-    """
-    fact, predicate = triples.fact, fallback[triples.predicate]
-    weight = triples.overlap.astype(np.int64)
-    if how == "ends":
-        new = np.ones(len(fact), bool)
-        np.not_equal(fact[1:], fact[:-1], out=new[1:])
-        ends = new | np.append(new[1:], True)
-        fact, predicate = fact[ends], predicate[ends]
-    if how != "mean":
-        weight = np.ones(len(fact), np.int64)
-    new = np.ones(len(fact), bool)
-    new[1:] = (fact[1:] != fact[:-1]) | (predicate[1:] != predicate[:-1])
-    at = np.flatnonzero(new)
-    count = np.bincount(fact[at], minlength=facts)
-    return ScopeParts(count.cumsum() - count, count, predicate[at], np.add.reduceat(weight, at))
 
 
 def time_costs(begin: Ints, end: Ints, how: Aggregate) -> Ints:

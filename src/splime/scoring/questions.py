@@ -8,18 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from splime.arrays import expand, grouped
+from splime.arrays import changes, expand, grouped
 from splime.graph import Facts
 from splime.scoring.known import NAMES, Kind, KnownAnswers, KnownFacts
-from splime.scoring.queries import (
-    GIVEN,
-    MEANS,
-    Parts,
-    Scoring,
-    aggregated,
-    scope_parts,
-    time_parts,
-)
+from splime.scoring.queries import GIVEN, MEANS, Parts, Scoring, aggregated, time_parts
 from splime.scoring.scorer import Room, asking
 from splime.times import Ints
 
@@ -73,13 +65,12 @@ def scopes_of(scoring: Scoring, facts: Facts) -> tuple[Ints, Ints]:
     """The scoped predicates that facts are scored by: how many, and which, in order of time."""
     asked = scoring.scoping.cut(facts)
     if scoring.scoping.entities is None:
-        fallback = scoring.scoping.predicate_fallback
-        parts = scope_parts(asked.triples, len(facts), fallback, scoring.how)
+        triples = asked.triples
+        parts = scoring.scope_parts(triples.fact, triples.predicate, triples.overlap, len(facts))
         return parts.count, parts.predicate
     fact, time = time_parts(asked.begin, asked.end, scoring.how)
     scope = scoring.scoping.at("predicate", facts.predicate[fact], time)
-    new = np.ones(len(scope), bool)
-    new[1:] = (fact[1:] != fact[:-1]) | (scope[1:] != scope[:-1])
+    new = changes(fact, scope)
     return np.bincount(fact[new], minlength=len(facts)), scope[new]
 
 
@@ -109,23 +100,18 @@ def spans_of(scoring: Scoring, facts: Facts) -> Spans:
     size = len(scoping.graph.timeline)
     question = np.repeat(np.arange(len(facts)), size)
     time = np.tile(np.arange(size, dtype=np.int32), len(facts))
-    scopes = {
-        name: sources if cut is None else cut.at(sources, time)
-        for name in NAMES
-        for cut in [scoping.static.predicates if name == "predicate" else scoping.entities]
-        for sources in [getattr(facts, name)[question]]
-    }
-    new = np.ones(len(question), bool)
-    new[1:] = False
-    for column in (question, *scopes.values()):
-        new[1:] |= column[1:] != column[:-1]
-    start = np.flatnonzero(new)
+    scopes = {}
+    for name in NAMES:
+        cut = scoping.static.predicates if name == "predicate" else scoping.entities
+        sources = getattr(facts, name)[question]
+        scopes[name] = sources if cut is None else cut.at(sources, time)
+    start = np.flatnonzero(changes(question, *scopes.values()))
     count = np.bincount(question[start], minlength=len(facts))
     return Spans(
         question=question[start],
         number=expand(np.zeros_like(count), count)[1],
         begin=time[start].astype(np.int64),
-        end=time[np.append(start[1:], len(new)) - 1].astype(np.int64),
+        end=time[np.append(start[1:], len(time)) - 1].astype(np.int64),
         subject=scoping.entity_fallback[scopes["subject"][start]],
         predicate=scoping.predicate_fallback[scopes["predicate"][start]],
         object=scoping.entity_fallback[scopes["object"][start]],

@@ -12,6 +12,7 @@ from splime.graph import Facts, Ids, SplitName, TemporalGraph
 from splime.segmentation import Scopes
 from splime.static import StaticGraph, Triples, cut_facts
 from splime.times import Bools, Ints
+from splime.vocabulary import Vocabulary
 
 
 class CutFacts(NamedTuple):
@@ -57,6 +58,10 @@ class Scoping:
         seen = np.zeros(len(self.entities), bool)
         seen[self.static.train.subject] = seen[self.static.train.object] = True
         return nearest_seen(self.entities, seen)
+
+    def names(self, kind: str) -> Vocabulary:
+        """The names of predicates (or of subjects and objects)."""
+        return self.graph.predicates if kind == "predicate" else self.graph.entities
 
     def of_split(self, split: SplitName) -> CutFacts:
         """The facts of a split, which are cut already."""
