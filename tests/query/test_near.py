@@ -21,7 +21,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 def test_predicates_at_a_time(trained: dict[str, Path], name: str) -> None:
     run = Run(trained[name])
     query = Query(run)
-    table = run.model.predicates.weight.numpy(force=True)
+    table = run.model.predicates.state_dict()["weight"].numpy()
     labels = run.segmentation.predicates.labels.to_pylist()
     for year in (1990, 1997, 2003):
         answers = query.near("p1", at=year, limit=None)
@@ -39,7 +39,7 @@ def test_predicates_at_a_time(trained: dict[str, Path], name: str) -> None:
 def test_predicates_at_any_time(trained: dict[str, Path]) -> None:
     run = Run(trained["split"])
     scopes = run.segmentation.predicates
-    table = run.model.predicates.weight.numpy(force=True)
+    table = run.model.predicates.state_dict()["weight"].numpy()
     labels = scopes.labels.to_pylist()
     own = table[[label.startswith("p1") for label in labels]].mean(0)
     answers = Query(run).near("p1", limit=None)
@@ -53,7 +53,7 @@ def test_predicates_at_any_time(trained: dict[str, Path]) -> None:
 def test_entities(trained: dict[str, Path], name: str) -> None:
     run = Run(trained[name])
     query = Query(run)
-    table = run.model.entities.weight.numpy(force=True)
+    table = run.model.entities.state_dict()["weight"].numpy()
     answers = query.near("entity 3", at=1994, limit=4)
     assert len(answers) == 4
     assert "entity 3" not in [row.name for row in answers]
@@ -94,7 +94,7 @@ def test_errors(split: Run, tmp_path: Path) -> None:
     query = Query(split)
     with pytest.raises(UsageError, match=r"no entity .* Did you mean entity 1.* no predicate is"):
         query.near("entty 1")
-    with pytest.raises(UsageError, match="kind is entity or predicate, not 'entities'"):
+    with pytest.raises(UsageError, match="no kind of name 'entities'; there are entity, predicate"):
         query.near("entity 1", kind="entities")
     with pytest.raises(UsageError, match="no predicate is called 'entity 1'"):
         query.near("entity 1", kind="predicate")

@@ -33,8 +33,6 @@ _NUMBERS = 1 << 26
 _SEED = 0
 # The temperature is looked for within so many powers of e around the spread of the scores.
 _FAR = 7.0
-_STEPS = 40
-_GOLDEN = (5**0.5 - 1) / 2
 
 
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -143,7 +141,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:
-        candidates = len(graph.predicates if kind == "predicate" else graph.entities)
+        candidates = len(scoping.names(kind))
     most = max(1, min(most, _NUMBERS // candidates))
     if len(facts) > most:
         chosen = np.random.default_rng(_SEED).choice(len(facts), most, replace=False)
@@ -157,16 +155,13 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 
 def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
-    scores: torch.Tensor | None = None
+    scores = torch.empty(len(facts), len(scoring.scoping.names(kind)))
     for block in blocks(scoring, kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
         other = known.learned & (known.id != target[block.rows][known.question])
         values[known.question[other], known.id[other]] = -torch.inf
-        if scores is None:
-            scores = torch.empty(len(facts), values.shape[1])
         scores[block.rows] = values.float().cpu()
-    assert scores is not None, "there are facts"
     return Cases(scores, np.arange(len(facts)), target, torch.ones(len(facts)))
 
 
@@ -174,12 +169,11 @@ def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
     spans = spans_of(scoring, facts)
     scores = span_block(scoring, spans, len(facts)).scores.cpu()
     begin, end = scoring.scoping.graph.timestamps(facts)
-    held = np.minimum(end[spans.question], spans.end) - np.maximum(
-        begin[spans.question], spans.begin
-    )
-    own = np.flatnonzero(held >= 0)
+    last = np.minimum(end[spans.question], spans.end)
+    held = last - np.maximum(begin[spans.question], spans.begin) + 1
+    own = np.flatnonzero(held > 0)
     row, column = spans.question[own], spans.number[own]
-    share = (held[own] + 1) / (end - begin + 1)[row]
+    share = held[own] / (end - begin + 1)[row]
     known = known_spans(scoring.known, facts, spans)
     width = scores.shape[1]
     other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)
@@ -190,8 +184,10 @@ def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
 def fit_temperature(cases: Cases) -> float:
     """The temperature under which the right answers are most likely.
 
-    The likelihood has one maximum, so a golden-section search finds it.
+    The likelihood has one maximum, so a search between two bounds finds it.
     """
+    from scipy.optimize import minimize_scalar
+
     scores, target = cases.scores.double(), cases.target()
     finite = scores[torch.isfinite(scores)]
     spread = float(finite.std()) if len(finite) > 1 else 0.0
@@ -202,19 +198,8 @@ def fit_temperature(cases: Cases) -> float:
         temperature = spread * exp(power)
         return float(((scores / temperature).logsumexp(1) - target / temperature).mean())
 
-    low, high = -_FAR, _FAR
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = loss(left), loss(right)
-    for _ in range(_STEPS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = loss(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = loss(right)
-    return spread * exp((low + high) / 2)
+    lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
+    return spread * exp(lowest.x)
 
 
 class Bin(NamedTuple):

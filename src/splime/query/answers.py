@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 
 from splime.arrays import expand
+from splime.errors import UsageError, check_name
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
@@ -27,6 +28,7 @@ from splime.scoring.questions import (
     spans_of,
 )
 from splime.scoring.scorer import Ids
+from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
 
 # Spans are made from a number for each question and timestamp, so many at a time.
@@ -113,7 +115,7 @@ class Answers:
             for row in self.rows
         ]
         return {
-            "question": self.question.to_json(),
+            "question": asdict(self.question),
             "answers": answers,
             "temperature": self.temperature,
             "remarks": list(self.remarks),
@@ -142,10 +144,17 @@ class Options:
     """What a person chooses about answers."""
 
     limit: int | None = 10
-    drop: bool = False
-    """Leave out what is known."""
+    known: str = "mark"
+    """What becomes of answers that are known: `mark` them or `drop` them."""
     best: int | None = None
     """Predicates: only the scopes among so many best of all, as in the paper."""
+
+    def __post_init__(self) -> None:
+        check_name("way to treat known answers", self.known, ("mark", "drop"))
+        for name, number in (("limit", self.limit), ("best", self.best)):
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if number is not None and (not whole or number < 1):
+                raise UsageError(f"{name} is a number from 1 on, not {number!r}")
 
 
 class Best(NamedTuple):
@@ -162,9 +171,8 @@ class Best(NamedTuple):
     @property
     def rank(self) -> Ints:
         """From 1 for each question."""
-        new = np.flatnonzero(np.append(True, self.question[1:] != self.question[:-1]))
-        length = np.diff(np.append(new, len(self.question)))
-        return np.arange(len(self.question)) - np.repeat(new, length) + 1
+        before = np.searchsorted(self.question, self.question)
+        return np.arange(1, len(before) + 1) - before
 
     def take(self, rows: Ints) -> Best:
         """Some of them, by positions."""
@@ -229,9 +237,8 @@ def answer(
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
-    graph = scoring.scoping.graph
-    names = (graph.predicates if by_answer else graph.entities).labels
-    return _named(scoring, best, names.take(pa.array(best.id)), scope, start, count)
+    names = scoring.scoping.names(kind).labels.take(pa.array(best.id))
+    return _named(scoring, best, names, scope, start, count)
 
 
 def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
@@ -253,7 +260,7 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
     known = scoring.known.answers("predicate", facts)
     at = _places(known, best.question, scopes.sources[best.id], len(scopes.names))
     best = best._replace(fact=np.append(known.fact, -1)[at])
-    if options.drop:
+    if options.known == "drop":
         best = best.take(np.flatnonzero(best.fact < 0))
     if options.limit is not None:
         best = best.take(np.flatnonzero(best.rank <= options.limit))
@@ -287,7 +294,7 @@ def _times(
     times: tuple[Ids, Ids] = spans.begin, spans.end
     if scoring.scoping.entities is None:
         times = scopes.first[spans.scope], scopes.last[spans.scope]
-    begin, end = _dates(scoring, *times)
+    begin, end = dates(scopes.timeline, *times)
     return named._replace(begin=begin, end=end)
 
 
@@ -306,15 +313,13 @@ def _named(
     offsets = pa.array(np.append(0, count.cumsum()), pa.int32())
     begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
     listed = pa.ListArray.from_arrays(offsets, labels)
-    return NamedAnswers(best, names, listed, *_dates(scoring, begin, end))
+    return NamedAnswers(best, names, listed, *dates(scopes.timeline, begin, end))
 
 
-def _dates(scoring: Scoring, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
-    line = scoring.scoping.graph.timeline
-    return (
-        format_ticks(line.starts[begin], line.granularity),
-        format_ticks(line.ends[end], line.granularity),
-    )
+def dates(timeline: Timeline, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
+    """The first date of some timestamps, and the last date of others."""
+    first, last = timeline.starts[begin], timeline.ends[end]
+    return format_ticks(first, timeline.granularity), format_ticks(last, timeline.granularity)
 
 
 def best_of(
@@ -328,21 +333,20 @@ def best_of(
     scores, weight = block.scores, block.weight
     row, ids = (torch.as_tensor(column).to(scores.device) for column in (known.question, known.id))
     most = min(options.limit or scores.shape[1], scores.shape[1])
-    top = None if options.drop else torch.topk(scores, most, dim=1)
+    top = None if options.known == "drop" else torch.topk(scores, most, dim=1)
     learned = torch.as_tensor(known.learned).to(scores.device)
     scores[row[learned], ids[learned]] = -torch.inf
-    whole = None
     if temperature is not None:
-        whole = (scores / (weight * temperature)[:, None]).logsumexp(1).cpu().numpy()
+        whole = (scores / (weight * temperature)[:, None]).logsumexp(1).double().cpu().numpy()
     if top is None:
         scores[row, ids] = -torch.inf
         top = torch.topk(scores, most, dim=1)
     values, best = (column.cpu().numpy() for column in top)
     means = values.astype(np.float64) / weight.cpu().numpy().astype(np.float64)[:, None]
     probability = np.full(means.shape, np.nan)
-    if whole is not None:
+    if temperature is not None:
         with np.errstate(invalid="ignore"):  # where train states all answers
-            probability = np.exp(means / temperature - whole.astype(np.float64)[:, None])
+            probability = np.exp(means / temperature - whole[:, None])
     question = np.repeat(np.arange(len(best)), most)
     at = _places(known, question, best.ravel(), scores.shape[1])
     # The last is of those that are not known.

@@ -13,19 +13,16 @@ import torch
 from splime.analysis.calibration import Calibration, Calibrations
 from splime.errors import UsageError, check_name
 from splime.progress import Progress, silent
-from splime.query.answers import Answers, Options, answer
+from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
-from splime.query.near import near
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
 from splime.scoring.known import KINDS, Kind
 from splime.scoring.queries import Aggregate, Scoring, check_aggregate
 from splime.scoring.scorer import memory_errors
+from splime.segmentation import Scopes
 from splime.times import When, format_ticks
-
-KNOWN = ("mark", "drop")
-"""What becomes of answers that are known."""
-_PAPER = "the best scoped predicates of all are not all candidates at that time"
+from splime.vocabulary import Vocabulary
 
 
 class Query:
@@ -91,7 +88,7 @@ class Query:
             self.run.graph, (subject, predicate, object), time, at, during
         )
         kind: Kind = question.kind  # type: ignore[assignment]
-        options = _options(limit, known, best)
+        options = Options(limit, known, best)
         if best is not None and kind != "predicate":
             raise UsageError("best is for questions that ask which predicate")
         with torch.inference_mode(), memory_errors():
@@ -99,8 +96,15 @@ class Query:
             answers = answer(self.scoring, kind, facts, options, calibration.temperature)
         rows = answers.rows(self.scoring.known)
         remarks = [str(calibration)]
-        if kind == "time":
-            remarks = self._about_time(int(facts.predicate[0]), len(rows), calibration)
+        if kind == "time" and self.run.segmentation.entities is None:
+            scopes = len(self.run.segmentation.predicates.cuts_of(int(facts.predicate[0]))) + 1
+            if scopes == 1:
+                remarks = [
+                    f"this run has not cut {predicate}: to it all times are the same, and it cannot"
+                    " tell when"
+                ]
+            elif len(rows) < scopes:
+                remarks.insert(0, f"{len(rows)} of {scopes} scopes")
         return Answers(question, rows, calibration.temperature, tuple(remarks))
 
     def near(
@@ -119,14 +123,14 @@ class Query:
         """
         graph = self.run.graph
         names = find_name(graph, name, kind)
-        limit = _options(limit, "mark", None).limit
+        limit = Options(limit).limit
         timestamps = begin = end = None
         if at is not None or during is not None:
             ticks = np.array(read_time(graph.timeline, at, during))
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
-        rows = near(self.run, names, name, timestamps, limit)
+        rows = _near(self.run, names, name, timestamps, limit)
         remarks = ["scores are cosines of vectors"]
         if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
@@ -135,25 +139,14 @@ class Query:
             Question("near", entity, predicate, None, begin, end), rows, remarks=tuple(remarks)
         )
 
-    def ask_many(
-        self,
-        questions: Any,
-        *,
-        limit: int | None = 10,
-        known: str = "mark",
-        best: int | None = None,
-        progress: Progress = silent,
-    ) -> pa.Table:
+    def ask_many(self, questions: Any, **options: Any) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
         Columns are subject, predicate, object and at (or begin and end), with `?` for what is
         asked for. An empty time is the whole time of the graph; where all three names are given,
-        the question is when.
+        the question is when. The options are those of `answer_blocks`.
         """
-        tables = self.answer_blocks(
-            questions, limit=limit, known=known, best=best, progress=progress
-        )
-        return pa.concat_tables(tables)
+        return pa.concat_tables(self.answer_blocks(questions, **options))
 
     def answer_blocks(
         self,
@@ -166,7 +159,7 @@ class Query:
     ) -> Iterator[pa.Table]:
         """The tables that `ask_many` puts together, one after the other."""
         asked = read_questions(questions, self.run.graph)
-        options = _options(limit, known, best)
+        options = Options(limit, known, best)
         temperatures = {
             kind: self._calibration(kind, best).temperature
             for number, kind in enumerate(KINDS)
@@ -182,27 +175,60 @@ class Query:
 
     def _calibration(self, kind: Kind, best: int | None) -> Calibration:
         if kind == "predicate" and best is not None:
-            return Calibration(None, 0, _PAPER)
+            why = "the best scoped predicates of all are not all candidates at that time"
+            return Calibration(None, 0, why)
         return self.calibration(kind)
 
-    def _about_time(self, predicate: int, shown: int, calibration: Calibration) -> list[str]:
-        scopes = self.run.segmentation.predicates
-        count = len(scopes.cuts_of(predicate)) + 1
-        if self.run.segmentation.entities is not None:
-            return [str(calibration)]
-        if count > 1:
-            some = [f"{shown} of {count} scopes"] if shown < count else []
-            return [*some, str(calibration)]
-        name = scopes.names[predicate]
-        return [
-            f"this run has not cut {name}: to it all times are the same, and it cannot tell when"
-        ]
 
+def _near(
+    run: Run, names: Vocabulary, name: str, timestamps: tuple[int, int] | None, limit: int | None
+) -> list[Answer]:
+    """The other names by the cosine of their vectors.
 
-def _options(limit: int | None, known: str, best: int | None) -> Options:
-    check_name("way to treat known answers", known, KNOWN)
-    for name, number in (("limit", limit), ("best", best)):
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and (not whole or number < 1):
-            raise UsageError(f"{name} is a number from 1 on, not {number!r}")
-    return Options(limit, known == "drop", best)
+    At a time a name is the mean of its scopes' vectors over the timestamps. Without one, the mean
+    over all time is compared with every scope of the others.
+    """
+    if run.engine != "splime":
+        raise UsageError(
+            f"{run.path}: the model is one of PyKEEN's, of which splime has scores but no vectors;"
+            " only questions about facts can be asked"
+        )
+    model, scoping, places = run.model, run.scoping, [names.id(name)]
+    scopes: Scopes | None = scoping.static.predicates
+    with torch.inference_mode():
+        if names is run.graph.entities:
+            scopes, fallback = scoping.entities, scoping.entity_fallback
+            vectors = model.entities.vectors()
+        else:
+            fallback = scoping.predicate_fallback
+            forth = model.predicates.vectors()[: len(fallback)]  # those after them are inverses
+            vectors = model.predicate_vectors(forth)
+        if scopes is not None and timestamps is None:
+            places = [*scopes.of_name(places[0])]
+        elif scopes is not None and timestamps is not None:
+            every = np.arange(len(names), dtype=np.int32)
+            total = torch.zeros(len(every), vectors.shape[1], device=vectors.device)
+            for time in range(timestamps[0], timestamps[1] + 1):
+                total += vectors[fallback[scopes.at(every, np.full(len(every), time))]]
+            vectors = total
+        score = torch.cosine_similarity(vectors, vectors[places].mean(0)[None], dim=1)
+        score[places] = -torch.inf
+        count = int((score > -torch.inf).sum())
+        top = torch.topk(score, min(limit or count, count))
+
+    def answer(rank: int, place: int, score: float) -> Answer:
+        if scopes is None:
+            return Answer(rank, names[place], score, None, (), None, None, None)
+        used = np.array([place])
+        if timestamps is not None:
+            low, high = scopes.find(*(np.array([x], np.int32) for x in (place, *timestamps)))
+            used = np.unique(fallback[np.arange(low[0], high[0] + 1)])
+        labels = tuple(scopes.labels.take(pa.array(used)).to_pylist())
+        [begin], [end] = dates(scopes.timeline, scopes.first[used[:1]], scopes.last[used[-1:]])
+        own = labels[0] if timestamps is None else names[place]
+        return Answer(rank, own, score, None, labels, begin, end, None)
+
+    return [
+        answer(rank, int(place), float(value))
+        for rank, (value, place) in enumerate(zip(*top, strict=True), start=1)
+    ]

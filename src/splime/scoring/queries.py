@@ -194,16 +194,16 @@ class Scoring:
 
         Parts that are the same scope, because of a fallback, are one with the sum of their weights.
         """
-        scope, weight = self.scoping.predicate_fallback[scope], overlap.astype(np.int64)
+        predicate, weight = self.scoping.predicate_fallback[scope], overlap.astype(np.int64)
         if self.how == "ends":
             new = changes(fact)
             ends = new | np.append(new[1:], True)
-            fact, scope = fact[ends], scope[ends]
+            fact, predicate = fact[ends], predicate[ends]
         if self.how != "mean":
             weight = np.ones(len(fact), np.int64)
-        at = np.flatnonzero(changes(fact, scope))
-        count = np.bincount(fact[at], minlength=facts)
-        return ScopeParts(count.cumsum() - count, count, scope[at], np.add.reduceat(weight, at))
+        at = np.flatnonzero(changes(fact, predicate))
+        count, weight = np.bincount(fact[at], minlength=facts), np.add.reduceat(weight, at)
+        return ScopeParts(count.cumsum() - count, count, predicate[at], weight)
 
 
 def check_aggregate(how: str) -> None:
