@@ -1,6 +1,7 @@
 """Streaming synthetic worlds from Parquet to Parquet, as they grow.
 
-`Merge(shrink=4)` is chosen and applied in two passes. Beside it, in the same run: plain Arrow that
+`Merge(shrink=4)` is chosen and applied in two passes, after one that looks for duplicates. Beside
+it, in the same run: the same without that look, the same in several processes, plain Arrow that
 copies the file of triples, batch by batch (what moving that much data costs at least), and the same
 transform in memory, as long as the facts fit. Every measurement is a process of its own. Last, how
 fast a segmentation is applied to facts that are in memory already, on one core.
@@ -12,11 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,13 +35,15 @@ RESULTS = Path(__file__).parent / "results" / "streaming.json"
 IN_MEMORY = 10**7
 BATCH = 1 << 17
 ONCE = 10**7  # measured once from here on
+PROCESSES = os.cpu_count() or 1
+PARTS = 2 * 10**7  # with fewer facts there is but one part
 
 
-def stream(source: Path, target: Path) -> dict[str, Any]:
+def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
     import splime
     from splime.streaming import stream_transform
 
-    result = stream_transform(source, target, splime.Merge(shrink=4))
+    result = stream_transform(source, target, splime.Merge(shrink=4), **options)
     return {
         "scopes": len(result.segmentation.predicates),
         "triples": sum(result.triples.values()),
@@ -45,11 +51,17 @@ def stream(source: Path, target: Path) -> dict[str, Any]:
     }
 
 
+def processes(source: Path, target: Path) -> dict[str, Any]:
+    from splime.streaming import in_processes
+
+    return stream(source, target, engine=in_processes(PROCESSES))
+
+
 def copy(source: Path, target: Path) -> dict[str, Any]:
-    from splime.streaming.applying import _PARQUET
+    from splime.streaming.cutting import PARQUET
 
     file = pq.ParquetFile(source, pre_buffer=False)
-    with pq.ParquetWriter(target, file.schema_arrow, **_PARQUET) as writer:
+    with pq.ParquetWriter(target, file.schema_arrow, **PARQUET) as writer:
         for batch in file.iter_batches(1 << 20):
             writer.write_batch(batch)
     return {}
@@ -93,7 +105,14 @@ def applying(source: Path, target: Path) -> dict[str, Any]:
     }
 
 
-WORK = {"stream": stream, "copy": copy, "in_memory": in_memory, "applying": applying}
+WORK: dict[str, Callable[[Path, Path], dict[str, Any]]] = {
+    "stream": stream,
+    "keep_duplicates": partial(stream, keep_duplicates=True),
+    "processes": processes,
+    "copy": copy,
+    "in_memory": in_memory,
+    "applying": applying,
+}
 
 
 def measure(who: str, source: Path, target: Path) -> dict[str, Any]:
@@ -139,9 +158,12 @@ def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
         "triples_mb": round(target.stat().st_size / 1e6, 1),
         "facts_per_second": round(facts / streamed["seconds"]),
         "stream": streamed,
+        "keep_duplicates": measured("keep_duplicates", source, target, repeats),
         "copy": measured("copy", target, copied, repeats),
     }
     copied.unlink()
+    if facts >= PARTS:
+        found["processes"] = measured("processes", source, target, repeats)
     found["seconds_over_copy"] = round(streamed["seconds"] / found["copy"]["seconds"], 2)
     if facts <= IN_MEMORY:
         found["in_memory"] = measured("in_memory", source, target, repeats)

@@ -8,7 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -176,8 +176,8 @@ def check_same(source: Path, method: Method, batch_rows: int, **options: Any) ->
         mine = [(*row[1:4], row[5]) for row in triples if row[0] == split]
         names = static.rows(split)
         assert mine == [(*n, o) for n, o in zip(names, part.overlap.tolist(), strict=True)]
-        assert result.facts[split] == len(getattr(graph, split))  # type: ignore[index]
-        assert result.triples[split] == len(part)  # type: ignore[index]
+        assert result.facts[split] == len(getattr(graph, split))
+        assert result.triples[split] == len(part)
     assert [row[4] for row in triples] == sorted(row[4] for row in triples)
 
 
@@ -196,7 +196,9 @@ small = st.lists(
 )
 
 
-def written(facts: list[Row], path: Path, splits: list[str] | None = None, **options: Any) -> Path:
+def written(
+    facts: list[Row], path: Path, splits: Sequence[str] | None = None, **options: Any
+) -> Path:
     names = ("subject", "predicate", "object", "begin", "end")
     types = (pa.string(),) * 3 + (pa.int64(),) * 2
     columns = [pa.array(c, t) for c, t in zip(zip(*facts, strict=True), types, strict=True)]
@@ -250,7 +252,7 @@ def test_duplicates_buckets_and_splits_are_as_in_memory(
     check_same(source, Merge(shrink=2, fit_on=fit_on), batch_rows, **options)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(graphs(), st.integers(1, 8), st.sampled_from(["train", "all"]))
 def test_new_buckets_of_a_saved_graph(
     folder: Path, graph: TemporalGraph, min_facts: int, on: str
@@ -264,7 +266,7 @@ def test_new_buckets_of_a_saved_graph(
 @given(small, st.data())
 def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.DataObject) -> None:
     """Whatever the parts, however they are put together, and after a journey as bytes."""
-    frame = Frame("year", (True, False, False), buckets_from=(True, True, True))
+    frame = Frame("year", (True, False, False))
     whole = counted(facts, folder / "whole.parquet", frame)
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(facts) - 1, 1)), max_size=4)))
     bounds = [0, *(cut for cut in cuts if cut < len(facts)), len(facts)]
@@ -273,14 +275,21 @@ def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.Da
         for low, high in pairwise(bounds)
     ]
     tallies = data.draw(st.permutations(tallies))
-    assert reduce(operator.add, tallies) == whole
-    assert reduce(lambda total, tally: tally + total, tallies) == whole
+    assert same(reduce(operator.add, tallies), whole)
+    assert same(reduce(lambda total, tally: tally + total, tallies), whole)
     if len(tallies) > 2:
         one, two, *rest = tallies
-        assert one + reduce(operator.add, [two, *rest]) == whole
-    assert whole + Tally.of(frame) == whole
-    if whole.table.any():
-        assert whole + whole != whole
+        assert same(one + reduce(operator.add, [two, *rest]), whole)
+    assert same(whole + Tally.of(frame), whole)
+    assert same(whole + whole, whole) != whole.table.any()
+
+
+def same(one: Tally, two: Tally) -> bool:
+    return (
+        one.predicates == two.predicates
+        and np.array_equal(one.ticks, two.ticks)
+        and np.array_equal(one.table, two.table)
+    )
 
 
 def counted(facts: list[Row], path: Path, frame: Frame) -> Tally:
@@ -303,7 +312,7 @@ def test_parts_are_ranges_of_row_groups(tmp_path: Path) -> None:
         assert [part.rows for part in file.parts(1, 100)] == [3, 3, 3, 1]
 
 
-@pytest.mark.parametrize("options", [{}, {"split": "time", "allow_unseen": True}, {"bucket": 9}])
+@pytest.mark.parametrize("options", [{}, {"split": "time", "allow_unseen": True, "bucket": 9}])
 def test_several_processes_write_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
@@ -326,10 +335,7 @@ def test_several_processes_write_the_same(
         **options,
     )
     assert alone.dropped["duplicate"] >= 300
-    assert (
-        pq.read_table(one).equals(pq.read_table(many).unify_dictionaries())
-        or pq.read_table(one).to_pylist() == pq.read_table(many).to_pylist()
-    )
+    assert pq.read_table(one).to_pylist() == pq.read_table(many).to_pylist()
     assert pq.read_schema(one) == pq.read_schema(many)
     assert (alone.facts, alone.triples, alone.dropped, alone.segmentation) == (
         together.facts,
@@ -411,7 +417,7 @@ def test_colliding_names_of_scopes(tmp_path: Path) -> None:
     _, triples = stream(source, Vanilla())
     assert {row[2] for row in triples} == {"p", "p[1990]"}
     (tmp_path / "triples.parquet").unlink()
-    with pytest.raises(UsageError, match=r"come to be called 'p\[1990\]'"):
+    with pytest.raises(UsageError, match=r"p\[1990\]"):
         transform(source, tmp_path / "triples.parquet", Timestamp())
     assert [*tmp_path.iterdir()] == [source]
 
@@ -538,7 +544,7 @@ def test_a_granularity_can_be_forced(tmp_path: Path) -> None:
     pq.write_table(KINDS["days"], source)
     graph = splime.read(source, split="none", granularity="year")
     check_equal(source, graph, Timestamp(), granularity="year")
-    with pytest.raises(UsageError, match="granularity 'yeer'"):
+    with pytest.raises(UsageError, match=r"granularity.*'yeer'"):
         stream(source, Timestamp(), granularity="yeer")
 
 
@@ -586,18 +592,18 @@ class Curious(Vanilla):
         (Vanilla(), {"batch_rows": 0}, "at least 1 row"),
         (RandomSplit(predicates=10**6), {}, "cannot reach"),
         (Vanilla(), {"first": "soon"}, "cannot read 'soon'"),
-        (Vanilla(), {"first": "end"}, "does not know first='end'.*--no-stream"),
-        (Vanilla(), {"last": "begin"}, "does not know last='begin'"),
+        (Vanilla(), {"first": "end"}, "cannot read with first = end.*--no-stream"),
+        (Vanilla(), {"last": "begin"}, "cannot read with last = begin"),
         (Vanilla(), {"split": "random"}, "random split.*--split none.*--no-stream"),
         (Vanilla(), {"split": "time"}, "--allow-unseen.*--no-stream"),
-        (Vanilla(), {"split": "halves"}, "unknown way to split 'halves'"),
+        (Vanilla(), {"split": "halves"}, "split is random, time or none"),
         (
             Vanilla(),
             {"split": "time", "allow_unseen": True, "valid": 0.5, "test": 0.6},
             "must leave some train",
         ),
-        (Vanilla(), {"entities": "ids.txt"}, "does not know entities.*--no-stream"),
-        (Vanilla(), {"end_before_begin": "swap"}, "does not know end_before_begin"),
+        (Vanilla(), {"entities": "ids.txt"}, "cannot read with entities = ids.txt.*--no-stream"),
+        (Vanilla(), {"end_before_begin": "swap"}, "cannot read with end_before_begin = swap"),
         (Vanilla(), {"bucket_on": "train"}, "needs bucket"),
         (Vanilla(), {"bucket_on": "test", "bucket": 3}, "bucket_on is train or all"),
         (Vanilla(), {"bucket": 0}, "at least 1 fact"),
@@ -666,7 +672,7 @@ def test_bad_tables(tmp_path: Path, table: pa.Table, message: str, batch_rows: i
 def test_what_is_settled_in_a_saved_graph(tmp_path: Path, options: dict[str, Any]) -> None:
     graph = splime.read([("a", "p", "b", 1990)], split="none")
     source = splime.save(graph, tmp_path / "graph.parquet")
-    with pytest.raises(UsageError, match="is a saved graph"):
+    with pytest.raises(UsageError, match="cannot be chosen: it"):
         transform(source, tmp_path / "triples.parquet", Vanilla(), **options)
 
 

@@ -115,3 +115,12 @@ def test_streaming_gives_the_same(tmp_path: Path) -> None:
     refused = run(*arguments, "--stream", "--filter", "inter", "--out", tmp_path / "other")
     assert refused.returncode == 2
     assert "streaming writes Parquet" in refused.stderr
+    table = pq.read_table(facts).drop_columns(["split"])
+    pq.write_table(table, tmp_path / "unsplit.parquet")
+    arguments = ("transform", tmp_path / "unsplit.parquet", "--method", "vanilla", "--stream")
+    refused = run(*arguments, "--out", tmp_path / "other")
+    assert refused.returncode == 2
+    assert "--split none" in refused.stderr
+    assert not (tmp_path / "other").exists()
+    streamed = run(*arguments, "--split", "none", "--bucket", "500", "--out", tmp_path / "other")
+    assert streamed.returncode == 0, streamed.stderr

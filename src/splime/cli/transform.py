@@ -45,14 +45,14 @@ def transform(
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also draw the segments (.png, .svg or .pdf)."),
+        typer.Option(metavar="FILE", help="Also draw the scopes (.png, .svg or .pdf)."),
     ] = None,
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Stream a Parquet file that need not fit into memory, to Parquet."
-            " Default: where it has more than 5 million rows.",
+            help="Stream a Parquet file that need not fit into memory, to Parquet: the same triples"
+            " as when it is loaded, or an error. Default: where it has more than 5 million rows.",
             show_default=False,
         ),
     ] = None,
@@ -77,7 +77,10 @@ def transform(
     whole = format is not _PARQUET or filter is not _NO_FILTER or distinct or plot is not None
     if stream or (stream is None and not whole and is_large(Path(data), chosen)):
         if whole:
-            raise UsageError("streaming writes Parquet, without filter, --distinct and --plot")
+            raise UsageError(
+                "streaming writes Parquet, without --filter, --distinct and --plot; --no-stream"
+                " loads the facts into memory"
+            )
         _stream(Path(data), chosen, out, reading)
         return
     _transform(data, chosen, out, reading, format, filter, distinct, overwrite, plot)
@@ -131,19 +134,9 @@ def _stream(data: Path, method: Method, out: Path, reading: dict[str, Any]) -> N
     from splime.report.tables import segmentation_table, stream_table
     from splime.streaming import stream_transform
 
-    if unknown := set(reading) - {"granularity", "first", "last"}:
-        raise UsageError(
-            f"streaming does not know {', '.join(sorted(unknown))}; with --no-stream the facts are"
-            " loaded into memory"
-        )
-    with written_folder(out) as folder, progress_bar() as update:
-        result = stream_transform(
-            data,
-            folder / "triples.parquet",
-            method,
-            progress=update,
-            **reading,
-        )
+    with written_folder(out) as folder, progress_bar() as progress:
+        target = folder / "triples.parquet"
+        result = stream_transform(data, target, method, progress=progress, **reading)
         save_segmentation(result.segmentation, folder / "segmentation.json")
     printer = console()
     printer.print(segmentation_table(result.segmentation))

@@ -28,6 +28,20 @@ _KINDS: Mapping[Any, tuple[type, str]] = {
 """What fits a type (numpy's numbers too), and the words for it."""
 
 
+SPLITTING = ("split", "valid", "test", "seed", "allow_unseen")
+_SETTLED = (
+    "columns",
+    "entities",
+    "predicates",
+    "granularity",
+    "first",
+    "last",
+    "end_before_begin",
+    "keep_duplicates",
+)
+"""What cannot be chosen for a graph that splime saved."""
+
+
 def _option(help: str, *, default: Any = None, **more: str) -> Any:
     return field(default=default, metadata={"help": help, **more})
 
@@ -113,6 +127,21 @@ class ReadOptions:
     def chosen(self, *names: str) -> dict[str, Any]:
         """Those of some options that were chosen."""
         return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+    def check_effect(self, source: object, *, saved: bool, has_splits: bool) -> None:
+        """Raise UsageError if options are chosen that would have no effect on a source."""
+        own_splits = "it has splits of its own; splime.split_graph splits a graph anew"
+        for applies, names, why in (
+            (saved or has_splits, SPLITTING, own_splits),
+            (saved, _SETTLED, "it is a saved graph, in which that is settled"),
+        ):
+            if applies and (given := self.chosen(*names)):
+                raise UsageError(f"{source}: {', '.join(given)} cannot be chosen: {why}")
+        if self.bucket_on is not None and self.bucket is None:
+            raise UsageError(
+                "bucket_on says whose facts decide the buckets; it needs bucket, how many facts"
+                " each holds (the paper uses 300)"
+            )
 
     @classmethod
     def described(cls) -> str:

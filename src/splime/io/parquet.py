@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from splime.io.saved import Limit, read_description, read_metadata, restore_grap
 from splime.io.tables import label_column, raw_from_columns, time_column
 from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
 
+_T = TypeVar("_T", bound=np.generic)
 _ROLES = ("subject", "predicate", "object", "begin", "end")
 _LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
 # The granularity is found out from at most so many different times.
@@ -332,8 +334,8 @@ class Times:
         return self.ticks[occurs]
 
     def lookup(
-        self, table: npt.NDArray[np.generic], *, unknown: int, unreadable: int
-    ) -> npt.NDArray[np.generic]:
+        self, table: npt.NDArray[_T], *, unknown: int, unreadable: int = 0
+    ) -> npt.NDArray[_T]:
         """For every row what a table says of its tick, or what stands for no tick."""
         table = table.copy()
         table[self.state == UNKNOWN] = unknown

@@ -192,8 +192,9 @@ def read_metadata(path: Path, metadata: dict[bytes, bytes] | None) -> dict[str, 
     if not metadata or _KEY not in metadata:
         return {}
     with damages(path):
-        about = msgspec.json.decode(metadata[_KEY])
-    if not isinstance(about, dict) or about.get("format") != _FORMAT:
+        about = msgspec.json.decode(metadata[_KEY], type=dict[str, Any])
+        msgspec.convert(about.get("granularity"), Granularity | None)
+    if about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a format that this version of splime reads")
     return about
 

@@ -14,23 +14,10 @@ from splime.io.columns import RawFacts
 from splime.io.delimited import read_delimited
 from splime.io.files import SUFFIXES, TEXT, is_there, split_files
 from splime.io.idfiles import name_ids
-from splime.io.options import ReadOptions
+from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquet
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
-
-_SPLITTING = ("split", "valid", "test", "seed", "allow_unseen")
-_SETTLED = (
-    "columns",
-    "entities",
-    "predicates",
-    "granularity",
-    "first",
-    "last",
-    "end_before_begin",
-    "keep_duplicates",
-)
-"""What cannot be chosen for a graph that splime saved."""
 
 FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 
@@ -54,15 +41,9 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
     ['1994', None]
     """
     chosen = ReadOptions.of(options)
-    if chosen.bucket_on is not None and chosen.bucket is None:
-        raise UsageError(
-            "bucket_on says whose facts decide the buckets; it needs bucket, how many facts each"
-            " holds (the paper uses 300)"
-        )
     opened = _open(source, chosen)
     if isinstance(opened, TemporalGraph):
-        _refuse_splitting(source, chosen)
-        _refuse(source, chosen, _SETTLED, "it is a saved graph, in which that is settled")
+        chosen.check_effect(source, saved=True, has_splits=True)
         graph = replace(opened, name=chosen.name) if chosen.name else opened
     else:
         graph = _make_graph(opened, source, chosen)
@@ -79,9 +60,9 @@ read.__doc__ = (read.__doc__ or "").replace("    {options}", ReadOptions.describ
 def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) -> TemporalGraph:
     """The graph of facts as they were read, split if they come without splits."""
     has_splits = len(raws) > 1 or bool(raws[0].split or raws[0].splits)
-    if has_splits:
-        _refuse_splitting(source if isinstance(source, str | Path) else raws[0].name, options)
-    elif options.end_before_begin == "repair":
+    where = source if isinstance(source, str | Path) else raws[0].name
+    options.check_effect(where, saved=False, has_splits=has_splits)
+    if not has_splits and options.end_before_begin == "repair":
         # Splits are made of facts that were read; which of them are train's is not known yet.
         raise UsageError(
             f"{raws[0].name}: end_before_begin='repair' treats train, valid and test"
@@ -91,19 +72,8 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
     graph = assemble(raws, options, name=options.name or _name_of(source))
     if has_splits:
         return graph
-    how = options.chosen(*_SPLITTING)
+    how = options.chosen(*SPLITTING)
     return split_graph(graph, how.pop("split", "random"), **how)
-
-
-def _refuse_splitting(source: object, options: ReadOptions) -> None:
-    why = "it has splits of its own; splime.split_graph splits a graph anew"
-    _refuse(source, options, _SPLITTING, why)
-
-
-def _refuse(source: object, options: ReadOptions, names: Sequence[str], why: str) -> None:
-    """Raise UsageError if options are given that would have no effect."""
-    if given := options.chosen(*names):
-        raise UsageError(f"{source}: {', '.join(given)} cannot be chosen: {why}")
 
 
 def _open(source: FactSource, options: ReadOptions) -> list[RawFacts] | TemporalGraph:

@@ -11,8 +11,16 @@ from splime.methods.merge import Merge, Timestamp
 from splime.methods.split import RandomSplit, Split
 from splime.segmentation import Segmentation
 
-METHODS: Mapping[str, type[Method]] = {
-    kind.name: kind for kind in (Vanilla, RandomSplit, Timestamp, Split, ChangePointSplit, Merge)
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Vanilla,
+        RandomSplit,
+        Timestamp,
+        Split,
+        ChangePointSplit,
+        Merge,
+    )
 }
 
 

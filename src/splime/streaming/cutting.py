@@ -16,8 +16,9 @@ import pyarrow as pa
 from splime.graph import SPLITS, Ids
 from splime.io.files import written_beside
 from splime.io.parquet import Batch, FactFile, Part
+from splime.progress import Progress, silent
 from splime.segmentation import Scopes
-from splime.streaming.tally import Frame, RowsDone, ignore
+from splime.streaming.tally import Frame
 from splime.times import Ints
 
 _NAMES = ["split", "subject", "predicate", "object"]
@@ -43,7 +44,7 @@ class Plan:
     """What decides the triples of a fact."""
 
     frame: Frame
-    """With clock and timeline."""
+    """With a clock."""
     scopes: Scopes
 
 
@@ -63,7 +64,7 @@ class Receipt:
         )
 
 
-def cut(part: Part, plan: Plan, target: Path, done: RowsDone = ignore) -> Receipt:
+def cut(part: Part, plan: Plan, target: Path, progress: Progress = silent) -> Receipt:
     """Write the triples of the facts of a part to a file, which appears when it is whole."""
     receipt = Receipt()
     labels = plan.scopes.labels.cast(pa.string())
@@ -71,7 +72,7 @@ def cut(part: Part, plan: Plan, target: Path, done: RowsDone = ignore) -> Receip
         for batch in file.batches(part, "split", "subject", "predicate", "object", "begin", "end"):
             for triples in _triples(part, batch, plan, labels, receipt):
                 write(triples)
-            done(part.fact_of(batch) + len(batch))
+            progress("applying", part.fact_of(batch) + len(batch))
     return receipt
 
 
@@ -118,8 +119,8 @@ def _triples(
 ) -> Iterator[pa.RecordBatch]:
     """The triples of a batch, which are added to the receipt."""
     subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
-    times = batch.times(plan.frame.granularity)
-    splits, begin, end, kept, dropped = plan.frame.place(part, batch, times)
+    times, ticks = batch.times(plan.frame.granularity), plan.frame.settled.ticks
+    splits, begin, end, kept, dropped = plan.frame.place(part, batch, times, ticks)
     sources = plan.scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
     low, high = plan.scopes.find(sources, begin, end)
     scopes = high - low + 1

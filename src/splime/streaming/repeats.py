@@ -18,14 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.io.parquet import Batch, FactFile, Part
-from splime.streaming.tally import RowsDone, ignore
+from splime.progress import Progress, silent
 from splime.times import Granularity
 
 Hashes = npt.NDArray[np.uint64]
 
 _RECORD = np.dtype([("key", np.uint64), ("check", np.uint32), ("row", np.uint32)])
 # About so many fingerprints are sorted at a time.
-_SORTED = 1 << 22
+_SORTED = 1 << 21
 _UNKNOWN, _UNREADABLE = 1, 2
 # Two hashes of everything: numbers from which nothing follows, odd, so that multiplying loses
 # nothing.
@@ -38,7 +38,7 @@ def files_for(rows: int) -> int:
 
 
 def write_fingerprints(
-    part: Part, granularity: Granularity, files: int, folder: Path, done: RowsDone = ignore
+    part: Part, granularity: Granularity, files: int, folder: Path, progress: Progress = silent
 ) -> None:
     """Write the fingerprints of the facts of a part to files of its own."""
     with FactFile(part.path, part.columns) as file, ExitStack() as stack:
@@ -55,7 +55,7 @@ def write_fingerprints(
             bounds = np.cumsum(np.bincount(of_file, minlength=files))
             for out, some in zip(outs, np.split(records[order], bounds[:-1]), strict=True):
                 some.tofile(out)
-            done(part.fact_of(batch) + len(batch))
+            progress("looking for duplicates", part.fact_of(batch) + len(batch))
 
 
 def without_repeats(parts: Sequence[Part], files: int, folder: Path) -> list[Part]:

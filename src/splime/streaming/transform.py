@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -18,9 +17,9 @@ import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
-from splime.io.layout import check_columns
+from splime.io.options import ReadOptions
 from splime.io.parquet import FactFile, Part, find_granularity
-from splime.io.saved import damages
+from splime.io.spans import OWN_BEGIN, OWN_END
 from splime.methods.base import Method
 from splime.progress import Progress, silent
 from splime.segmentation import Segmentation
@@ -31,21 +30,19 @@ from splime.streaming.tally import (
     Clock,
     Counted,
     Frame,
-    Tally,
     bucket,
     choose,
     count,
     settle,
+    spans,
     split_by_time,
+    summed,
 )
-from splime.times import check_granularity, tick_range
+from splime.times import tick_range
 
 _LARGE = 5_000_000
 # With several processes a part has about so many facts.
 _PART = 10_000_000
-_HOW_TO_SPLIT = ("split", "valid", "test", "allow_unseen")
-_SETTLED = (*_HOW_TO_SPLIT, "columns", "granularity", "first", "last", "keep_duplicates")
-_OPTIONS = (*_SETTLED, "bucket", "bucket_on")
 _IN_MEMORY = "; splime.load and `splime transform --no-stream` load the facts into memory"
 
 
@@ -124,56 +121,59 @@ def stream_transform(
         progress: gets what is being done, how many facts are done, and how many there are.
         reading: options of `splime.read`.
     """
-    given = _given(reading)
-    _check(method, target, batch_rows)
-    columns = check_columns(given.get("columns"))
-    with FactFile(source, columns) as file:
-        rows = file.rows
-        _check_reading(file, given)
-        parts = file.parts(rows if engine is in_one_process else _PART, batch_rows, columns)
-        frame = _frame(file, parts, method, given)
-        keeps_all = file.graph is not None or bool(given.get("keep_duplicates"))
+    options = ReadOptions.of(reading)
+    _check(method, target, batch_rows, options)
+    with FactFile(source, options.columns) as file:
+        _check_splits(file, options)
+        rows, keeps_all = file.rows, file.graph is not None or bool(options.keep_duplicates)
+        parts = file.parts(rows if engine is in_one_process else _PART, batch_rows, options.columns)
+        frame = _frame(file, parts, method, options)
 
-    def over(what: str, function: Callable[..., Any], *more: Iterable[Any]) -> Iterator[Any]:
-        """Map over the parts, and tell how far that is."""
-
-        def done(rows_done: int) -> None:
-            progress(what, rows_done, rows)
-
+    def over(what: str, function: Callable[..., Any], *more: Any) -> Iterator[Any]:
+        """Map over the parts; all that is given beside them is the same for each, but for lists."""
+        given = [each if isinstance(each, list) else repeat(each) for each in more]
         if engine is in_one_process:
-            yield from engine(partial(function, done=done), parts, *more)
+            tell = partial(function, progress=lambda _, done: progress(what, done, rows))
+            yield from engine(tell, parts, *given)
             return
-        for part, result in zip(parts, engine(function, parts, *more), strict=True):
-            done(part.fact + part.rows)
+        for part, result in zip(parts, engine(function, parts, *given), strict=True):
+            progress(what, part.fact + part.rows, rows)
             yield result
 
-    def tallied() -> Tally:
-        return reduce(operator.add, over("counting", count, repeat(frame)))
+    def counted(frame: Frame) -> Counted:
+        return settle(reduce(operator.add, over("counting", count, frame)), frame, source)
 
     seconds: dict[str, float] = {}
     with _folder_beside(target) as folder:
         if not keeps_all:
-            with _timed(seconds, "duplicates"):
+            with _timed(seconds, "looking for duplicates"):
                 files = files_for(rows)
-                same = (repeat(frame.granularity), repeat(files), repeat(folder))
-                deque(over("looking for duplicates", write_fingerprints, *same), maxlen=0)
+                for _ in over(
+                    "looking for duplicates", write_fingerprints, frame.granularity, files, folder
+                ):
+                    pass
                 parts = without_repeats(parts, files, folder)
         with _timed(seconds, "counting"):
-            tally = tallied()
-            counted = settle(tally, frame, source)
-            if refined := _refined(tally, counted, given):
-                frame = refined
-                counted = settle(tallied(), frame, source)
+            known = counted(frame)
+            if options.split == "time":
+                shares = options.chosen("valid", "test")
+                frame = split_by_time(known, shares.get("valid", 0.1), shares.get("test", 0.1))
+            if options.bucket is not None:
+                frame = frame if frame.split_at else known.frame
+                others = options.bucket_on != "train"
+                pairs = summed(over("counting", spans, frame, (True, others, others)))
+                frame = bucket(frame, pairs, options.bucket)
+            if options.split == "time" or options.bucket is not None:
+                known = counted(frame)
         with _timed(seconds, "choosing"):
-            segmentation = choose(method, counted, progress)
+            segmentation = choose(method, known, progress)
             segmentation.predicates.check_distinct()
         with _timed(seconds, "applying"):
-            plan = Plan(counted.frame, segmentation.predicates)
-            targets = [folder / f"{part.fact}.parquet" for part in parts]
-            if len(parts) == 1:
-                targets = [target]
-            receipt: Receipt = reduce(operator.add, over("applying", cut, repeat(plan), targets))
-            if len(parts) > 1:
+            plan = Plan(known.frame, segmentation.predicates)
+            whole = len(parts) == 1
+            targets = [target if whole else folder / f"{part.fact}.parquet" for part in parts]
+            receipt: Receipt = reduce(operator.add, over("applying", cut, plan, targets))
+            if not whole:
                 join(targets, target)
     return StreamResult(
         rows,
@@ -189,9 +189,7 @@ def stream_transform(
 def _folder_beside(target: Path) -> Iterator[Path]:
     """A folder for what is needed until the target is written."""
     try:
-        with TemporaryDirectory(
-            prefix=f".{target.name}.", suffix=".part", dir=target.absolute().parent
-        ) as folder:
+        with TemporaryDirectory(".part", f".{target.name}.", target.absolute().parent) as folder:
             yield Path(folder)
     except OSError as error:
         raise SplimeError(f"{target}: cannot be written: {error}") from None
@@ -204,98 +202,18 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     seconds[what] = time.perf_counter() - started
 
 
-def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that are chosen; one that streaming cannot do is an error."""
-    given = {name: value for name, value in reading.items() if value is not None}
-    if given.get("end_before_begin") == "drop":
-        del given["end_before_begin"]
-    if unknown := sorted(given.keys() - set(_OPTIONS)):
-        raise UsageError(f"streaming does not know {', '.join(unknown)}{_IN_MEMORY}")
-    for limit, own in (("first", "end"), ("last", "begin")):
-        if given.get(limit) == own:
-            raise UsageError(f"streaming does not know {limit}={own!r}, only a time{_IN_MEMORY}")
-    if given.get("bucket_on", "all") not in ("train", "all"):
-        raise UsageError(f"bucket_on is train or all, not {given['bucket_on']!r}")
-    if "bucket_on" in given and "bucket" not in given:
-        raise UsageError("bucket_on says whose facts decide the buckets; it needs bucket")
-    return given
-
-
-def _check_reading(file: FactFile, given: Mapping[str, Any]) -> None:
-    """An error where the triples would be other ones than those of the loaded facts."""
-    if file.graph is not None:
-        settled, why = _SETTLED, "it is a saved graph, in which that is settled"
-    elif file.has_splits:
-        settled, why = _HOW_TO_SPLIT, "it has splits of its own"
-    else:
-        settled, why = (), ""
-    if refused := [name for name in settled if name in given]:
-        raise UsageError(f"{file.path}: {', '.join(refused)} cannot be chosen: {why}")
-    if file.has_splits:
-        return
-    split = given.get("split", "random")
-    if split == "random":
-        raise UsageError(
-            f"{file.path}: has no column of splits, and a random split of facts, the default, needs"
-            " all of them in memory; choose split='none' (--split none: all in train) or 'time'"
-            + _IN_MEMORY
-        )
-    if split == "time" and not given.get("allow_unseen"):
-        raise UsageError(
-            f"{file.path}: a split by time drops facts with names that train does not know, and"
-            " streaming does not collect the names; keep those facts with allow_unseen=True"
-            " (--allow-unseen)" + _IN_MEMORY
-        )
-    if split not in ("time", "none"):
-        raise UsageError(f"unknown way to split {split!r}; it is random, time or none")
-
-
-def _frame(
-    file: FactFile, parts: Sequence[Part], method: Method, given: Mapping[str, Any]
-) -> Frame:
-    """What a person says, what the file says about itself, and what its times look like."""
-    others = method.fit_on == "all"
-    frame = Frame("year", (True, others, others))
-    if "bucket" in given:
-        others = given.get("bucket_on") != "train"
-        frame = replace(frame, buckets_from=(True, others, others))
-    if (graph := file.graph) is not None:
-        first, last = graph.limits.get("first"), graph.limits.get("last")
-        frame = replace(frame, granularity=graph.granularity, graph=graph, first=first, last=last)
-        if "bucket" in given:
-            return frame  # buckets are made from the ticks of facts, not from other buckets
-        timeline = graph.timestamps
-        limits = timeline.index(np.array([first or 0, last or 0]))
-        clock = Clock(timeline.starts, *limits.tolist())
-        return replace(frame, clock=clock, timeline=timeline)
-    granularity = given.get("granularity")
-    if granularity is None and file.granularity is not None:
-        granularity = file.granularity
-        with damages(file.path):
-            check_granularity(granularity)
-    granularity = granularity or find_granularity(file, parts)
-    check_granularity(granularity)
-    return replace(
-        frame,
-        granularity=granularity,
-        first=tick_range(given["first"], granularity)[0] if "first" in given else None,
-        last=tick_range(given["last"], granularity)[1] if "last" in given else None,
-    )
-
-
-def _refined(tally: Tally, counted: Counted, given: Mapping[str, Any]) -> Frame | None:
-    """The frame with which facts are counted again, for buckets and a split by time."""
-    frame = counted.frame
-    if by_time := given.get("split") == "time":
-        frame = split_by_time(counted, given.get("valid", 0.1), given.get("test", 0.1))
-    if "bucket" in given:
-        train_only = given.get("bucket_on") == "train"
-        return bucket(tally.spans, frame, given["bucket"], train_only=train_only)
-    return frame if by_time else None
-
-
-def _check(method: Method, target: Path, batch_rows: int) -> None:
+def _check(method: Method, target: Path, batch_rows: int, options: ReadOptions) -> None:
+    """An error for what cannot be streamed, before any file is opened."""
     name = type(method).__name__
+    refused = options.chosen("entities", "predicates")
+    if options.end_before_begin not in (None, "drop"):
+        refused["end_before_begin"] = options.end_before_begin
+    for limit, own in (("first", OWN_END), ("last", OWN_BEGIN)):
+        if getattr(options, limit) == own:
+            refused[limit] = own
+    if refused:
+        words = ", ".join(f"{option} = {value}" for option, value in refused.items())
+        raise UsageError(f"streaming cannot read with {words}{_IN_MEMORY}")
     if method.needs_facts:
         raise UsageError(
             f"{name} needs the facts themselves, not only how many there are, so it cannot stream"
@@ -309,3 +227,43 @@ def _check(method: Method, target: Path, batch_rows: int) -> None:
         raise UsageError(f"{target} exists already; delete it first, or choose another name")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target.parent}: there is no such folder to write to")
+
+
+def _check_splits(file: FactFile, options: ReadOptions) -> None:
+    """An error where the splits would be other ones than those of the loaded facts."""
+    options.check_effect(file.path, saved=file.graph is not None, has_splits=file.has_splits)
+    if file.has_splits or options.split == "none":
+        return
+    if options.split != "time":
+        raise UsageError(
+            f"{file.path}: has no column of splits, and a random split of facts, the default, needs"
+            " all of them in memory; choose split='none' (--split none: all in train) or 'time'"
+            + _IN_MEMORY
+        )
+    if not options.allow_unseen:
+        raise UsageError(
+            f"{file.path}: a split by time drops facts with names that train does not know, and"
+            " streaming does not collect the names; keep those facts with allow_unseen=True"
+            " (--allow-unseen)" + _IN_MEMORY
+        )
+
+
+def _frame(file: FactFile, parts: Sequence[Part], method: Method, options: ReadOptions) -> Frame:
+    """What a person says, what the file says about itself, and what its times look like."""
+    others = method.fit_on == "all"
+    decide = (True, others, others)
+    if (graph := file.graph) is not None:
+        limits = graph.limits
+        frame = Frame(graph.granularity, decide, graph, limits.get("first"), limits.get("last"))
+        if options.bucket is not None:
+            return frame  # buckets are made from the ticks of facts, not from other buckets
+        timeline = graph.timestamps
+        first, last = timeline.index(np.array([limits.get("first", 0), limits.get("last", 0)]))
+        return replace(frame, clock=Clock(timeline.starts, int(first), int(last), timeline))
+    granularity = options.granularity or file.granularity or find_granularity(file, parts)
+    return Frame(
+        granularity,
+        decide,
+        first=None if options.first is None else tick_range(options.first, granularity)[0],
+        last=None if options.last is None else tick_range(options.last, granularity)[1],
+    )
