@@ -8,7 +8,7 @@ import splime
 from splime.evaluation import filters
 from splime.evaluation.filters import TIMED, Known
 from splime.graph import TemporalGraph
-from splime.scoring.known import keyed
+from splime.scoring.scoping import keyed
 from tests.evaluation import oracle
 from tests.graphs import graphs
 

@@ -137,13 +137,13 @@ def test_bootstrap_of_nonsense() -> None:
         Metrics.of(np.empty(0))
 
 
-def test_filters_and_figures_need_no_torch() -> None:
+def test_filters_and_metrics_need_no_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None;"
         "import importlib.util as u, splime, types;"
         "p = types.ModuleType('splime.evaluation'); p.__path__ = [sys.argv[1]];"
         "sys.modules['splime.evaluation'] = p;"
-        "import splime.evaluation.filters, splime.evaluation.results;"
+        "import splime.evaluation.filters, splime.evaluation.metrics;"
         "assert 'scipy' not in sys.modules and 'pandas' not in sys.modules"
     )
     import splime.evaluation

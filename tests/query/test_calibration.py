@@ -14,7 +14,7 @@ from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, mak
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
 from splime.runs import Run
-from splime.scoring.known import KINDS
+from splime.scoring.scoping import KINDS
 from tests.query.conftest import RUNS
 from tests.runs.small import small_graph, small_run
 

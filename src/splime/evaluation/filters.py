@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splime.arrays import changes, distinct, expand
-from splime.scoring.known import Keyed
+from splime.scoring.scoping import Keyed
 from splime.times import Ints
 
 TIMED = ("exact", "overlap", "static")

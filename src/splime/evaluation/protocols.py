@@ -13,15 +13,13 @@ import torch
 from splime.arrays import grouped
 from splime.errors import UsageError, check_name
 from splime.evaluation.filters import TIMED, Known
-from splime.evaluation.metrics import Stratum, measured
+from splime.evaluation.metrics import Evaluation, Stratum, measured, strata_of
 from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
-from splime.evaluation.results import Evaluation, strata_of
 from splime.graph import SplitName, TemporalGraph, check_split
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
-from splime.scoring.known import Keyed, Kind, keyed
 from splime.scoring.queries import Aggregate, Queries, Scoring
-from splime.scoring.scoping import Scoping
+from splime.scoring.scoping import Keyed, Kind, Scoping, keyed
 from splime.scoring.scorer import Room, Scorer, asking, memory_errors
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, Triples, apply

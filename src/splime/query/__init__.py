@@ -5,7 +5,7 @@ from splime.query.answers import Answer, Answers
 from splime.query.many import write_answers
 from splime.query.query import Query
 from splime.query.questions import Question
-from splime.scoring.known import KnownFact
+from splime.scoring.scoping import KnownFact
 
 __all__ = [
     "Answer",

@@ -15,7 +15,6 @@ from splime.errors import UsageError, check_name
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
-from splime.scoring.known import Kind, KnownAnswers, KnownFact, KnownFacts
 from splime.scoring.queries import Scoring
 from splime.scoring.questions import (
     Block,
@@ -27,6 +26,7 @@ from splime.scoring.questions import (
     span_block,
     spans_of,
 )
+from splime.scoring.scoping import Kind, KnownAnswers, KnownFact, KnownFacts
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
@@ -91,21 +91,12 @@ class Answers:
         from splime.query.many import SCHEMA
 
         names = ("subject", "predicate", "object", "begin", "end")
-        asked = {"question": 1, **{name: getattr(self.question, name) for name in names}}
-        rows = [
-            {
-                **asked,
-                "rank": row.rank,
-                "answer": row.name,
-                "score": row.score,
-                "probability": row.probability,
-                "scope": ", ".join(row.scopes) or None,
-                "scope_begin": row.begin,
-                "scope_end": row.end,
-                "known": None if row.known is None else str(row.known),
-            }
-            for row in self.rows
-        ]
+        asked = [1, *(getattr(self.question, name) for name in names)]
+        rows = []
+        for *answer, scopes, begin, end, known in self.rows:
+            scope, fact = ", ".join(scopes) or None, None if known is None else str(known)
+            row = (*asked, *answer, scope, begin, end, fact)
+            rows.append(dict(zip(SCHEMA.names, row, strict=True)))
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def to_json(self) -> dict[str, Any]:

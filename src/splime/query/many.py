@@ -16,8 +16,8 @@ from splime.io.files import check_one_line, written_beside
 from splime.progress import Progress
 from splime.query.answers import Options, answer
 from splime.query.questions import ASKED, Asked
-from splime.scoring.known import KINDS, NAMES, Kind
 from splime.scoring.queries import Scoring
+from splime.scoring.scoping import KINDS, NAMES, Kind
 from splime.scoring.scorer import memory_errors
 from splime.times import Ints, format_ticks
 

@@ -17,8 +17,8 @@ from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.known import KINDS, Kind
 from splime.scoring.queries import Aggregate, Scoring, check_aggregate
+from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.segmentation import Scopes
 from splime.times import When, format_ticks

@@ -16,7 +16,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.delimited import Dialect, rows_of
 from splime.io.tables import is_table, label_column, time_column
-from splime.scoring.known import KINDS, NAMES
+from splime.scoring.scoping import KINDS, NAMES
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
 from splime.times import KNOWN, Bools, Ints, When, format_ticks, parse_times, tick_range

@@ -15,8 +15,7 @@ import torch
 
 from splime.arrays import changes, expand, grouped
 from splime.errors import check_name
-from splime.scoring.known import Kind, KnownFacts
-from splime.scoring.scoping import CutFacts, Scoping
+from splime.scoring.scoping import CutFacts, Kind, KnownFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
 from splime.times import Ints
 

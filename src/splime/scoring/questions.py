@@ -10,8 +10,8 @@ import torch
 
 from splime.arrays import changes, expand, grouped
 from splime.graph import Facts
-from splime.scoring.known import NAMES, Kind, KnownAnswers, KnownFacts
 from splime.scoring.queries import GIVEN, MEANS, Parts, Scoring, aggregated, time_parts
+from splime.scoring.scoping import NAMES, Kind, KnownAnswers, KnownFacts
 from splime.scoring.scorer import Room, asking
 from splime.times import Ints
 
