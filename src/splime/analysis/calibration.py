@@ -17,7 +17,6 @@ from splime.io.files import read_json, write_json
 from splime.runs import Run
 from splime.runs.config import fingerprint
 from splime.scoring.queries import Scoring
-from splime.scoring.questions import blocks, known_spans, span_block, spans_of
 from splime.scoring.scoping import KINDS, Kind
 from splime.times import Ints
 
@@ -27,10 +26,8 @@ MOST = 500
 """Facts of valid that a temperature is fitted on."""
 FEWEST = 50
 """With fewer facts there are no probabilities."""
-_MOST_RELIABLE = 2000
 # Scores that are kept at once.
 _NUMBERS = 1 << 26
-_SEED = 0
 # The temperature is looked for within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -144,7 +141,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
         candidates = len(scoping.names(kind))
     most = max(1, min(most, _NUMBERS // candidates))
     if len(facts) > most:
-        chosen = np.random.default_rng(_SEED).choice(len(facts), most, replace=False)
+        chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
         facts = facts.take(np.sort(chosen))
     if not len(facts):
         empty = np.empty(0, np.int64)
@@ -156,7 +153,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
     scores = torch.empty(len(facts), len(scoring.scoping.names(kind)))
-    for block in blocks(scoring, kind, facts):
+    for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
         other = known.learned & (known.id != target[block.rows][known.question])
@@ -166,15 +163,15 @@ def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
 
 
 def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
-    spans = spans_of(scoring, facts)
-    scores = span_block(scoring, spans, len(facts)).scores.cpu()
+    spans = scoring.spans_of(facts)
+    scores = scoring.span_block(spans, len(facts)).scores.cpu()
     begin, end = scoring.scoping.graph.timestamps(facts)
     last = np.minimum(end[spans.question], spans.end)
     held = last - np.maximum(begin[spans.question], spans.begin) + 1
     own = np.flatnonzero(held > 0)
     row, column = spans.question[own], spans.number[own]
     share = held[own] / (end - begin + 1)[row]
-    known = known_spans(scoring.known, facts, spans)
+    known = scoring.known_spans(facts, spans)
     width = scores.shape[1]
     other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)
     scores[known.question[other], known.id[other]] = -torch.inf
@@ -257,7 +254,7 @@ def reliability(
         if fitted.temperature is None:
             raise UsageError(f"{fitted}")
         temperature = fitted.temperature
-    cases = make_cases(query.scoring, kind, split, _MOST_RELIABLE)
+    cases = make_cases(query.scoring, kind, split, 2000)
     if not len(cases):
         raise UsageError(f"{split} has no facts to ask about")
     logits = cases.scores.double() / temperature

@@ -15,17 +15,7 @@ from splime.errors import UsageError, check_name
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
-from splime.scoring.queries import Scoring
-from splime.scoring.questions import (
-    Block,
-    Spans,
-    blocks,
-    known_spans,
-    scoped_predicates,
-    scopes_of,
-    span_block,
-    spans_of,
-)
+from splime.scoring.queries import Block, Scoring, Spans
 from splime.scoring.scoping import Kind, KnownAnswers, KnownFact, KnownFacts
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
@@ -215,7 +205,7 @@ def answer(
     if kind == "predicate" and options.best is not None:
         return _best_scopes(scoring, facts, options, options.best)
     by_block = []
-    for block in blocks(scoring, kind, facts):
+    for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         by_block.append(best_of(block, known, options, temperature))
     best = Best.concat(by_block)
@@ -224,7 +214,7 @@ def answer(
     asked = facts.take(best.question) if by_answer else facts
     predicate: Ids = best.id if by_answer else facts.predicate
     scored = question_facts(asked.subject, predicate, asked.object, asked.begin, asked.end)
-    count, scope = scopes_of(scoring, scored)
+    count, scope = scoring.scopes_of(scored)
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
@@ -235,8 +225,9 @@ def answer(
 def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
     """The paper's way: the best of all scoped predicates, of which those at the time stay."""
     scopes, asked = scoring.scoping.static.predicates, scoring.scoping.cut(facts)
-    none, limit = KnownAnswers.none(), Options(most)
-    best = Best.concat([best_of(b, none, limit) for b in scoped_predicates(scoring, facts)])
+    known, limit = scoring.known.answers("predicate", facts), Options(most)
+    none = KnownAnswers(known.question[:0], known.id[:0], known.fact[:0], known.learned[:0])
+    best = Best.concat([best_of(b, none, limit) for b in scoring.scoped_predicates(facts)])
     # Scopes reach from one of their cuts to the next, and those must meet the interval.
     source = scopes.sources[best.id]
     cut = best.id - source  # the position of the cut that ends a scope
@@ -248,7 +239,6 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
     # Every source once, for its best scope.
     key = best.question * len(scopes.names) + scopes.sources[best.id]
     best = best.take(np.sort(np.unique(key, return_index=True)[1]))
-    known = scoring.known.answers("predicate", facts)
     at = _places(known, best.question, scopes.sources[best.id], len(scopes.names))
     best = best._replace(fact=np.append(known.fact, -1)[at])
     if options.known == "drop":
@@ -271,9 +261,9 @@ def _times(
     rows: list[Spans] = []
     for start in range(0, len(facts), step):
         some = facts.take(np.arange(start, min(start + step, len(facts))))
-        spans = spans_of(scoring, some)
-        known = known_spans(scoring.known, some, spans)
-        best = best_of(span_block(scoring, spans, len(some)), known, options, temperature)
+        spans = scoring.spans_of(some)
+        known = scoring.known_spans(some, spans)
+        best = best_of(scoring.span_block(spans, len(some)), known, options, temperature)
         lone = np.bincount(spans.question, minlength=len(some)) == 1
         best.probability[lone[best.question]] = np.nan  # it cannot be another one
         at = np.searchsorted(spans.question, best.question) + best.id

@@ -1,6 +1,7 @@
-"""The scores of all candidates for queries: their parts, how these become one score, and blocks.
+"""The scores of all candidates: of queries that protocols rank, and of questions in the same way.
 
-A part is a scope that the query's interval lies in; where entities are cut, it is a timestamp.
+A query has parts, whose scores become one. A part is a scope that the query's interval lies in;
+where entities are cut, it is a timestamp.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import torch
 
 from splime.arrays import changes, expand, grouped
 from splime.errors import check_name
-from splime.scoring.scoping import CutFacts, Kind, KnownFacts, Scoping
+from splime.graph import Facts
+from splime.scoring.scoping import NAMES, CutFacts, Kind, KnownAnswers, KnownFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
 from splime.times import Ints
 
@@ -65,6 +67,37 @@ class Queries:
         """All queries, block by block, as `scored` gives them."""
         for start in range(0, len(self.cost), self.block):
             yield self.scored(start, min(start + self.block, len(self.cost)))
+
+
+class Block(NamedTuple):
+    """A row of scores over all candidates for some questions; -inf is no candidate."""
+
+    rows: Ints
+    """The positions of the questions."""
+    scores: torch.Tensor
+    """Made for this block; whoever takes it may write into it."""
+    weight: torch.Tensor
+    """What each row is to be divided by to be a mean."""
+
+
+class Spans(NamedTuple):
+    """The spans of some triples, by question and in the order of time.
+
+    In each all three names lie in the same scopes; where only predicates are cut, it is a scope.
+    """
+
+    question: Ints
+    number: Ints
+    """The position of the span in its question, from 0."""
+    begin: Ints
+    """The first timestamp."""
+    end: Ints
+    subject: Ints
+    """The (scoped) subject that is asked for."""
+    predicate: Ints
+    object: Ints
+    scope: Ints
+    """The scoped predicate at that time; `predicate` may be its fallback."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +236,108 @@ class Scoring:
         at = np.flatnonzero(changes(fact, predicate))
         count, weight = np.bincount(fact[at], minlength=facts), np.add.reduceat(weight, at)
         return ScopeParts(count.cumsum() - count, count, predicate[at], weight)
+
+    def blocks(self, kind: Kind, facts: Facts) -> Iterator[Block]:
+        """The scores of questions for objects, subjects or predicates."""
+        queries = self.queries(kind, self.scoping.cut(facts))
+        for asked, row, scores in queries.blocks():
+            # Questions that are the same query differ in what is known at their times.
+            for start in range(0, len(asked), queries.block):
+                rows = asked[start : start + queries.block]
+                weight = torch.as_tensor(queries.weight[queries.number[rows]], dtype=scores.dtype)
+                own = torch.as_tensor(row[start : start + queries.block]).to(scores.device)
+                yield Block(rows, scores.index_select(0, own), weight.to(scores.device))
+
+    def scoped_predicates(self, facts: Facts) -> Iterator[Block]:
+        """The scores of all scoped predicates between the entities of questions."""
+        columns = len(self.scoping.static.predicates)
+        ask = asking(self.scorer, "predicate", columns)
+        room = Room(self.memory, self.scorer.device, 4, columns, columns)
+        asked = self.scoping.cut(facts)
+        for start in range(0, len(facts), room.queries):
+            some = np.arange(start, min(start + room.queries, len(facts)))
+            query, time = np.arange(len(some)), asked.begin[some]
+            if self.scoping.entities is not None:
+                query, time = time_parts(asked.begin[some], asked.end[some], self.how)
+            subject, object_ = (
+                self.scoping.at(name, getattr(facts, name)[some][query], time)
+                for name in GIVEN["predicate"]
+            )
+            parts = Parts(query, subject, object_, np.ones(len(query), np.int64))
+            scores = aggregated(ask, parts, len(some), self.how, room=room.parts)
+            weight = np.bincount(query) if self.how in MEANS else np.ones(len(some))
+            divisor = torch.as_tensor(weight, dtype=scores.dtype).to(scores.device)
+            yield Block(some, scores, divisor)
+
+    def scopes_of(self, facts: Facts) -> tuple[Ints, Ints]:
+        """The scoped predicates that facts are scored by: how many, and which, in order of time."""
+        asked = self.scoping.cut(facts)
+        if self.scoping.entities is None:
+            triples = asked.triples
+            parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(facts))
+            return parts.count, parts.predicate
+        fact, time = time_parts(asked.begin, asked.end, self.how)
+        scope = self.scoping.at("predicate", facts.predicate[fact], time)
+        new = changes(fact, scope)
+        return np.bincount(fact[new], minlength=len(facts)), scope[new]
+
+    def spans_of(self, facts: Facts) -> Spans:
+        """The spans of the triples of questions, whatever their times."""
+        scoping = self.scoping
+        size = len(scoping.graph.timeline)
+        question = np.repeat(np.arange(len(facts)), size)
+        time = np.tile(np.arange(size, dtype=np.int32), len(facts))
+        scopes = {}
+        for name in NAMES:
+            cut = scoping.static.predicates if name == "predicate" else scoping.entities
+            sources = getattr(facts, name)[question]
+            scopes[name] = sources if cut is None else cut.at(sources, time)
+        start = np.flatnonzero(changes(question, *scopes.values()))
+        count = np.bincount(question[start], minlength=len(facts))
+        return Spans(
+            question=question[start],
+            number=expand(np.zeros_like(count), count)[1],
+            begin=time[start].astype(np.int64),
+            end=time[np.append(start[1:], len(time)) - 1].astype(np.int64),
+            subject=scoping.entity_fallback[scopes["subject"][start]],
+            predicate=scoping.predicate_fallback[scopes["predicate"][start]],
+            object=scoping.entity_fallback[scopes["object"][start]],
+            scope=scopes["predicate"][start].astype(np.int64),
+        )
+
+    def span_block(self, spans: Spans, questions: int) -> Block:
+        """The score of every span, a row for each question and a column for each span of it."""
+        scorer, columns = self.scorer, len(self.scoping.static.predicates)
+        ask = asking(scorer, "predicate", columns)
+        room = Room(self.memory, scorer.device, 4, columns).queries
+        row, pair = grouped([spans.subject, spans.object])
+        order = np.argsort(row, kind="stable")
+        ordered = row[order]
+        width = int(spans.number.max(initial=-1)) + 1
+        scores = torch.full((questions, width), -torch.inf, device=scorer.device)
+        for start in range(0, len(pair), room):
+            some = pair[start : start + room]
+            of_pairs = ask(spans.subject[some], spans.object[some])
+            low, high = np.searchsorted(ordered, (start, start + room)).tolist()
+            at = order[low:high]
+            places = (spans.question[at], spans.number[at], row[at] - start, spans.predicate[at])
+            question, number, own, predicate = (
+                torch.as_tensor(x).to(scorer.device) for x in places
+            )
+            scores[question, number] = of_pairs[own, predicate].to(scores.dtype)
+        return Block(np.arange(questions), scores, torch.ones(questions, device=scorer.device))
+
+    def known_spans(self, facts: Facts, spans: Spans) -> KnownAnswers:
+        """The spans in which the triples of questions are known to hold."""
+        question, fact = self.known.pairs("time", facts)
+        begin, end = self.known.graph.timestamps(self.known.facts.take(fact))
+        count = np.bincount(spans.question, minlength=len(facts))
+        pair, span = expand((count.cumsum() - count)[question], count[question])
+        held = (spans.begin[span] <= end[pair]) & (spans.end[span] >= begin[pair])
+        pair, span = pair[held], span[held]
+        question, number, fact = question[pair], spans.number[span], fact[pair]
+        order = np.lexsort((fact, number, question))
+        return self.known.once(question[order], number[order], fact[order])
 
 
 def check_aggregate(how: str) -> None:

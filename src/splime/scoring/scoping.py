@@ -12,15 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from splime.arrays import changes, expand
-from splime.graph import (
-    BEGIN_UNKNOWN,
-    END_UNKNOWN,
-    SPLITS,
-    Facts,
-    Ids,
-    SplitName,
-    TemporalGraph,
-)
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, SplitName, TemporalGraph
 from splime.segmentation import Scopes
 from splime.static import StaticGraph, Triples, cut_facts
 from splime.times import Bools, Ints, format_ticks
@@ -173,12 +165,6 @@ class KnownAnswers(NamedTuple):
     """Position among the facts of all splits."""
     learned: Bools
     """Whether it is a fact of train: the model has seen it."""
-
-    @classmethod
-    def none(cls) -> KnownAnswers:
-        """Where nothing is known."""
-        empty = np.empty(0, np.int64)
-        return cls(empty, empty, empty, np.empty(0, bool))
 
 
 class KnownFacts:
