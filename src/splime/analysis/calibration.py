@@ -5,19 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import torch
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
-from splime.graph import Facts, SplitName, check_split
+from splime.errors import DataError, SplimeError
+from splime.graph import Facts, SplitName
 from splime.io.files import read_json, write_json
 from splime.runs import Run
 from splime.runs.config import fingerprint
 from splime.scoring.queries import Scoring
-from splime.scoring.scoping import KINDS, Kind
+from splime.scoring.scoping import Kind
 from splime.times import Ints
 
 CALIBRATION = "calibration.json"
@@ -197,79 +197,3 @@ def fit_temperature(cases: Cases) -> float:
 
     lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
     return spread * exp(lowest.x)
-
-
-class Bin(NamedTuple):
-    """Questions whose best answer has about the same probability."""
-
-    questions: int
-    probability: float
-    """The mean probability of their best answers."""
-    right: float
-    """The share of those that are right."""
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """Whether the best answers to questions are right as often as their probabilities say."""
-
-    kind: Kind
-    split: SplitName
-    temperature: float
-    questions: int
-    error: float
-    """The expected calibration error: the mean over questions of |probability - right| in bins."""
-    loss: float
-    """The mean of -log probability of the right answers."""
-    bins: list[Bin]
-
-
-class Calibrated(Protocol):
-    """Whatever answers questions with probabilities: `splime.query.Query`."""
-
-    @property
-    def scoring(self) -> Scoring:
-        """The scores of its questions."""
-
-    def calibration(self, kind: Kind) -> Calibration:
-        """How probabilities of a kind of answer are made."""
-
-
-def reliability(
-    query: Calibrated,
-    kind: Kind,
-    *,
-    split: SplitName = "test",
-    temperature: float | None = None,
-    bins: int = 10,
-) -> Reliability:
-    """The calibration error of a kind of question on a split, at most 2,000 facts of it.
-
-    Without a temperature it is the fitted one.
-    """
-    check_name("kind of question", kind, KINDS)
-    check_split(split)
-    if temperature is None:
-        fitted = query.calibration(kind)
-        if fitted.temperature is None:
-            raise UsageError(f"{fitted}")
-        temperature = fitted.temperature
-    cases = make_cases(query.scoring, kind, split, 2000)
-    if not len(cases):
-        raise UsageError(f"{split} has no facts to ask about")
-    logits = cases.scores.double() / temperature
-    whole = logits.logsumexp(1)
-    best = logits.max(1)
-    sure = (best.values - whole).exp().numpy()
-    right = np.zeros(len(cases))
-    hit = best.indices.numpy()[cases.row] == cases.column
-    right[cases.row[hit]] = cases.share.numpy()[hit]
-    number = np.minimum((sure * bins).astype(int), bins - 1)
-    made = [
-        Bin(int(own.sum()), float(sure[own].mean()), float(right[own].mean()))
-        for own in (number == one for one in range(bins))
-        if own.any()
-    ]
-    error = sum(one.questions * abs(one.probability - one.right) for one in made) / len(cases)
-    loss = torch.mean(whole - cases.target() / temperature)
-    return Reliability(kind, split, temperature, len(cases), error, float(loss), made)

@@ -62,7 +62,13 @@ class Split(Method):
             while heap and not heap[0][2].can_be_split:
                 heapq.heappop(heap)
             if not heap:
-                raise UsageError(self._stuck(predicates, triples, wanted))
+                goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
+                raise UsageError(
+                    f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates"
+                    f" with {triples:,} triples, and none of them spans 4 timestamps with more than"
+                    " two different begins and ends any more; ask for less, or merge from"
+                    " timestamps instead"
+                )
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
             cuts[scope.source].append(2 * at)
@@ -74,14 +80,6 @@ class Split(Method):
             if wanted is not None and predicates % 256 == 0:
                 progress(CHOOSING, predicates - before, wanted - before)
         return [np.array(sorted(own), np.int64) for own in cuts]
-
-    def _stuck(self, predicates: int, triples: int, wanted: int | None) -> str:
-        goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
-        return (
-            f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates with"
-            f" {triples:,} triples, and none of them spans 4 timestamps with more than two"
-            " different begins and ends any more; ask for less, or merge from timestamps instead"
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from splime.analysis.findings import costs_of, gather
 from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.io.files import written_beside
 from splime.progress import Progress, silent
-from splime.query.examples import ask_examples
+from splime.query.query import ask_examples
 from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.page import page_html
 from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation

@@ -1,17 +1,19 @@
-"""Questions to a run: who, what, which relation, when, and what is near."""
+"""Questions to a run: who, what, which relation, when, what is near; and how sure answers are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from splime.analysis.calibration import Calibration, Calibrations
+from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.errors import UsageError, check_name
+from splime.graph import Fact, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
@@ -23,6 +25,9 @@ from splime.scoring.scorer import memory_errors
 from splime.segmentation import Scopes
 from splime.times import When, format_ticks
 from splime.vocabulary import Vocabulary
+
+_KINDS = ("object", "subject", "object", "predicate", "subject", "predicate", "time", "time")
+"""What the example questions ask for."""
 
 
 class Query:
@@ -232,3 +237,104 @@ def _near(
         answer(rank, int(place), float(value))
         for rank, (value, place) in enumerate(zip(*top, strict=True), start=1)
     ]
+
+
+class Bin(NamedTuple):
+    """Questions whose best answer has about the same probability."""
+
+    questions: int
+    probability: float
+    """The mean probability of their best answers."""
+    right: float
+    """The share of those that are right."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Whether the best answers to questions are right as often as their probabilities say."""
+
+    kind: Kind
+    split: SplitName
+    temperature: float
+    questions: int
+    error: float
+    """The expected calibration error: the mean over questions of |probability - right| in bins."""
+    loss: float
+    """The mean of -log probability of the right answers."""
+    bins: list[Bin]
+
+
+def reliability(
+    query: Query,
+    kind: Kind,
+    *,
+    split: SplitName = "test",
+    temperature: float | None = None,
+    bins: int = 10,
+) -> Reliability:
+    """The calibration error of a kind of question on a split, at most 2,000 facts of it.
+
+    Without a temperature it is the fitted one.
+    """
+    check_name("kind of question", kind, KINDS)
+    check_split(split)
+    if temperature is None:
+        fitted = query.calibration(kind)
+        if fitted.temperature is None:
+            raise UsageError(f"{fitted}")
+        temperature = fitted.temperature
+    cases = make_cases(query.scoring, kind, split, 2000)
+    if not len(cases):
+        raise UsageError(f"{split} has no facts to ask about")
+    logits = cases.scores.double() / temperature
+    whole = logits.logsumexp(1)
+    best = logits.max(1)
+    sure = (best.values - whole).exp().numpy()
+    right = np.zeros(len(cases))
+    hit = best.indices.numpy()[cases.row] == cases.column
+    right[cases.row[hit]] = cases.share.numpy()[hit]
+    number = np.minimum((sure * bins).astype(int), bins - 1)
+    made = [
+        Bin(int(own.sum()), float(sure[own].mean()), float(right[own].mean()))
+        for own in (number == one for one in range(bins))
+        if own.any()
+    ]
+    error = sum(one.questions * abs(one.probability - one.right) for one in made) / len(cases)
+    loss = torch.mean(whole - cases.target() / temperature)
+    return Reliability(kind, split, temperature, len(cases), error, float(loss), made)
+
+
+class Examples(NamedTuple):
+    """The answers of some runs to each question, by their names; and how they were calibrated."""
+
+    answers: list[dict[str, Answers]]
+    notes: list[str]
+
+
+def ask_examples(runs: Mapping[str, Run]) -> Examples:
+    """Ask the first run, and beside it the first one without cuts (else the last)."""
+    best, *others = runs
+    plain = [name for name in others if not runs[name].is_cut]
+    queries = {name: Query(runs[name]) for name in (best, *(plain[:1] or others[-1:]))}
+    graph = runs[best].graph
+    drawn = np.random.default_rng(0).permutation(len(graph.test))[: len(_KINDS)]
+    facts = replace(graph, test=graph.test.take(np.sort(drawn))).rows("test")
+    answers = [
+        {name: _ask_for(kind, query, fact) for name, query in queries.items()}
+        for fact, kind in zip(facts, _KINDS, strict=False)
+    ]
+    notes = [f"{name}, objects: {query.calibration('object')}" for name, query in queries.items()]
+    return Examples(answers, notes)
+
+
+def _ask_for(kind: str, query: Query, fact: Fact) -> Answers:
+    """Ask for what of a fact is of a kind, at the time at which it holds."""
+    subject, predicate, object_ = (
+        "?" if name == kind else getattr(fact, name) for name in ("subject", "predicate", "object")
+    )
+    if kind == "time":
+        return query.ask(subject, predicate, object_, "?", limit=5)
+    timeline = query.run.graph.timeline
+    begin, end = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
+    during = fact.begin or begin, fact.end or end
+    return query.ask(subject, predicate, object_, during=during, limit=5)
