@@ -16,11 +16,11 @@ Linked = tuple[int, int, int]
 
 
 def neighbourhoods(pairs: set[tuple[int, int]], closed: bool) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set)
+    neighbours: dict[int, set[int]] = defaultdict(set)
     for s, o in pairs:
-        found[s] |= {o, s} if closed else {o}
-        found[o] |= {s, o} if closed else {s}
-    return found
+        neighbours[s] |= {o, s} if closed else {o}
+        neighbours[o] |= {s, o} if closed else {s}
+    return neighbours
 
 
 def literal_score(name: str, s: int, o: int, pairs: set[tuple[int, int]], closed: bool) -> float:
@@ -61,7 +61,7 @@ def test_measures_are_their_formulas(
     links = links_of(facts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signatures, "_AT_ONCE", at_once)
-        found = PROXIMITIES[name](links, closed=closed)
+        scores = PROXIMITIES[name](links, closed=closed)
     at: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for t, s, o in facts:
         at[t].add((min(s, o), max(s, o)))
@@ -71,7 +71,7 @@ def test_measures_are_their_formulas(
         for s, o in pairs
     }
     assert entities(links) == sorted(expected)
-    np.testing.assert_allclose(found, [expected[link] for link in entities(links)], rtol=1e-12)
+    np.testing.assert_allclose(scores, [expected[link] for link in entities(links)], rtol=1e-12)
 
 
 @given(linked)

@@ -81,13 +81,8 @@ class ChangePointSplit(Method):
 
     def search_gram(self, gram: Floats) -> list[int]:
         """The rows at which a new segment begins."""
-        return bottom_up(
-            gram,
-            epsilon=self.epsilon,
-            penalty=self.penalty,
-            changes=self.changes,
-            min_size=self.min_size,
-        )
+        limit = {name: getattr(self, name) for name in self.one_of}
+        return bottom_up(gram, **limit, min_size=self.min_size)
 
 
 def _rows(sources: Ids, count: int) -> list[Ints]:

@@ -51,26 +51,23 @@ class Merge(Method):
         """The cuts of timestamping, minus those between joined scopes."""
         holding = known.counts.holding
         held = [np.flatnonzero(row) for row in holding]
-        to_join = sum(map(len, held)) - self._wanted(held)
+        timestamped, original = sum(map(len, held)), sum(len(times) > 0 for times in held)
+        wanted = self.predicates
+        if self.shrink is not None:
+            wanted = original + int((timestamped - original) / self.shrink)
+        assert wanted is not None
+        if not original <= wanted <= timestamped:
+            raise UsageError(
+                f"Merge cannot reach {wanted:,} predicates: merging goes from the"
+                f" {timestamped:,} of timestamping down to the {original:,} there are without time"
+            )
+        to_join = timestamped - wanted
         chains = _Chains([row[times] for row, times in zip(holding, held, strict=True)])
         for done in range(to_join):
             chains.join_smallest()
             if done % 1024 == 0:
                 progress(CHOOSING, done, to_join)
         return [covering_cuts(own)[chains.separate(source)] for source, own in enumerate(held)]
-
-    def _wanted(self, held: list[Ints]) -> int:
-        timestamped = sum(map(len, held))
-        original = sum(len(times) > 0 for times in held)
-        if self.shrink is not None:
-            return original + int((timestamped - original) / self.shrink)
-        assert self.predicates is not None
-        if not original <= self.predicates <= timestamped:
-            raise UsageError(
-                f"Merge cannot reach {self.predicates:,} predicates: merging goes from the"
-                f" {timestamped:,} of timestamping down to the {original:,} there are without time"
-            )
-        return self.predicates
 
 
 class _Chains:

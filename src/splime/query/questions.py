@@ -150,8 +150,7 @@ def find_name(graph: TemporalGraph, name: str, kind: str | None) -> Vocabulary:
     kinds = {"entity": graph.entities, "predicate": graph.predicates}
     if kind is not None:
         check_name("kind of name", kind, kinds)
-        kinds[kind].id(name)
-        return kinds[kind]
+        kinds = {kind: kinds[kind]}
     having = [vocabulary for vocabulary in kinds.values() if name in vocabulary]
     if len(having) == 2:
         raise UsageError(

@@ -213,21 +213,13 @@ class KnownFacts:
         """Some facts for people; -1 is none."""
         granularity = self.graph.timeline.granularity
         own = self.facts.take(np.maximum(facts, 0))
-        rows = zip(
-            facts.tolist(),
-            np.searchsorted(self._upto, facts, side="right").tolist(),
-            format_ticks(own.begin, granularity),
-            format_ticks(own.end, granularity),
-            own.unknown.tolist(),
-            strict=True,
+        begin, end = (
+            np.array(format_ticks(ticks, granularity), object) for ticks in (own.begin, own.end)
         )
+        begin[own.unknown & BEGIN_UNKNOWN > 0] = None
+        end[own.unknown & END_UNKNOWN > 0] = None
+        split = np.searchsorted(self._upto, facts, side="right").tolist()
+        rows = zip(facts.tolist(), split, begin, end, strict=True)
         return [
-            None
-            if fact < 0
-            else KnownFact(
-                SPLITS[split],
-                None if unknown & BEGIN_UNKNOWN else begin,
-                None if unknown & END_UNKNOWN else end,
-            )
-            for fact, split, begin, end, unknown in rows
+            None if fact < 0 else KnownFact(SPLITS[split], *times) for fact, split, *times in rows
         ]
