@@ -15,7 +15,7 @@ from splime.errors import DataError, SplimeError
 from splime.graph import Facts, SplitName
 from splime.io.files import read_json, write_json
 from splime.runs import Run
-from splime.runs.config import fingerprint
+from splime.runs.folder import fingerprint
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import Kind
 from splime.times import Ints
