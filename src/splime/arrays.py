@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,20 @@ def distinct(numbers: Ints) -> Ints:
     """
     ordered = np.sort(numbers)
     return ordered[changes(ordered)]
+
+
+def batches(costs: Ints, most: int) -> Iterator[slice]:
+    """Neighbouring items that cost at most so much together, or one that alone costs more.
+
+    >>> [(some.start, some.stop) for some in batches(np.array([2, 2, 9, 1]), 4)]
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    upto, start = costs.cumsum(), 0
+    while start < len(costs):
+        most_upto = most + (upto[start - 1] if start else 0)
+        stop = max(start + 1, int(np.searchsorted(upto, most_upto, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:

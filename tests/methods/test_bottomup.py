@@ -24,7 +24,6 @@ from ruptures.exceptions import (  # type: ignore[import-untyped, unused-ignore]
 from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
 import splime
-from splime.errors import UsageError
 from splime.methods.bottomup import Floats, _SegmentCost, bottom_up, rbf_gram
 from splime.methods.signatures import PROXIMITIES, signatures
 
@@ -227,13 +226,3 @@ def test_too_few_rows() -> None:
         gram = rbf_gram(csr_array(np.eye(rows)))
         assert bottom_up(gram, epsilon=0, min_size=2) == []
     assert bottom_up(rbf_gram(csr_array(np.eye(4))), epsilon=0, min_size=2) == [2]
-
-
-def test_misuse() -> None:
-    gram = np.eye(3)
-    with pytest.raises(UsageError, match="give one of"):
-        bottom_up(gram)
-    with pytest.raises(UsageError, match="give one of"):
-        bottom_up(gram, epsilon=1, changes=1)
-    with pytest.raises(UsageError, match="at least 1 row"):
-        bottom_up(gram, epsilon=1, min_size=0)

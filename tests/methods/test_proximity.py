@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from splime.errors import UsageError
 from splime.methods import signatures
 from splime.methods.signatures import PROXIMITIES, Links
 
@@ -106,6 +105,3 @@ def test_paper_settings_of_adamic_adar() -> None:
 
 def test_names() -> None:
     assert [*PROXIMITIES] == ["jaccard", "adamic_adar", "preferential_attachment"]
-    nothing = [np.empty(0, np.int64)] * 4
-    with pytest.raises(UsageError, match="Did you mean adamic_adar"):
-        signatures.signatures(*nothing, proximity="adamic-adar")

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import distinct, expand
-from splime.errors import check_name
+from splime.arrays import batches, distinct, expand
 from splime.methods.bottomup import Floats
 from splime.times import Bools, Ints
 
@@ -106,19 +105,14 @@ class Links:
         fewer, more = np.where(swap, right, left), np.where(swap, left, right)
         # An end whose only neighbour is the other end shares none.
         link = np.flatnonzero((degree[fewer] > 1) | ~apart)
-        steps = degree[fewer[link]].cumsum()
-        start = 0
-        while start < len(link):
-            walked = steps[start - 1] if start else 0
-            stop = max(start + 1, int(np.searchsorted(steps, walked + _AT_ONCE, side="right")))
-            some = link[start:stop]
+        for batch in batches(degree[fewer[link]], _AT_ONCE):
+            some = link[batch]
             whose, place = expand(first[fewer[some]], degree[fewer[some]])
             node = known[place] % self.nodes
             wanted = (more[some] * self.nodes)[whose] + node
             at = np.searchsorted(known, wanted)
             shared = known[np.minimum(at, len(known) - 1)] == wanted
             yield some[whose[shared]], node[shared]
-            start = stop
 
 
 def jaccard(links: Links, *, closed: bool = True) -> Floats:
@@ -212,7 +206,6 @@ def signatures(
     """
     from scipy.sparse import csr_array
 
-    check_name("proximity measure", proximity, PROXIMITIES)
     links = Links.of(begin, end, subject, object)
     timestamps = distinct(links.time)
     first = np.searchsorted(links.time, timestamps)

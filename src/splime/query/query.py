@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.queries import Aggregate, Scoring, check_aggregate
+from splime.scoring.queries import Aggregate, Scoring
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.segmentation import Scopes
@@ -50,17 +49,9 @@ class Query:
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
-        check_aggregate(aggregate)
-        self.run, self._aggregate, self._memory = run, aggregate, memory
-
-    @cached_property
-    def scoring(self) -> Scoring:
-        """The scores of the run."""
-        return Scoring(self.run.scorer, self.run.scoping, self._aggregate, self._memory)
-
-    @cached_property
-    def _calibrations(self) -> Calibrations:
-        return Calibrations(self.run, self.scoring)
+        self.run = run
+        self.scoring = Scoring(run.scorer, run.scoping, aggregate, memory)
+        self._calibrations = Calibrations(run, self.scoring)
 
     def ask(
         self,

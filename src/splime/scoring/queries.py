@@ -114,7 +114,7 @@ class Scoring:
     """The number of bytes that blocks of scores may take."""
 
     def __post_init__(self) -> None:
-        check_aggregate(self.how)
+        check_name("aggregation", self.how, get_args(Aggregate))
 
     @cached_property
     def known(self) -> KnownFacts:
@@ -338,11 +338,6 @@ class Scoring:
         question, number, fact = question[pair], spans.number[span], fact[pair]
         order = np.lexsort((fact, number, question))
         return self.known.once(question[order], number[order], fact[order])
-
-
-def check_aggregate(how: str) -> None:
-    """An error for an aggregation that does not exist."""
-    check_name("aggregation", how, get_args(Aggregate))
 
 
 @dataclass(frozen=True)
