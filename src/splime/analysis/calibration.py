@@ -28,7 +28,7 @@ FEWEST = 50
 """With fewer facts there are no probabilities."""
 # Scores that are kept at once.
 _NUMBERS = 1 << 26
-# The temperature is looked for within so many powers of e around the spread of the scores.
+# The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
 
@@ -113,11 +113,11 @@ class Cases(NamedTuple):
 
     scores: torch.Tensor
     row: Ints
-    """The questions that right answers are to,"""
+    """The question of each right answer."""
     column: Ints
-    """the right answers,"""
+    """The right answer."""
     share: torch.Tensor
-    """and how much of the truth each of them is: a fact may hold in several scopes."""
+    """How much of the truth it is: a fact may hold in several scopes."""
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -130,7 +130,7 @@ class Cases(NamedTuple):
 
 
 def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cases:
-    """At most so many facts of a split, drawn with a fixed seed."""
+    """Facts of a split, at most `most`, drawn with a fixed seed."""
     scoping, graph = scoring.scoping, scoring.scoping.graph
     facts: Facts = getattr(graph, split)
     if kind == "time":
@@ -181,7 +181,7 @@ def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
 def fit_temperature(cases: Cases) -> float:
     """The temperature under which the right answers are most likely.
 
-    The likelihood has one maximum, so a search between two bounds finds it.
+    The likelihood has a single maximum, so a search between two bounds suffices.
     """
     from scipy.optimize import minimize_scalar
 

@@ -283,7 +283,7 @@ class Evaluation:
 
 
 def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
-    """By whether train has the triple at whatever time, by kind of time, predicate and period."""
+    """By whether train has the triple at any time, by kind of time, predicate and period."""
     time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
     return {
         "train": Stratum(np.where(_in_train(graph, facts), 0, 1), ["seen", "unseen"]),

@@ -60,7 +60,7 @@ def evaluate_facts(
     scope that train does not have is replaced by the nearest one of its predicate. Where entities
     are cut too, every timestamp of the interval is a part of weight 1. `memory` is the number of
     bytes that blocks of scores may take; `bootstrap` the number of samples for confidence
-    intervals, drawn with `seed`; `estimate` takes the seconds that it will take.
+    intervals, drawn with `seed`; `estimate` is called with the seconds that all will take.
     """
     options = Options(split, aggregate, ties, memory, bootstrap, seed, progress, estimate)
     return evaluate_scoped("fact", scorer, Scoping(apply(segmentation, graph)), options)

@@ -34,7 +34,7 @@ def parameter(default: Any, help: str) -> Any:
 
 @dataclass(frozen=True)
 class Known:
-    """What a method may look at: facts, each under the source (predicate or entity) to cut."""
+    """What a method may use: facts, each under the source (predicate or entity) to cut."""
 
     counts: Counts
     sources: Ids

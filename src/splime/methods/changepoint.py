@@ -98,7 +98,7 @@ class Costs:
     changes: Ints
     """Numbers of change points, from the most to 0."""
     costs: Floats
-    """The total cost of the segments with so many."""
+    """The total cost of the segments with that number."""
     chosen: int
 
     @property

@@ -128,7 +128,7 @@ class Options:
     known: str = "mark"
     """What becomes of answers that are known: `mark` them or `drop` them."""
     best: int | None = None
-    """Predicates: only the scopes among so many best of all, as in the paper."""
+    """Predicates: only scopes among this many best ones of all, as in the paper."""
 
     def __post_init__(self) -> None:
         check_name("way to treat known answers", self.known, ("mark", "drop"))

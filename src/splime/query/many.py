@@ -96,7 +96,7 @@ def _table(
 
 
 def check_out(path: Path) -> None:
-    """An error for a file whose ending is no format that answers are written in."""
+    """An error if answers cannot be written in the format of a file's ending."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
             f"{path}: answers are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"

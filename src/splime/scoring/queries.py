@@ -25,7 +25,7 @@ Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
 """How scores of parts become one: their mean weighted by overlap, the mean of the first and the
 last, the highest, or their sum."""
 MEANS = ("mean", "ends")
-"""Those that are to be divided by the sum of the weights."""
+"""Those that are divided by the sum of the weights."""
 
 # The scopes of all names at a timestamp are kept, up to so many numbers.
 _KEPT = 1 << 23
@@ -46,7 +46,7 @@ class Queries:
     cost: Ints
     """How many rows are scored for each query."""
     weight: Ints
-    """What the scores of each query are to be divided by to be means; 1 if they are no means."""
+    """What the scores of each query must be divided by to be means; 1 if they are no means."""
     score: Callable[[int, int], torch.Tensor]
     """The scores of all candidates for the queries from one number up to another."""
     block: int
@@ -77,7 +77,7 @@ class Block(NamedTuple):
     scores: torch.Tensor
     """Made for this block; whoever takes it may write into it."""
     weight: torch.Tensor
-    """What each row is to be divided by to be a mean."""
+    """What each row must be divided by to be a mean."""
 
 
 class Spans(NamedTuple):

@@ -176,7 +176,10 @@ class KnownFacts:
         self._indexes: dict[Kind, tuple[Keyed, Ints]] = {}
 
     def pairs(self, kind: Kind, asked: Facts) -> tuple[Ints, Ints]:
-        """Questions, and facts that state an answer which overlaps their time; ends are open."""
+        """Pairs of a question and a fact that answers it at some time that is asked about.
+
+        A fact with an unknown begin or end holds without end on that side.
+        """
         if kind not in self._indexes:
             facts = keyed(kind, self.facts, self.graph)
             order = np.argsort(facts.key, kind="stable")
