@@ -47,8 +47,8 @@ from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.evaluation import Evaluation, evaluate_triples
 from splime.evaluation.metrics import Metrics
+from splime.evaluation.protocols import triples_left
 from splime.evaluation.ranking import Ties
-from splime.evaluation.triples import triples_left
 from splime.static import StaticGraph, Triples
 from splime.times import Ints
 from splime.training.engines import make_settings

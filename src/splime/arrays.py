@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from splime.times import Ints
+from splime.times import Bools, Ints
 
 
 def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
@@ -22,6 +22,19 @@ def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
     return whose, np.arange(len(whose)) + (first - before)[whose]
 
 
+def changes(*columns: npt.NDArray[np.integer]) -> Bools:
+    """Whether each row differs from the one before it; the first one does.
+
+    >>> changes(np.array([4, 4, 4, 5]), np.array([0, 1, 1, 1])).tolist()
+    [True, True, False, True]
+    """
+    new = np.zeros(len(columns[0]), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
 def distinct(numbers: Ints) -> Ints:
     """The distinct numbers in ascending order.
 
@@ -31,9 +44,21 @@ def distinct(numbers: Ints) -> Ints:
     [1, 3]
     """
     ordered = np.sort(numbers)
-    new = np.ones(len(ordered), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return ordered[new]
+    return ordered[changes(ordered)]
+
+
+def batches(costs: Ints, most: int) -> Iterator[slice]:
+    """Neighbouring items that cost at most so much together, or one that alone costs more.
+
+    >>> [(some.start, some.stop) for some in batches(np.array([2, 2, 9, 1]), 4)]
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    upto, start = costs.cumsum(), 0
+    while start < len(costs):
+        most_upto = most + (upto[start - 1] if start else 0)
+        stop = max(start + 1, int(np.searchsorted(upto, most_upto, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:
@@ -46,11 +71,7 @@ def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:
     ([1, 0, 1, 2], [1, 0, 3])
     """
     order = np.lexsort(tuple(reversed(columns)))
-    new = np.zeros(len(order), bool)
-    new[:1] = True
-    for column in columns:
-        ordered = column[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
+    new = changes(*(column[order] for column in columns))
     number = np.empty(len(order), np.int64)
     number[order] = new.cumsum() - 1
     return number, order[new]

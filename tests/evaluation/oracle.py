@@ -35,15 +35,15 @@ def pieces(scopes: Scopes, name: int, begin: int, end: int) -> list[tuple[int, i
     """The pieces that a fact lies in and its overlap with them: cut after cut, by the rule."""
     start = int(scopes.offsets[name]) + name
     left, right = 2 * begin, 2 * end
-    found: list[tuple[int, int]] = []
+    overlaps: list[tuple[int, int]] = []
     for number, cut in enumerate(scopes.cuts_of(name).tolist()):
         if right <= cut:
-            return [*found, (start + number, right // 2 - (left + 1) // 2 + 1)]
+            return [*overlaps, (start + number, right // 2 - (left + 1) // 2 + 1)]
         if left < cut:
-            found.append((start + number, cut // 2 - (left + 1) // 2 + 1))
+            overlaps.append((start + number, cut // 2 - (left + 1) // 2 + 1))
             left = cut
     last = start + len(scopes.cuts_of(name))
-    return [*found, (last, right // 2 - (left + 1) // 2 + 1)]
+    return [*overlaps, (last, right // 2 - (left + 1) // 2 + 1)]
 
 
 def at(scopes: Scopes, name: int, time: int) -> int:
@@ -121,7 +121,7 @@ class Oracle:
         """The rank of every fact's subject, predicate or object."""
         position = ("subject", "predicate", "object").index(asked)
         names = self.graph.predicates if asked == "predicate" else self.graph.entities
-        found = []
+        ranks = []
         for row, fact in zip(self.graph.rows(split), self.columns(split), strict=True):
             answers = {
                 names.id(known[position])  # type: ignore[arg-type]
@@ -136,5 +136,5 @@ class Oracle:
                 scores[candidate] = self.fact_score(how, changed)  # type: ignore[arg-type]
             target = fact[position]
             others = [s for c, s in scores.items() if c != target and c not in answers]
-            found.append(rank(scores[target], others, ties))
-        return found
+            ranks.append(rank(scores[target], others, ties))
+        return ranks

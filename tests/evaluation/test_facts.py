@@ -40,17 +40,17 @@ def test_ranks_equal_plain_loops(
         (evaluate_facts, ("object", "subject")),
         (evaluate_predicates, ("predicate",)),
     ):
-        found = evaluate(scorer, graph, segmentation, **asked)
+        evaluation = evaluate(scorer, graph, segmentation, **asked)
         least = least_memory(evaluate, scorer, graph, segmentation, **asked)
         small = evaluate(scorer, graph, segmentation, memory=least, **asked)
         for name in FILTERS:
             expected = [oracle.ranks(split, side, name, how, tie) for side in sides]
-            assert found.ranks[name].tolist() == np.transpose(expected).tolist()
-            assert small.ranks[name].tolist() == found.ranks[name].tolist()
-        _check_figures(found, graph, split)
+            assert evaluation.ranks[name].tolist() == np.transpose(expected).tolist()
+            assert small.ranks[name].tolist() == evaluation.ranks[name].tolist()
+        _check_metrics(evaluation, graph, split)
 
 
-def _check_figures(found: Evaluation, graph: TemporalGraph, split: Any) -> None:
+def _check_metrics(evaluation: Evaluation, graph: TemporalGraph, split: Any) -> None:
     rows = list(graph.rows(split))
     train = {fact[:3] for fact in graph.rows("train")}
     groups: dict[str, list[str]] = {
@@ -65,20 +65,24 @@ def _check_figures(found: Evaluation, graph: TemporalGraph, split: Any) -> None:
         ],
         "predicate": [fact.predicate for fact in rows],
     }
-    assert found.queries == len(rows) * found.ranks["exact"].shape[1]
-    for name, ranks in found.ranks.items():
-        assert found.metrics[name]["both"] == _metrics(ranks.ravel().tolist())
+    assert evaluation.queries == len(rows) * evaluation.ranks["exact"].shape[1]
+    for name, ranks in evaluation.ranks.items():
+        assert evaluation.metrics[name]["both"] == _metrics(ranks.ravel().tolist())
         for kind, of in groups.items():
-            assert set(found.strata[name][kind]) == set(of)
-            for group, metrics in found.strata[name][kind].items():
+            assert set(evaluation.strata[name][kind]) == set(of)
+            for group, metrics in evaluation.strata[name][kind].items():
                 chosen = [row for row, label in enumerate(of) if label == group]
                 assert metrics == _metrics(ranks[chosen].ravel().tolist())
-        periods = found.strata[name]["period"]
+        periods = evaluation.strata[name]["period"]
         assert 1 <= len(periods) <= 5
-        assert sum(each.queries for each in periods.values()) == found.queries
-    if "subject" in found.metrics["exact"]:
-        assert found.metrics["exact"]["object"] == _metrics(found.ranks["exact"][:, 0].tolist())
-        assert found.metrics["exact"]["subject"] == _metrics(found.ranks["exact"][:, 1].tolist())
+        assert sum(each.queries for each in periods.values()) == evaluation.queries
+    if "subject" in evaluation.metrics["exact"]:
+        assert evaluation.metrics["exact"]["object"] == _metrics(
+            evaluation.ranks["exact"][:, 0].tolist()
+        )
+        assert evaluation.metrics["exact"]["subject"] == _metrics(
+            evaluation.ranks["exact"][:, 1].tolist()
+        )
 
 
 def _metrics(ranks: list[float]) -> Any:
@@ -99,11 +103,11 @@ def test_a_long_fact_is_its_parts() -> None:
     table = np.zeros((3, 2, 3))
     table[0] = [[0, 5, 6], [5, 1, 0]]  # weighted 2 to 3: 15, 13 and 12 fifths for a, b, c
     scorer = TableScorer(table)
-    found = {
+    ranks = {
         how: evaluate_facts(scorer, graph, segmentation, aggregate=how).ranks["static"][0, 0]
         for how in ("mean", "ends", "max", "sum")
     }
-    assert found == {"mean": 2.0, "ends": 1.5, "max": 2.5, "sum": 1.5}
+    assert ranks == {"mean": 2.0, "ends": 1.5, "max": 2.5, "sum": 1.5}
 
 
 def test_an_unseen_scope_falls_back_to_the_nearest() -> None:
@@ -122,9 +126,9 @@ def test_an_unseen_scope_falls_back_to_the_nearest() -> None:
     assert len(scopes) == len(labels)
     table[0, labels.index("p[1990]")] = [0, 1]
     table[0, labels.index("p[1996]")] = [1, 0]
-    found = evaluate_facts(TableScorer(table), graph, segmentation)
+    evaluation = evaluate_facts(TableScorer(table), graph, segmentation)
     # Timestamps are 1990, 1991, 1992, ..., 1996 without 1995: 1993 is as near to both.
-    assert found.ranks["static"][:, 0].tolist() == [1.0, 2.0, 2.0, 1.5]
+    assert evaluation.ranks["static"][:, 0].tolist() == [1.0, 2.0, 2.0, 1.5]
 
 
 def test_equal_queries_are_scored_once() -> None:
@@ -184,9 +188,9 @@ def test_a_constant_scorer_gains_nothing() -> None:
     graph = splime.read({"train": rows[:3_500], "test": rows[3_500:]})
     segmentation = splime.Timestamp().fit(graph)
     scorer = ConstantScorer(len(graph.entities), len(segmentation.predicates))
-    found = evaluate_facts(scorer, graph, segmentation).metrics["static"]["both"]
-    assert found.mrr == pytest.approx(2 / len(graph.entities), rel=0.02)
-    assert found.hits10 == 0
+    metrics = evaluate_facts(scorer, graph, segmentation).metrics["static"]["both"]
+    assert metrics.mrr == pytest.approx(2 / len(graph.entities), rel=0.02)
+    assert metrics.hits10 == 0
 
 
 @pytest.mark.parametrize(
@@ -203,5 +207,5 @@ def test_published_facts(
     graph = published_graphs[name]
     segmentation = splime.Vanilla().fit(graph)
     scorer = ConstantScorer(len(graph.entities), len(segmentation.predicates))
-    found = evaluate_predicates(scorer, graph, segmentation)
-    assert (len(found.facts), found.left_out) == (facts, left_out)
+    evaluation = evaluate_predicates(scorer, graph, segmentation)
+    assert (len(evaluation.facts), evaluation.left_out) == (facts, left_out)

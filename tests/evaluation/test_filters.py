@@ -8,7 +8,7 @@ import splime
 from splime.evaluation import filters
 from splime.evaluation.filters import TIMED, Known
 from splime.graph import TemporalGraph
-from splime.scoring.known import keyed
+from splime.scoring.scoping import keyed
 from tests.evaluation import oracle
 from tests.graphs import graphs
 
@@ -16,21 +16,23 @@ from tests.graphs import graphs
 def excluded_objects(graph: TemporalGraph) -> list[dict[str, set[str]]]:
     """For every test fact and filter, the objects that are known besides its own."""
     known, asked = (keyed("object", facts, graph) for facts in (graph.facts(), graph.test))
-    found: list[dict[str, set[str]]] = [{name: set() for name in TIMED} for _ in graph.test.begin]
+    excluded: list[dict[str, set[str]]] = [
+        {name: set() for name in TIMED} for _ in graph.test.begin
+    ]
     for block in Known(known, asked).of(np.arange(len(graph.test))):
         for answer, id_, level in zip(*block, strict=True):
             for name in TIMED[level:]:
-                assert graph.entities[id_] not in found[answer][name], "pairs must be distinct"
-                found[answer][name].add(graph.entities[id_])
-    return found
+                assert graph.entities[id_] not in excluded[answer][name], "pairs must be distinct"
+                excluded[answer][name].add(graph.entities[id_])
+    return excluded
 
 
 @given(graphs(), st.sampled_from([1, 7, 1 << 20]))
 def test_lists_equal_a_double_loop(graph: TemporalGraph, pairs: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(filters, "_PAIRS", pairs)
-        found = excluded_objects(graph)
-    for query, lists in zip(graph.rows("test"), found, strict=True):
+        excluded = excluded_objects(graph)
+    for query, lists in zip(graph.rows("test"), excluded, strict=True):
         for name in TIMED:
             assert lists[name] == {
                 known.object

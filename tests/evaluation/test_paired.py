@@ -22,20 +22,20 @@ from splime.times import Ints
 
 
 def some_ranks(seed: int, facts: int = 40, queries: int = 2, worst: int = 15) -> Floats:
-    found: Floats = np.random.default_rng(seed).integers(1, worst, (facts, queries)) / 1.0
-    return found
+    ranks: Floats = np.random.default_rng(seed).integers(1, worst, (facts, queries)) / 1.0
+    return ranks
 
 
 def slow(first: Floats, second: Floats, samples: int, level: float, seed: int) -> list[Difference]:
-    """Sample by sample: the figures of both rankings over the drawn facts, and what they differ."""
+    """Sample by sample: the metrics of both rankings over the drawn facts, and what they differ."""
     rng = np.random.default_rng(seed)
     drawn = [rng.integers(0, len(first), len(first)) for _ in range(samples)]
-    found = []
-    for figure in METRICS:
+    differences = []
+    for metric in METRICS:
 
-        def difference(rows: Ints, figure: str = figure) -> float:
+        def difference(rows: Ints, metric: str = metric) -> float:
             one, other = Metrics.of(first[rows]), Metrics.of(second[rows])
-            value: float = getattr(one, figure) - getattr(other, figure)
+            value: float = getattr(one, metric) - getattr(other, metric)
             return value if abs(value) > 1e-12 else 0.0
 
         values = [difference(rows) for rows in drawn]
@@ -43,15 +43,15 @@ def slow(first: Floats, second: Floats, samples: int, level: float, seed: int) -
         not_less = sum(value >= 0 for value in values)
         p = min(1.0, 2 * (min(not_more, not_less) + 1) / (samples + 1))
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
-        found.append(Difference(difference(np.arange(len(first))), low, high, p))
-    return found
+        differences.append(Difference(difference(np.arange(len(first))), low, high, p))
+    return differences
 
 
 @given(st.integers(0, 2**20), st.integers(1, 12), st.integers(1, 2), st.sampled_from([0.5, 0.95]))
 def test_against_loops(seed: int, facts: int, queries: int, level: float) -> None:
     first, second = some_ranks(seed, facts, queries), some_ranks(seed + 1, facts, queries)
-    found = paired_bootstrap(first, second, samples=60, level=level, seed=seed)
-    for one, other in zip(found.values(), slow(first, second, 60, level, seed), strict=True):
+    differences = paired_bootstrap(first, second, samples=60, level=level, seed=seed)
+    for one, other in zip(differences.values(), slow(first, second, 60, level, seed), strict=True):
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high))
         assert one.p == other.p
 
@@ -71,7 +71,7 @@ def test_equal_ranks_never_differ() -> None:
     ranks = some_ranks(0)
     nothing = Difference(0.0, 0.0, 0.0, 1.0)
     assert set(paired_bootstrap(ranks, ranks.copy(), samples=100).values()) == {nothing}
-    # Equal in every figure, although not in every rank.
+    # Equal in every metric, although not in every rank.
     swapped = paired_bootstrap(np.array([[1.0, 20.0]]), np.array([[20.0, 1.0]]), samples=100)
     assert set(swapped.values()) == {nothing}
 
@@ -97,9 +97,9 @@ def test_chance_is_found_as_often_as_said() -> None:
 def test_many_at_once_are_as_one_by_one() -> None:
     ranks = [some_ranks(seed) for seed in range(4)]
     intervals, differences = compare_ranks(ranks, samples=300, level=0.9, seed=3)
-    for each, found in zip(ranks, intervals, strict=True):
+    for each, own in zip(ranks, intervals, strict=True):
         for name, ends in bootstrap(each, samples=300, level=0.9, seed=3).items():
-            assert found[name] == pytest.approx(ends)
+            assert own[name] == pytest.approx(ends)
     assert [*differences] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     for (one, other), found_pair in differences.items():
         alone = paired_bootstrap(ranks[one], ranks[other], samples=300, level=0.9, seed=3)
@@ -108,13 +108,13 @@ def test_many_at_once_are_as_one_by_one() -> None:
 
 @given(st.lists(st.floats(0, 1), max_size=8))
 def test_holm(p_values: list[float]) -> None:
-    found = holm(p_values)
+    corrected = holm(p_values)
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
     for rank, at in enumerate(order):
         before = [(len(p_values) - r) * p_values[a] for r, a in enumerate(order[: rank + 1])]
-        assert found[at] == min(1.0, max(before))
+        assert corrected[at] == min(1.0, max(before))
     shuffled = random.Random(0).sample(p_values, len(p_values))
-    assert sorted(holm(shuffled)) == sorted(found)
+    assert sorted(holm(shuffled)) == sorted(corrected)
 
 
 def test_nonsense() -> None:

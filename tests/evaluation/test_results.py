@@ -44,12 +44,12 @@ def evaluations(graph: TemporalGraph) -> list[Evaluation]:
 
 
 def test_json_there_and_back(evaluations: list[Evaluation]) -> None:
-    for found in evaluations:
-        data = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    for evaluation in evaluations:
+        data = json.loads(json.dumps(evaluation.to_json(), allow_nan=False))
         assert "ranks" not in data
         again = Evaluation.from_json(data)
-        assert again == found
-        assert again.to_json() == found.to_json()
+        assert again == evaluation
+        assert again.to_json() == evaluation.to_json()
 
 
 def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalGraph) -> None:
@@ -71,8 +71,8 @@ def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalG
     assert list(predicate.metrics["exact"]) == ["both"]
     for name, sides in fact.intervals.items():
         for side, intervals in sides.items():
-            for figure, (low, high) in intervals.items():
-                assert low <= getattr(fact.metrics[name][side], figure) <= high
+            for metric, (low, high) in intervals.items():
+                assert low <= getattr(fact.metrics[name][side], metric) <= high
     assert not predicate.intervals
 
 
@@ -80,8 +80,8 @@ def test_dropped_rows_are_named() -> None:
     rows = [("a", "p", "b", 1990, 1992), ("a", "p", "c", 1995, 1991), ("a", "p", "c", 1991, 1991)]
     graph = splime.read({"train": rows[:1], "test": rows[1:]})
     segmentation = splime.Vanilla().fit(graph)
-    found = evaluate_facts(TableScorer(np.zeros((3, 1, 3))), graph, segmentation)
-    assert (found.queries, found.left_out) == (2, {"end before begin": 1})
+    evaluation = evaluate_facts(TableScorer(np.zeros((3, 1, 3))), graph, segmentation)
+    assert (evaluation.queries, evaluation.left_out) == (2, {"end before begin": 1})
 
 
 def test_periods() -> None:
@@ -93,13 +93,13 @@ def test_periods() -> None:
         }
     )
     scorer = TableScorer(np.zeros((3, 1, 3)))
-    found = evaluate_facts(scorer, graph, splime.Vanilla().fit(graph)).strata["exact"]
-    periods = {label: metrics.queries for label, metrics in found["period"].items()}
+    strata = evaluate_facts(scorer, graph, splime.Vanilla().fit(graph)).strata["exact"]
+    periods = {label: metrics.queries for label, metrics in strata["period"].items()}
     # Unknown begin: counted by the end.
     assert periods == {"1990": 4, "1991..1992": 4, "1993": 2, "1994": 2}
     bucketed = graph.bucket(4)
-    found = evaluate_facts(scorer, bucketed, splime.Vanilla().fit(bucketed)).strata["exact"]
-    periods = {label: metrics.queries for label, metrics in found["period"].items()}
+    strata = evaluate_facts(scorer, bucketed, splime.Vanilla().fit(bucketed)).strata["exact"]
+    periods = {label: metrics.queries for label, metrics in strata["period"].items()}
     assert sum(periods.values()) == 12
     labels = bucketed.timeline.labels()
     assert set(periods) <= {*labels, f"{labels[0][:4]}..{labels[-1][-4:]}"}
@@ -113,15 +113,15 @@ def test_no_evaluation() -> None:
 def test_bootstrap() -> None:
     rng = np.random.default_rng(0)
     ranks = rng.integers(1, 20, (500, 2)).astype(float)
-    found = bootstrap(ranks, samples=400)
-    assert found == bootstrap(ranks, samples=400)
-    assert found != bootstrap(ranks, samples=400, seed=1)
+    intervals = bootstrap(ranks, samples=400)
+    assert intervals == bootstrap(ranks, samples=400)
+    assert intervals != bootstrap(ranks, samples=400, seed=1)
     wide = bootstrap(ranks, samples=400, level=0.99)
-    for figure, (low, high) in found.items():
-        assert wide[figure][0] <= low < getattr(Metrics.of(ranks), figure) < high <= wide[figure][1]
+    for metric, (low, high) in intervals.items():
+        assert wide[metric][0] <= low < getattr(Metrics.of(ranks), metric) < high <= wide[metric][1]
     # About two standard errors on both sides, of facts and not of queries.
     error = (1 / ranks).mean(1).std() / np.sqrt(500)
-    low, high = found["mrr"]
+    low, high = intervals["mrr"]
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.2)
     assert bootstrap(np.ones(3))["hits1"] == (1.0, 1.0)
 
@@ -137,13 +137,13 @@ def test_bootstrap_of_nonsense() -> None:
         Metrics.of(np.empty(0))
 
 
-def test_filters_and_figures_need_no_torch() -> None:
+def test_filters_and_metrics_need_no_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None;"
         "import importlib.util as u, splime, types;"
         "p = types.ModuleType('splime.evaluation'); p.__path__ = [sys.argv[1]];"
         "sys.modules['splime.evaluation'] = p;"
-        "import splime.evaluation.filters, splime.evaluation.results;"
+        "import splime.evaluation.filters, splime.evaluation.metrics;"
         "assert 'scipy' not in sys.modules and 'pandas' not in sys.modules"
     )
     import splime.evaluation

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import UsageError
 from splime.evaluation import evaluate_triples
-from splime.evaluation.triples import triples_left
+from splime.evaluation.protocols import triples_left
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
 from tests.evaluation import oracle
@@ -72,12 +72,12 @@ def test_ranks_equal_plain_loops(
                 oracle.rank(own, [scorer.score(c, p, o) for c in subjects], ties),
             ]
         )
-    found = evaluate_triples(scorer, static, **options)
-    assert found.ranks["triple"].tolist() == expected
-    assert found.candidates == len(candidates)
-    assert found.queries == 2 * len(ranked)
+    evaluation = evaluate_triples(scorer, static, **options)
+    assert evaluation.ranks["triple"].tolist() == expected
+    assert evaluation.candidates == len(candidates)
+    assert evaluation.queries == 2 * len(ranked)
     all_rows = len(getattr(static, split))
-    assert all_rows - sum(found.left_out.values()) == len(ranked)
+    assert all_rows - sum(evaluation.left_out.values()) == len(ranked)
     small = evaluate_triples(
         scorer, static, memory=least_memory(evaluate_triples, scorer, static, **options), **options
     )
@@ -93,10 +93,10 @@ def test_equal_queries_are_scored_once() -> None:
     )
     static = splime.Vanilla().fit_transform(graph)
     scorer = TableScorer(np.zeros((4, 1, 4)))
-    found = evaluate_triples(scorer, static)
+    evaluation = evaluate_triples(scorer, static)
     assert scorer.calls == [1, 1, 1, 3]
     # The other three objects are known already; of the subjects of d, c is.
-    assert found.ranks["triple"].tolist() == [[1, 4], [1, 3], [1, 4]]
+    assert evaluation.ranks["triple"].tolist() == [[1, 4], [1, 3], [1, 4]]
     assert evaluate_triples(scorer, static, ties="best").ranks["triple"].max() == 1
 
 
@@ -125,5 +125,5 @@ def test_triples_that_the_paper_ranked(
     graph = published_graphs[name]
     own = {key: value for key, value in parameters.items() if key != "method"}
     method = splime.make_method(parameters["method"], fit_on="all", **own)
-    found = triples_left(method.fit_transform(graph), "test", "inter")
-    assert len(found.triples) == left
+    remaining = triples_left(method.fit_transform(graph), "test", "inter")
+    assert len(remaining.triples) == left

@@ -1,6 +1,6 @@
 """The paper's pseudocode as slow, literal loops: what the fast methods are compared with.
 
-A method gives, for every name, the list of its pieces in the order of time, each a list of facts
+A method gives, for every name, the list of its scopes in the order of time, each a list of facts
 with what is left of their time.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 Part = tuple[int, int, int]
 """Begin, end, number of the fact."""
-Pieces = dict[int, list[list[Part]]]
+ByScope = dict[int, list[list[Part]]]
 
 
 def divide(parts: list[Part], at: int) -> tuple[list[Part], list[Part]]:
@@ -30,9 +30,9 @@ def divide(parts: list[Part], at: int) -> tuple[list[Part], list[Part]]:
     return left, right
 
 
-def timestamp(facts: dict[int, list[Part]]) -> Pieces:
+def timestamp(facts: dict[int, list[Part]]) -> ByScope:
     """Algorithm 1: one predicate for each timestamp at which a fact holds."""
-    found: Pieces = {}
+    scopes: ByScope = {}
     for name, parts in facts.items():
         by_time: dict[int, list[Part]] = {}
         for begin, end, number in parts:
@@ -40,8 +40,8 @@ def timestamp(facts: dict[int, list[Part]]) -> Pieces:
             while t <= end:
                 by_time.setdefault(t, []).append((t, t, number))
                 t += 1
-        found[name] = [by_time[t] for t in sorted(by_time)]
-    return found
+        scopes[name] = [by_time[t] for t in sorted(by_time)]
+    return scopes
 
 
 def can_be_split(parts: list[Part]) -> bool:
@@ -69,7 +69,7 @@ def split(
     facts: dict[int, list[Part]],
     where: Callable[[list[Part]], int],
     enough: Callable[[int, int], bool],
-) -> Pieces | None:
+) -> ByScope | None:
     """Algorithm 2; `enough` looks at the numbers of predicates and triples. None: it got stuck."""
     # Predicates in the order in which they came to be.
     current = [(name, parts) for name, parts in sorted(facts.items())]
@@ -84,7 +84,7 @@ def split(
     return in_time(current)
 
 
-def random(facts: dict[int, list[Part]], predicates: int, seed: int) -> Pieces | None:
+def random(facts: dict[int, list[Part]], predicates: int, seed: int) -> ByScope | None:
     """The random baseline, drawing as the method does."""
     rng = np.random.default_rng(seed)
 
@@ -107,7 +107,7 @@ def random(facts: dict[int, list[Part]], predicates: int, seed: int) -> Pieces |
     return in_time(opened + closed)
 
 
-def merge(facts: dict[int, list[Part]], predicates: int) -> Pieces:
+def merge(facts: dict[int, list[Part]], predicates: int) -> ByScope:
     """Algorithm 3: join the two neighbours with the fewest facts, counted once per timestamp."""
     current = timestamp(facts)
     while sum(map(len, current.values())) > predicates:
@@ -123,21 +123,21 @@ def merge(facts: dict[int, list[Part]], predicates: int) -> Pieces:
     return current
 
 
-def in_time(pieces: list[tuple[int, list[Part]]]) -> Pieces:
-    found: Pieces = {}
+def in_time(named: list[tuple[int, list[Part]]]) -> ByScope:
+    scopes: ByScope = {}
     for name, parts in sorted(
-        pieces, key=lambda p: (min(x[0] for x in p[1]), max(x[1] for x in p[1]))
+        named, key=lambda scope: (min(x[0] for x in scope[1]), max(x[1] for x in scope[1]))
     ):
-        found.setdefault(name, []).append(parts)
-    return found
+        scopes.setdefault(name, []).append(parts)
+    return scopes
 
 
-def membership(pieces: Pieces) -> list[tuple[int, int, int]]:
-    """Which fact is in which piece of which name; once, however often it is there."""
+def membership(scopes: ByScope) -> list[tuple[int, int, int]]:
+    """Which fact is in which scope of which name; once, however often it is there."""
     return sorted(
         {
             (number, name, at)
-            for name, own in pieces.items()
+            for name, own in scopes.items()
             for at, parts in enumerate(own)
             for _, _, number in parts
         }

@@ -29,20 +29,20 @@ def test_numbers_of_predicates(
 
 def test_planted_changes_are_found() -> None:
     """All planted changes of the interval predicates are found, to the year, and little else."""
-    planted_count = found_count = hits = 0
+    planted_count = cut_count = hits = 0
     for seed in range(5):
         world = splime.World(seed=seed)
         segmentation = ChangePointSplit(proximity="adamic_adar", penalty=3).fit(
             splime.read(world.table())
         )
         for predicate, planted in world.planted().items():
-            found = {int(scope.begin) for scope in segmentation.scopes_of(predicate)[1:]}
+            changes = {int(scope.begin) for scope in segmentation.scopes_of(predicate)[1:]}
             if predicate == "visited":
                 # Events link a pair only once, so that no two years have anything in common.
-                assert not found
+                assert not changes
                 continue
-            hits += len(found & set(planted))
+            hits += len(changes & set(planted))
             planted_count += len(planted)
-            found_count += len(found)
+            cut_count += len(changes)
     assert hits == planted_count == 45
-    assert hits / found_count > 0.9
+    assert hits / cut_count > 0.9

@@ -42,8 +42,8 @@ def literal_costs(graph: TemporalGraph, predicate: str, method: ChangePointSplit
     chosen = graph.where(predicate=predicate)
     facts = chosen.train if method.fit_on == "train" else chosen.facts()
     begin, end = graph.timestamps(facts)
-    found = signatures(begin, end, facts.subject, facts.object, proximity=method.proximity)
-    gram = rbf_gram(found.scores)
+    linked = signatures(begin, end, facts.subject, facts.object, proximity=method.proximity)
+    gram = rbf_gram(linked.scores)
     costs = {}
     for wanted in range(len(gram)):
         bounds = [0, *bottom_up(gram, changes=wanted, min_size=method.min_size), len(gram)]
@@ -58,10 +58,10 @@ def test_costs_are_those_of_the_search(
     graph: TemporalGraph, stop: dict[str, Any], min_size: int, fit_on: Any
 ) -> None:
     method = ChangePointSplit(**stop, min_size=min_size, fit_on=fit_on)
-    found, cuts = change_costs(graph, method), method.fit(graph)
+    costs_of, cuts = change_costs(graph, method), method.fit(graph)
     facts = graph.train if fit_on == "train" else graph.facts()
-    assert set(found) == {graph.predicates[p] for p in facts.predicate.tolist()}
-    for name, costs in found.items():
+    assert set(costs_of) == {graph.predicates[p] for p in facts.predicate.tolist()}
+    for name, costs in costs_of.items():
         assert costs.chosen == len(cuts.scopes_of(name)) - 1
         assert costs.changes.tolist() == list(range(len(costs.changes)))[::-1]
         assert (np.diff(costs.costs) > -1e-9).all()  # joining never makes it cheaper

@@ -37,35 +37,35 @@ from tests.methods.oracle import Part
 def facts_of(graph: TemporalGraph, column: str = "predicate") -> dict[int, list[Part]]:
     """The train facts of every predicate, or of every entity."""
     begin, end = (times.tolist() for times in graph.timestamps(graph.train))
-    found: dict[int, list[Part]] = {}
+    held: dict[int, list[Part]] = {}
     for number, (b, e) in enumerate(zip(begin, end, strict=True)):
         if column == "predicate":
             names = {int(graph.train.predicate[number])}
         else:
             names = {int(graph.train.subject[number]), int(graph.train.object[number])}
         for name in names:
-            found.setdefault(name, []).append((b, e, number))
-    return found
+            held.setdefault(name, []).append((b, e, number))
+    return held
 
 
 def membership(scopes: Scopes, static: StaticGraph, column: str) -> list[tuple[int, int, int]]:
-    """Which train fact is in which piece of which name."""
-    found = set()
+    """Which train fact is in which scope of which name."""
+    places = set()
     for ids in (column,) if column == "predicate" else ("subject", "object"):
-        pieces = getattr(static.train, ids)
-        names = scopes.sources[pieces]
-        found |= set(
+        scoped = getattr(static.train, ids)
+        names = scopes.sources[scoped]
+        places |= set(
             zip(
                 static.train.fact.tolist(),
                 names.tolist(),
-                (pieces - scopes.starts[names]).tolist(),
+                (scoped - scopes.starts[names]).tolist(),
                 strict=True,
             )
         )
-    return sorted(found)
+    return sorted(places)
 
 
-def check(graph: TemporalGraph, method: Method, wanted: oracle.Pieces | None) -> None:
+def check(graph: TemporalGraph, method: Method, wanted: oracle.ByScope | None) -> None:
     """The fast method puts every fact of train where the literal loops put it."""
     if wanted is None:
         with pytest.raises(UsageError, match="cannot reach"):
@@ -73,13 +73,12 @@ def check(graph: TemporalGraph, method: Method, wanted: oracle.Pieces | None) ->
         return
     static = method.fit_transform(graph)
     assert membership(static.predicates, static, "predicate") == oracle.membership(wanted)
-    for name, pieces in wanted.items():
+    for name, scopes in wanted.items():
         start = static.predicates.starts[name]
-        for at, parts in enumerate(pieces):
-            piece = start + at
-            assert static.predicates.facts[piece] == len({number for _, _, number in parts})
-            assert static.predicates.first[piece] == min(b for b, _, _ in parts)
-            assert static.predicates.last[piece] == max(e for _, e, _ in parts)
+        for scope, parts in enumerate(scopes, start=start):
+            assert static.predicates.facts[scope] == len({number for _, _, number in parts})
+            assert static.predicates.first[scope] == min(b for b, _, _ in parts)
+            assert static.predicates.last[scope] == max(e for _, e, _ in parts)
 
 
 @given(graphs())
@@ -160,15 +159,15 @@ def test_entities(graph: TemporalGraph, data: st.DataObject) -> None:
     scopes = timestamped.segmentation.entities
     assert scopes is not None
     expected = oracle.timestamp(facts)
-    for name, pieces in expected.items():
-        assert len(scopes.cuts_of(name)) + 1 == len(pieces)
+    for name, own in expected.items():
+        assert len(scopes.cuts_of(name)) + 1 == len(own)
     grow = data.draw(st.floats(1, 3))
     goal = math.ceil(round(grow * len(facts), 9))
     wanted = oracle.split(facts, oracle.middle, lambda predicates, _: predicates >= goal)
     if wanted is not None:
-        found = Split(by="time", grow=grow, target="entities").fit_transform(graph)
-        assert isinstance(found.entities, Scopes)
-        assert membership(found.entities, found, "entity") == oracle.membership(wanted)
+        static = Split(by="time", grow=grow, target="entities").fit_transform(graph)
+        assert isinstance(static.entities, Scopes)
+        assert membership(static.entities, static, "entity") == oracle.membership(wanted)
 
 
 @given(graphs(), methods, st.sampled_from(["predicates", "entities", "both"]))
@@ -195,12 +194,12 @@ def test_the_rule_cut_by_cut(graph: TemporalGraph, make: object, target: str) ->
                 left, right = oracle.divide([parts[-1]], cut)
                 parts = parts[:-1] + left + right
             for b, e, _ in parts:
-                pieces = []
+                scoped = []
                 for (scopes, ids), own in zip(keys, cuts, strict=True):
                     name = int(ids[number])
                     start = name if scopes is None else int(scopes.starts[name])
-                    pieces.append(start + sum(not e <= cut for cut in own))
-                wanted.append((*pieces, number, e // 2 - (b + 1) // 2 + 1))
+                    scoped.append(start + sum(not e <= cut for cut in own))
+                wanted.append((*scoped, number, e // 2 - (b + 1) // 2 + 1))
         columns = [column.tolist() for column in triples.columns()]
         assert list(zip(*columns, strict=True)) == wanted
 
@@ -265,7 +264,7 @@ def test_the_order_of_facts_does_not_matter(
     assert fitted(method, shuffled).segmentation == fitted(method, graph).segmentation
 
 
-def test_facts_beyond_the_cuts_take_the_nearest_piece() -> None:
+def test_facts_beyond_the_cuts_take_the_nearest_scope() -> None:
     graph = splime.read(
         {
             "train": [("a", "p", "b", year, year) for year in (2000, 2001, 2010)],
@@ -440,7 +439,7 @@ def test_a_method_that_nobody_knows() -> None:
 def test_methods_by_name() -> None:
     with pytest.raises(UsageError, match=r"no method 'merg'; .* Did you mean merge"):
         make_method("merg")
-    with pytest.raises(UsageError, match=r"merge has no parameter 'shrnk'; .* Did you mean shrink"):
+    with pytest.raises(UsageError, match=r"no parameter of merge 'shrnk'; .* Did you mean shrink"):
         make_method("merge", shrnk=4)
     with pytest.raises(UsageError, match="needs one of grow and predicates"):
         make_method("random")

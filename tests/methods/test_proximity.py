@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from splime.errors import UsageError
 from splime.methods import signatures
-from splime.methods.signatures import PROXIMITIES, Links, find_proximity
+from splime.methods.signatures import PROXIMITIES, Links
 
 Linked = tuple[int, int, int]
 """Timestamp, subject, object."""
 
 
 def neighbourhoods(pairs: set[tuple[int, int]], closed: bool) -> dict[int, set[int]]:
-    found: dict[int, set[int]] = defaultdict(set)
+    neighbours: dict[int, set[int]] = defaultdict(set)
     for s, o in pairs:
-        found[s] |= {o, s} if closed else {o}
-        found[o] |= {s, o} if closed else {s}
-    return found
+        neighbours[s] |= {o, s} if closed else {o}
+        neighbours[o] |= {s, o} if closed else {s}
+    return neighbours
 
 
 def literal_score(name: str, s: int, o: int, pairs: set[tuple[int, int]], closed: bool) -> float:
@@ -61,7 +60,7 @@ def test_measures_are_their_formulas(
     links = links_of(facts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(signatures, "_AT_ONCE", at_once)
-        found = PROXIMITIES[name](links, closed=closed)
+        scores = PROXIMITIES[name](links, closed=closed)
     at: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for t, s, o in facts:
         at[t].add((min(s, o), max(s, o)))
@@ -71,7 +70,7 @@ def test_measures_are_their_formulas(
         for s, o in pairs
     }
     assert entities(links) == sorted(expected)
-    np.testing.assert_allclose(found, [expected[link] for link in entities(links)], rtol=1e-12)
+    np.testing.assert_allclose(scores, [expected[link] for link in entities(links)], rtol=1e-12)
 
 
 @given(linked)
@@ -105,6 +104,4 @@ def test_paper_settings_of_adamic_adar() -> None:
 
 
 def test_names() -> None:
-    assert find_proximity("jaccard") is PROXIMITIES["jaccard"]
-    with pytest.raises(UsageError, match="Did you mean adamic_adar"):
-        find_proximity("adamic-adar")
+    assert [*PROXIMITIES] == ["jaccard", "adamic_adar", "preferential_attachment"]

@@ -14,11 +14,11 @@ Held = tuple[int, int, int, int]
 
 @st.composite
 def facts(draw: st.DrawFn) -> list[Held]:
-    found = []
+    drawn = []
     for _ in range(draw(st.integers(1, 15))):
         begin, end = sorted((draw(st.integers(0, 12)), draw(st.integers(0, 12))))
-        found.append((begin, end, draw(st.integers(0, 5)), draw(st.integers(0, 5))))
-    return found
+        drawn.append((begin, end, draw(st.integers(0, 5)), draw(st.integers(0, 5))))
+    return drawn
 
 
 def columns(held: list[Held]) -> list[Integers]:
@@ -29,31 +29,31 @@ def literal_signatures(
     held: list[Held], name: str, closed: bool
 ) -> dict[int, dict[tuple[int, int], float]]:
     """CALC_SIGNATURES, line by line, then each vector divided by its length."""
-    found: dict[int, dict[tuple[int, int], float]] = {}
+    signatures_of: dict[int, dict[tuple[int, int], float]] = {}
     for t in range(13):
         sliced = [(s, o) for b, e, s, o in held if b <= t <= e]
         pairs = {(min(s, o), max(s, o)) for s, o in sliced}
         for s, o in sliced:
             score = literal_score(name, s, o, pairs, closed)
-            found.setdefault(t, {})[min(s, o), max(s, o)] = score
-    for signature in found.values():
+            signatures_of.setdefault(t, {})[min(s, o), max(s, o)] = score
+    for signature in signatures_of.values():
         length = sum(score**2 for score in signature.values()) ** 0.5
         for pair in signature:
             signature[pair] /= length or 1
-    return found
+    return signatures_of
 
 
 @given(facts(), st.sampled_from(sorted(PROXIMITIES)), st.booleans())
 def test_signatures_are_the_pseudocode(held: list[Held], name: str, closed: bool) -> None:
-    found = signatures(*columns(held), proximity=name, closed=closed)
+    linked = signatures(*columns(held), proximity=name, closed=closed)
     expected = literal_signatures(held, name, closed)
-    assert found.timestamps.tolist() == sorted(expected)
-    pairs = [(int(left), int(right)) for left, right in found.pairs]
+    assert linked.timestamps.tolist() == sorted(expected)
+    pairs = [(int(left), int(right)) for left, right in linked.pairs]
     assert pairs == sorted({pair for signature in expected.values() for pair in signature})
-    dense = [[expected[t].get(pair, 0) for pair in pairs] for t in found.timestamps.tolist()]
-    np.testing.assert_allclose(found.scores.toarray(), dense, rtol=1e-12)
-    assert found.scores.has_canonical_format
-    assert (found.scores.data != 0).all()
+    dense = [[expected[t].get(pair, 0) for pair in pairs] for t in linked.timestamps.tolist()]
+    np.testing.assert_allclose(linked.scores.toarray(), dense, rtol=1e-12)
+    assert linked.scores.has_canonical_format
+    assert (linked.scores.data != 0).all()
 
 
 @given(facts(), st.integers(1, 3), st.integers(0, 4))
@@ -62,9 +62,9 @@ def test_cuts_lie_before_the_timestamps_of_rows(
 ) -> None:
     method = ChangePointSplit(proximity="jaccard", min_size=min_size, changes=changes)
     cuts = method.change_points(*columns(held)).tolist()
-    found = signatures(*columns(held), proximity="jaccard")
-    rows = bottom_up(rbf_gram(found.scores), changes=changes, min_size=min_size)
-    assert cuts == found.timestamps[rows].tolist()
+    linked = signatures(*columns(held), proximity="jaccard")
+    rows = bottom_up(rbf_gram(linked.scores), changes=changes, min_size=min_size)
+    assert cuts == linked.timestamps[rows].tolist()
     assert len(cuts) <= changes
 
 

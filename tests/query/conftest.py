@@ -45,12 +45,12 @@ def graph() -> TemporalGraph:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("asked")
-    found = {}
+    paths = {}
     for name, (cuts, settings) in RUNS.items():
         more = {"epochs": 60, "validate_every": 0, "learning_rate": 0.1, "dimension": 8}
         run = small_run(graph, folder / name, cuts, **settings, **more)
-        found[name] = run.path
-    return found
+        paths[name] = run.path
+    return paths
 
 
 @pytest.fixture

@@ -49,9 +49,9 @@ def test_order_is_that_of_evaluation(trained: dict[str, Path], name: str, how: A
     for row, fact in [*enumerate(graph.rows("test"))][::3]:
         s, p, o, *_ = fact
         asked: dict[str, Any] = {"during": interval(graph, fact), "limit": None}
-        found = [query.ask(s, p, "?", **asked), query.ask("?", p, o, **asked)]
-        assert [rank(found[0], o), rank(found[1], s)] == entities[row].tolist()
-        assert [len(answers) for answers in found] == [len(graph.entities)] * 2
+        both = [query.ask(s, p, "?", **asked), query.ask("?", p, o, **asked)]
+        assert [rank(both[0], o), rank(both[1], s)] == entities[row].tolist()
+        assert [len(answers) for answers in both] == [len(graph.entities)] * 2
         assert rank(query.ask(s, "?", o, **asked), p) == predicates[row, 0]
 
 
@@ -157,10 +157,10 @@ def test_which_in_the_papers_way(trained: dict[str, Path], name: str, best: int)
             if cuts[number] <= 2 * high and cuts[number + 1] >= 2 * low:
                 expected.append((graph.predicates[source], scopes.labels[piece].as_py()))
         once = dict(reversed(expected))
-        found = Query(run).ask(fact.subject, "?", fact.object, during=(begin, end), best=best)
-        assert {row.name: row.scopes for row in found} == {s: (x,) for s, x in once.items()}
-        assert [row.name for row in found] == list(dict.fromkeys(s for s, _ in expected))
-        assert "not all candidates" in found.remarks[0]
+        answers = Query(run).ask(fact.subject, "?", fact.object, during=(begin, end), best=best)
+        assert {row.name: row.scopes for row in answers} == {s: (x,) for s, x in once.items()}
+        assert [row.name for row in answers] == list(dict.fromkeys(s for s, _ in expected))
+        assert "not all candidates" in answers.remarks[0]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -222,9 +222,9 @@ def test_answers_as_data(split: Run) -> None:
     table = answers.to_table()
     assert table["answer"].to_pylist() == [row.name for row in answers]
     assert set(table["begin"].to_pylist()) == {"1995"}
-    found = answers.to_json()
-    assert found["question"]["subject"] == "entity 1"
-    assert [one["name"] for one in found["answers"]] == [row.name for row in answers]
+    data = answers.to_json()
+    assert data["question"]["subject"] == "entity 1"
+    assert [one["name"] for one in data["answers"]] == [row.name for row in answers]
     lines = repr(answers).splitlines()
     assert lines[0] == "What: entity 1 p1 ? at 1995"
     assert len(lines) == 12

@@ -14,7 +14,7 @@ from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, mak
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
 from splime.runs import Run
-from splime.scoring.known import KINDS
+from splime.scoring.scoping import KINDS
 from tests.query.conftest import RUNS
 from tests.runs.small import small_graph, small_run
 
@@ -38,14 +38,14 @@ def test_no_other_temperature_is_likelier(trained: dict[str, Path]) -> None:
     query = Query(Run(trained["split"]))
     for kind in KINDS:
         cases = make_cases(query.scoring, kind, "valid", 500)
-        found = fit_temperature(cases)
+        fitted = fit_temperature(cases)
 
         def loss(temperature: float, cases: Cases = cases) -> float:
             logits = cases.scores.double() / temperature
             own = cases.target() / temperature
             return float((logits.logsumexp(1) - own).mean())
 
-        assert all(loss(found) < loss(found * by) for by in (0.5, 0.97, 1.03, 2.0))
+        assert all(loss(fitted) < loss(fitted * by) for by in (0.5, 0.97, 1.03, 2.0))
 
 
 def test_equal_scores_have_any_temperature() -> None:
@@ -85,14 +85,14 @@ def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_another_model_is_fitted_again(split: Run) -> None:
-    found = Query(split).calibration("object")
+    calibration = Query(split).calibration("object")
     path = split.path / CALIBRATION
     stored = json.loads(path.read_text(encoding="utf-8"))
     stored["temperatures"]["mean"]["object"]["temperature"] = 77.0
     path.write_text(json.dumps(stored), encoding="utf-8")
     assert Query(split).calibration("object").temperature == 77.0
     path.write_text(json.dumps({**stored, "config": "another"}), encoding="utf-8")
-    assert Query(split).calibration("object") == found
+    assert Query(split).calibration("object") == calibration
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_too_few_facts(tmp_path: Path) -> None:
 
 def test_predicates_that_are_not_cut(trained: dict[str, Path], tmp_path: Path) -> None:
     run = Run(shutil.copytree(trained["vanilla"], tmp_path / "run"))
-    found = Query(run).calibration("time")
-    assert found.temperature is None
-    assert "0 facts of predicates that are cut" in found.why
+    calibration = Query(run).calibration("time")
+    assert calibration.temperature is None
+    assert "0 facts of predicates that are cut" in calibration.why
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reliability_by_plain_loops(trained: dict[str, Path], kind: Any) -> None:
     query = Query(Run(trained["split"]))
-    found = reliability(query, kind, split="test", temperature=1.5, bins=5)
+    measured = reliability(query, kind, split="test", temperature=1.5, bins=5)
     cases = make_cases(query.scoring, kind, "test", 2000)
     bins: dict[int, list[tuple[float, float]]] = {}
     loss = 0.0
@@ -171,10 +171,10 @@ def test_reliability_by_plain_loops(trained: dict[str, Path], kind: Any) -> None
     for members in bins.values():
         sure, right = (sum(column) / len(members) for column in zip(*members, strict=True))
         error += len(members) * abs(sure - right) / len(cases)
-    assert found.questions == len(cases) == sum(one.questions for one in found.bins)
-    assert found.error == pytest.approx(error)
-    assert found.loss == pytest.approx(loss / len(cases))
-    assert len(found.bins) == len(bins)
+    assert measured.questions == len(cases) == sum(one.questions for one in measured.bins)
+    assert measured.error == pytest.approx(error)
+    assert measured.loss == pytest.approx(loss / len(cases))
+    assert len(measured.bins) == len(bins)
 
 
 def test_reliability_of_nothing(split: Run) -> None:

@@ -52,19 +52,19 @@ def test_the_same_as_one_by_one(
         rows = answers.to_table().to_pylist()
         expected += [{**row, "question": number} for row in rows]
     steps: list[Any] = []
-    found = query.ask_many(table(), progress=lambda *step: steps.append(step), **options)
-    assert found.schema == many.SCHEMA
-    _check_same(found.to_pylist(), expected)
+    answered = query.ask_many(table(), progress=lambda *step: steps.append(step), **options)
+    assert answered.schema == many.SCHEMA
+    _check_same(answered.to_pylist(), expected)
     assert steps == [("answering", 8, 8)]
     monkeypatch.setattr(many, "_BLOCK", 3)
     small = Query(run, memory=1 << 16).ask_many(table(), **options)
     _check_same(small.to_pylist(), expected)
 
 
-def _check_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+def _check_same(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     """The same rows; blocks of another size may add numbers up in another order."""
-    assert len(found) == len(expected)
-    for row, wanted in zip(found, expected, strict=True):
+    assert len(actual) == len(expected)
+    for row, wanted in zip(actual, expected, strict=True):
         for key, value in wanted.items():
             number = isinstance(value, float)
             assert row[key] == (pytest.approx(value, rel=1e-4, abs=1e-6) if number else value), key
@@ -90,12 +90,14 @@ def test_where_questions_come_from(split: Run, tmp_path: Path) -> None:
     ):
         assert query.ask_many(source).to_pylist() == expected
     years = [("entity 1", "p1", "?", 1995), ("entity 1", "p1", "entity 4", None)]
-    found = query.ask_many(table(years, (*COLUMNS[:3], "at"))).to_pylist()
+    actual = query.ask_many(table(years, (*COLUMNS[:3], "at"))).to_pylist()
     one = query.ask("entity 1", "p1", "?", at=1995)
-    assert [row["answer"] for row in found if row["question"] == 1] == [row.name for row in one]
-    assert {row["begin"] for row in found if row["question"] == 2} == {None}
-    found = query.ask_many(table([row[:3] for row in years], COLUMNS[:3])).to_pylist()
-    assert {row["end"] for row in found if row["question"] == 1} == {split.graph.timeline.label(-1)}
+    assert [row["answer"] for row in actual if row["question"] == 1] == [row.name for row in one]
+    assert {row["begin"] for row in actual if row["question"] == 2} == {None}
+    actual = query.ask_many(table([row[:3] for row in years], COLUMNS[:3])).to_pylist()
+    assert {row["end"] for row in actual if row["question"] == 1} == {
+        split.graph.timeline.label(-1)
+    }
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".json", ".parquet"])

@@ -94,7 +94,7 @@ def test_errors(split: Run, tmp_path: Path) -> None:
     query = Query(split)
     with pytest.raises(UsageError, match=r"no entity .* Did you mean entity 1.* no predicate is"):
         query.near("entty 1")
-    with pytest.raises(UsageError, match="kind is entity or predicate, not 'entities'"):
+    with pytest.raises(UsageError, match="no kind of name 'entities'; there are entity, predicate"):
         query.near("entity 1", kind="entities")
     with pytest.raises(UsageError, match="no predicate is called 'entity 1'"):
         query.near("entity 1", kind="predicate")

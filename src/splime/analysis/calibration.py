@@ -5,20 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import torch
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
-from splime.graph import Facts, SplitName, check_split
+from splime.errors import DataError, SplimeError
+from splime.graph import Facts, SplitName
 from splime.io.files import read_json, write_json
 from splime.runs import Run
 from splime.runs.folder import fingerprint
-from splime.scoring.known import KINDS, Kind
 from splime.scoring.queries import Scoring
-from splime.scoring.questions import blocks, known_spans, span_block, spans_of
+from splime.scoring.scoping import Kind
 from splime.times import Ints
 
 CALIBRATION = "calibration.json"
@@ -27,14 +26,10 @@ MOST = 500
 """Facts of valid that a temperature is fitted on."""
 FEWEST = 50
 """With fewer facts there are no probabilities."""
-_MOST_RELIABLE = 2000
 # Scores that are kept at once.
 _NUMBERS = 1 << 26
-_SEED = 0
-# The temperature is looked for within so many powers of e around the spread of the scores.
+# The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
-_STEPS = 40
-_GOLDEN = (5**0.5 - 1) / 2
 
 
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,11 +113,11 @@ class Cases(NamedTuple):
 
     scores: torch.Tensor
     row: Ints
-    """The questions that right answers are to,"""
+    """The question of each right answer."""
     column: Ints
-    """the right answers,"""
+    """The right answer."""
     share: torch.Tensor
-    """and how much of the truth each of them is: a fact may hold in several scopes."""
+    """How much of the truth it is: a fact may hold in several scopes."""
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -135,7 +130,7 @@ class Cases(NamedTuple):
 
 
 def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cases:
-    """At most so many facts of a split, drawn with a fixed seed."""
+    """Facts of a split, at most `most`, drawn with a fixed seed."""
     scoping, graph = scoring.scoping, scoring.scoping.graph
     facts: Facts = getattr(graph, split)
     if kind == "time":
@@ -143,10 +138,10 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:
-        candidates = len(graph.predicates if kind == "predicate" else graph.entities)
+        candidates = len(scoping.names(kind))
     most = max(1, min(most, _NUMBERS // candidates))
     if len(facts) > most:
-        chosen = np.random.default_rng(_SEED).choice(len(facts), most, replace=False)
+        chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
         facts = facts.take(np.sort(chosen))
     if not len(facts):
         empty = np.empty(0, np.int64)
@@ -157,30 +152,26 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 
 def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
-    scores: torch.Tensor | None = None
-    for block in blocks(scoring, kind, facts):
+    scores = torch.empty(len(facts), len(scoring.scoping.names(kind)))
+    for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
         other = known.learned & (known.id != target[block.rows][known.question])
         values[known.question[other], known.id[other]] = -torch.inf
-        if scores is None:
-            scores = torch.empty(len(facts), values.shape[1])
         scores[block.rows] = values.float().cpu()
-    assert scores is not None, "there are facts"
     return Cases(scores, np.arange(len(facts)), target, torch.ones(len(facts)))
 
 
 def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
-    spans = spans_of(scoring, facts)
-    scores = span_block(scoring, spans, len(facts)).scores.cpu()
+    spans = scoring.spans_of(facts)
+    scores = scoring.span_block(spans, len(facts)).scores.cpu()
     begin, end = scoring.scoping.graph.timestamps(facts)
-    held = np.minimum(end[spans.question], spans.end) - np.maximum(
-        begin[spans.question], spans.begin
-    )
-    own = np.flatnonzero(held >= 0)
+    last = np.minimum(end[spans.question], spans.end)
+    held = last - np.maximum(begin[spans.question], spans.begin) + 1
+    own = np.flatnonzero(held > 0)
     row, column = spans.question[own], spans.number[own]
-    share = (held[own] + 1) / (end - begin + 1)[row]
-    known = known_spans(scoring.known, facts, spans)
+    share = held[own] / (end - begin + 1)[row]
+    known = scoring.known_spans(facts, spans)
     width = scores.shape[1]
     other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)
     scores[known.question[other], known.id[other]] = -torch.inf
@@ -190,8 +181,10 @@ def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
 def fit_temperature(cases: Cases) -> float:
     """The temperature under which the right answers are most likely.
 
-    The likelihood has one maximum, so a golden-section search finds it.
+    The likelihood has a single maximum, so a search between two bounds suffices.
     """
+    from scipy.optimize import minimize_scalar
+
     scores, target = cases.scores.double(), cases.target()
     finite = scores[torch.isfinite(scores)]
     spread = float(finite.std()) if len(finite) > 1 else 0.0
@@ -202,92 +195,5 @@ def fit_temperature(cases: Cases) -> float:
         temperature = spread * exp(power)
         return float(((scores / temperature).logsumexp(1) - target / temperature).mean())
 
-    low, high = -_FAR, _FAR
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = loss(left), loss(right)
-    for _ in range(_STEPS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = loss(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = loss(right)
-    return spread * exp((low + high) / 2)
-
-
-class Bin(NamedTuple):
-    """Questions whose best answer has about the same probability."""
-
-    questions: int
-    probability: float
-    """The mean probability of their best answers."""
-    right: float
-    """The share of those that are right."""
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """Whether the best answers to questions are right as often as their probabilities say."""
-
-    kind: Kind
-    split: SplitName
-    temperature: float
-    questions: int
-    error: float
-    """The expected calibration error: the mean over questions of |probability - right| in bins."""
-    loss: float
-    """The mean of -log probability of the right answers."""
-    bins: list[Bin]
-
-
-class Calibrated(Protocol):
-    """Whatever answers questions with probabilities: `splime.query.Query`."""
-
-    @property
-    def scoring(self) -> Scoring:
-        """The scores of its questions."""
-
-    def calibration(self, kind: Kind) -> Calibration:
-        """How probabilities of a kind of answer are made."""
-
-
-def reliability(
-    query: Calibrated,
-    kind: Kind,
-    *,
-    split: SplitName = "test",
-    temperature: float | None = None,
-    bins: int = 10,
-) -> Reliability:
-    """The calibration error of a kind of question on a split, at most 2,000 facts of it.
-
-    Without a temperature it is the fitted one.
-    """
-    check_name("kind of question", kind, KINDS)
-    check_split(split)
-    if temperature is None:
-        fitted = query.calibration(kind)
-        if fitted.temperature is None:
-            raise UsageError(f"{fitted}")
-        temperature = fitted.temperature
-    cases = make_cases(query.scoring, kind, split, _MOST_RELIABLE)
-    if not len(cases):
-        raise UsageError(f"{split} has no facts to ask about")
-    logits = cases.scores.double() / temperature
-    whole = logits.logsumexp(1)
-    best = logits.max(1)
-    sure = (best.values - whole).exp().numpy()
-    right = np.zeros(len(cases))
-    hit = best.indices.numpy()[cases.row] == cases.column
-    right[cases.row[hit]] = cases.share.numpy()[hit]
-    number = np.minimum((sure * bins).astype(int), bins - 1)
-    made = [
-        Bin(int(own.sum()), float(sure[own].mean()), float(right[own].mean()))
-        for own in (number == one for one in range(bins))
-        if own.any()
-    ]
-    error = sum(one.questions * abs(one.probability - one.right) for one in made) / len(cases)
-    loss = torch.mean(whole - cases.target() / temperature)
-    return Reliability(kind, split, temperature, len(cases), error, float(loss), made)
+    lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
+    return spread * exp(lowest.x)

@@ -1,9 +1,7 @@
 """Ranks from scores: the protocols, their filters and their metrics."""
 
-from splime.evaluation.metrics import Metrics, bootstrap
-from splime.evaluation.protocols import evaluate_facts, evaluate_predicates
-from splime.evaluation.results import Evaluation
-from splime.evaluation.triples import evaluate_triples
+from splime.evaluation.metrics import Evaluation, Metrics, bootstrap
+from splime.evaluation.protocols import evaluate_facts, evaluate_predicates, evaluate_triples
 from splime.scoring.scorer import Scorer
 
 __all__ = [

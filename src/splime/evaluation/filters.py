@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from splime.arrays import distinct, expand
-from splime.scoring.known import Keyed
+from splime.arrays import batches, changes, distinct, expand
+from splime.scoring.scoping import Keyed
 from splime.times import Ints
 
 TIMED = ("exact", "overlap", "static")
@@ -50,14 +50,9 @@ class Known:
 
     def of(self, answers: Ints) -> Iterator[Excluded]:
         """What some answers, given by their positions, exclude; in blocks, and numbered from 0."""
-        upto = self._count[answers].cumsum()
-        start = 0
-        while start < len(answers):
-            before = int(upto[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(upto, before + _PAIRS, side="right")))
-            answer, ids, level = self._block(answers[start:stop])
-            yield Excluded(answer + start, ids, level)
-            start = stop
+        for some in batches(self._count[answers], _PAIRS):
+            answer, ids, level = self._block(answers[some])
+            yield Excluded(answer + some.start, ids, level)
 
     def _block(self, answers: Ints) -> Excluded:
         whose, row = expand(self._low[answers], self._count[answers])
@@ -70,7 +65,6 @@ class Known:
         key = whose.astype(np.int64) * self._width + known.id
         key = key * (last + 1) + (last - overlap - exact)
         key, level = np.divmod(distinct(key[known.id != asked.id]), last + 1)
-        new = np.ones(len(key), bool)
-        np.not_equal(key[1:], key[:-1], out=new[1:])
+        new = changes(key)
         answer, ids = np.divmod(key[new], self._width)
         return Excluded(answer, ids, level[new])

@@ -1,17 +1,21 @@
-"""What ranks amount to: metrics, their confidence intervals, and differences beyond chance."""
+"""What ranks amount to: metrics, confidence intervals, differences beyond chance, evaluations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError
-from splime.times import Ints
+from splime.arrays import grouped
+from splime.errors import DataError, UsageError
+from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
+from splime.leakage import triples_of
+from splime.times import Bools, Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Intervals: TypeAlias = dict[str, tuple[float, float]]
@@ -21,6 +25,7 @@ HITS = (1, 3, 10)
 METRICS = ("mrr", *(f"hits{k}" for k in HITS))
 """The metrics that are means over facts: those that are drawn again."""
 
+PERIODS = 5
 # Numbers drawn at a time.
 _DRAWN = 1 << 21
 # A difference below it comes from rounding.
@@ -227,3 +232,93 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[at]))
         corrected[at] = highest
     return corrected
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics by filter, with how they came about; `to_json` holds all but the ranks."""
+
+    protocol: str
+    """`triple`, `fact` or `predicate`."""
+    split: str
+    filters: tuple[str, ...]
+    ties: str
+    aggregate: str | None
+    """How the scores of a query's parts became one; None where there are no parts."""
+    leak_filter: str | None
+    """What was removed before ranking; None where nothing is."""
+    left_out: dict[str, int]
+    """How many facts (or triples) of the split are not ranked, by reason."""
+    queries: int
+    candidates: int
+    timestamps: int
+    buckets: bool
+    """Whether timestamps stand for more than one date."""
+    seconds: float
+    metrics: dict[str, dict[str, Metrics]]
+    """By filter; `both` pools all queries, `object` and `subject` are what was asked for."""
+    strata: dict[str, dict[str, dict[str, Metrics]]]
+    """By filter, way of dividing, and group; over all queries of the group."""
+    intervals: dict[str, dict[str, Intervals]] = field(default_factory=dict)
+    """By filter and side, where they were asked for."""
+    ranks: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
+    """By filter, a row for each fact (or triple); columns are the query for the object and the one
+    for the subject, or the one for the predicate. Not in the JSON."""
+    facts: Ints = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
+    """The fact of each row, as its position in the split. Not in the JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain dictionaries, without the ranks."""
+        names = (each.name for each in fields(self) if each.name not in ("ranks", "facts"))
+        values: dict[str, Any] = msgspec.to_builtins({name: getattr(self, name) for name in names})
+        return values
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Evaluation:
+        """The inverse of `to_json`; there are no ranks."""
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise DataError(f"this is no evaluation: {error}") from None
+
+
+def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
+    """By whether train has the triple at any time, by kind of time, predicate and period."""
+    time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
+    return {
+        "train": Stratum(np.where(_in_train(graph, facts), 0, 1), ["seen", "unseen"]),
+        "time": Stratum(time, ["instant", "interval", "open"]),
+        "predicate": Stratum(facts.predicate.astype(np.int64), list(graph.predicates)),
+        "period": _periods(graph, facts),
+    }
+
+
+def _in_train(graph: TemporalGraph, facts: Facts) -> Bools:
+    both = np.concatenate([triples_of(graph.train), triples_of(facts)])
+    number, triple = grouped(list(both.T))
+    of_train = np.zeros(len(triple), bool)
+    of_train[number[: len(graph.train)]] = True
+    return of_train[number[len(graph.train) :]]
+
+
+def _periods(graph: TemporalGraph, facts: Facts) -> Stratum:
+    """By the timestamp at which facts begin, in periods of about equally many facts.
+
+    A fact that began at an unknown time counts by its end.
+    """
+    begin, end = graph.timestamps(facts)
+    at = np.where(facts.unknown & BEGIN_UNKNOWN, end, begin)
+    count = np.bincount(at)
+    held = np.flatnonzero(count)
+    # A timestamp lies in the period that the middle one of its facts would lie in.
+    middle = count[held].cumsum() - count[held] / 2
+    period = np.minimum((middle * PERIODS / len(at)).astype(np.int64), PERIODS - 1)
+    period = np.unique(period, return_inverse=True)[1]
+    new = np.flatnonzero(np.diff(period, prepend=-1))
+    line = graph.timeline
+    begins = format_ticks(line.starts[held[new]], line.granularity)
+    ends = format_ticks(line.ends[held[np.append(new[1:], len(held)) - 1]], line.granularity)
+    names = [b if b == e else f"{b}..{e}" for b, e in zip(begins, ends, strict=True)]
+    of_time = np.zeros(len(count), np.int64)
+    of_time[held] = period
+    return Stratum(of_time[at], names)

@@ -1,28 +1,29 @@
-"""Protocol `fact` ranks the object and the subject of every fact, `predicate` its predicate."""
+"""The protocols: what is ranked, among which candidates, and what is known of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 
-from splime.errors import UsageError
+from splime.arrays import grouped
+from splime.errors import UsageError, check_name
 from splime.evaluation.filters import TIMED, Known
-from splime.evaluation.metrics import measured
-from splime.evaluation.ranking import Estimate, Side, Ties, check_ties, rank_sides
-from splime.evaluation.results import Evaluation, strata_of
+from splime.evaluation.metrics import Evaluation, Stratum, measured, strata_of
+from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
 from splime.graph import SplitName, TemporalGraph, check_split
+from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
-from splime.scoring.known import Kind, keyed
-from splime.scoring.queries import Aggregate, Scoring
-from splime.scoring.scoping import Scoping
-from splime.scoring.scorer import Scorer, memory_errors
+from splime.scoring.queries import Aggregate, Queries, Scoring
+from splime.scoring.scoping import Keyed, Kind, Scoping, keyed
+from splime.scoring.scorer import Room, Scorer, asking, memory_errors
 from splime.segmentation import Segmentation
-from splime.static import apply
+from splime.static import StaticGraph, Triples, apply
+from splime.times import Bools
 
 
 @dataclass(frozen=True)
@@ -59,33 +60,22 @@ def evaluate_facts(
     scope that train does not have is replaced by the nearest one of its predicate. Where entities
     are cut too, every timestamp of the interval is a part of weight 1. `memory` is the number of
     bytes that blocks of scores may take; `bootstrap` the number of samples for confidence
-    intervals, drawn with `seed`; `estimate` takes the seconds that it will take.
+    intervals, drawn with `seed`; `estimate` is called with the seconds that all will take.
     """
     options = Options(split, aggregate, ties, memory, bootstrap, seed, progress, estimate)
     return evaluate_scoped("fact", scorer, Scoping(apply(segmentation, graph)), options)
 
 
 def evaluate_predicates(
-    scorer: Scorer,
-    graph: TemporalGraph,
-    segmentation: Segmentation,
-    *,
-    split: SplitName = "test",
-    aggregate: Aggregate = "mean",
-    ties: Ties = "mean",
-    memory: int | None = None,
-    bootstrap: int | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
-    estimate: Estimate | None = None,
+    scorer: Scorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
 ) -> Evaluation:
     """Rank the predicate of every fact of a split among all source predicates.
 
     The score of a predicate is aggregated over its scopes that the fact's interval lies in, as in
-    protocol `fact`; its other scopes are left out.
+    protocol `fact`; its other scopes are left out. The options are those of `evaluate_facts`.
     """
-    options = Options(split, aggregate, ties, memory, bootstrap, seed, progress, estimate)
-    return evaluate_scoped("predicate", scorer, Scoping(apply(segmentation, graph)), options)
+    scoping = Scoping(apply(segmentation, graph))
+    return evaluate_scoped("predicate", scorer, scoping, Options(**options))
 
 
 def evaluate_scoped(
@@ -94,7 +84,7 @@ def evaluate_scoped(
     """Evaluate by a protocol over facts on a graph whose cuts are applied already."""
     began = perf_counter()
     scoring = Scoring(scorer, scoping, options.aggregate, options.memory)
-    check_ties(options.ties)
+    check_name("tie rule", options.ties, TIES)
     check_split(options.split)
     graph, asked = scoping.graph, scoping.of_split(options.split)
     if not len(asked.facts):
@@ -113,6 +103,7 @@ def evaluate_scoped(
     for source in graph.reading.sources:
         if source.split == options.split:
             dropped.update(source.dropped)
+    by_filter, strata = dict(zip(TIMED, ranks, strict=True)), strata_of(graph, asked.facts)
     return Evaluation(
         protocol=protocol,
         split=options.split,
@@ -122,15 +113,123 @@ def evaluate_scoped(
         leak_filter=None,
         left_out=dict(dropped),
         queries=ranks[0].size,
-        candidates=len(graph.entities if protocol == "fact" else graph.predicates),
+        candidates=len(scoping.names(kinds[0])),
         timestamps=len(graph.timeline),
         buckets=graph.timeline.bucketed,
         seconds=perf_counter() - began,
         facts=np.arange(len(asked.facts)),
-        **measured(
-            dict(zip(TIMED, ranks, strict=True)),
-            strata_of(graph, asked.facts),
-            options.bootstrap,
-            options.seed,
-        ),
+        **measured(by_filter, strata, options.bootstrap, options.seed),
     )
+
+
+class Left(NamedTuple):
+    """What is left of a static graph to rank."""
+
+    known: StaticGraph
+    """After the leak filter: what is known."""
+    triples: Triples
+    """What is ranked."""
+    left_out: dict[str, int]
+    candidates: Bools
+    """Which (scoped) entities train names: a model knows no others."""
+
+
+def triples_left(
+    static: StaticGraph,
+    split: SplitName = "test",
+    filter: LeakFilter = "inter",
+    distinct: bool = True,
+) -> Left:
+    """Drop what the leak filter removes, then repeated triples, then those unseen in train."""
+    check_split(split)
+    known, filtered = static.filter(filter)
+    left_out = {"leak filter": filtered.removed[split]}
+    left = known
+    if distinct:
+        left, repeated = left.distinct()
+        left_out["repeated"] = repeated.removed[split]
+    left, unseen = left.without_unseen()
+    left_out["unseen in train"] = unseen[split]
+    candidates = np.zeros(len(static.entities), bool)
+    candidates[known.train.subject] = candidates[known.train.object] = True
+    return Left(known, getattr(left, split), left_out, candidates)
+
+
+def evaluate_triples(
+    scorer: Scorer,
+    static: StaticGraph,
+    *,
+    split: SplitName = "test",
+    filter: LeakFilter = "inter",
+    distinct: bool = True,
+    ties: Ties = "worst",
+    memory: int | None = None,
+    bootstrap: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+    estimate: Estimate | None = None,
+) -> Evaluation:
+    """Rank the object and the subject of the triples of a split that the paper would rank.
+
+    Candidates are the entities that train names; answers known from the triples of train, valid
+    and test, as the leak filter leaves them, are not counted.
+    """
+    began = perf_counter()
+    check_name("tie rule", ties, TIES)
+    left = triples_left(static, split, filter, distinct)
+    if not len(left.triples):
+        reasons = ", ".join(f"{why} {count:,}" for why, count in left.left_out.items())
+        raise UsageError(f"{split} has no triples left to rank (left out: {reasons})")
+    with torch.inference_mode(), memory_errors():
+        sides = [_side(scorer, static, left, kind, memory) for kind in ("object", "subject")]
+        ranks = rank_sides(sides, 1, ties, progress=progress, estimate=estimate)
+    source = static.predicates.sources[left.triples.predicate].astype(np.int64)
+    strata = {"predicate": Stratum(source, list(static.predicates.names))}
+    timeline = static.segmentation.timeline
+    return Evaluation(
+        protocol="triple",
+        split=split,
+        filters=("triple",),
+        ties=ties,
+        aggregate=None,
+        leak_filter=filter,
+        left_out=left.left_out,
+        queries=ranks[0].size,
+        candidates=int(left.candidates.sum()),
+        timestamps=len(timeline),
+        buckets=timeline.bucketed,
+        seconds=perf_counter() - began,
+        facts=left.triples.fact,
+        **measured({"triple": ranks[0]}, strata, bootstrap, seed),
+    )
+
+
+def _side(scorer: Scorer, static: StaticGraph, left: Left, kind: str, memory: int | None) -> Side:
+    columns, predicates = len(static.entities), len(static.predicates)
+    ask = asking(scorer, kind, columns)
+    probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    room = Room(memory, scorer.device, probe.element_size(), columns)
+
+    def by_query(triples: Triples) -> Keyed:
+        """Triples as answers; they hold always."""
+        given, wanted = triples.subject, triples.object
+        if kind == "subject":
+            given, wanted = wanted, given
+        always = np.zeros(len(triples), np.int64)
+        key = given.astype(np.int64) * predicates + triples.predicate
+        return Keyed(key, wanted.astype(np.int64), always, always)
+
+    asked = by_query(left.triples)
+    splits = [by_query(triples) for _, triples in left.known.splits()]
+    known = Keyed(*map(np.concatenate, zip(*splits, strict=True)))
+    known = known.take(np.flatnonzero(left.candidates[known.id]))
+    number, triple = grouped([asked.key])
+    entity, predicate = np.divmod(asked.key[triple], predicates)
+
+    def score(start: int, stop: int) -> torch.Tensor:
+        return ask(entity[start:stop], predicate[start:stop])
+
+    one = np.ones(len(triple), np.int64)
+    never = torch.as_tensor(np.flatnonzero(~left.candidates)).to(scorer.device)
+    queries = Queries(number, one, one, score, room.queries)
+    return Side(queries, asked.id, Known(known, asked), never)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
 
-from splime.errors import check_name
 from splime.evaluation.filters import Excluded, Known
 from splime.evaluation.metrics import Floats
 from splime.progress import Progress
@@ -18,6 +17,8 @@ from splime.scoring.queries import Queries
 from splime.times import Ints
 
 Ties: TypeAlias = Literal["mean", "worst", "best"]
+TIES = {"mean": 0.5, "worst": 1.0, "best": 0.0}
+"""The share of the candidates with the same score that stand before an answer."""
 Estimate: TypeAlias = Callable[[float], None]
 """Takes the seconds that all queries will take, judged by a few."""
 
@@ -25,11 +26,6 @@ Estimate: TypeAlias = Callable[[float], None]
 _COMPARED = {"cpu": 1 << 20, "cuda": 1 << 26}
 # Queries that the time of all is judged by.
 _TRIAL = 64
-
-
-def check_ties(ties: str) -> None:
-    """An error for a tie rule that does not exist."""
-    check_name("tie rule", ties, get_args(Ties))
 
 
 @dataclass(frozen=True)
@@ -90,8 +86,7 @@ def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:
     >>> [float(rank(np.array(3), np.array(1), ties)) for ties in ("mean", "worst", "best")]
     [4.5, 5.0, 4.0]
     """
-    share = {"mean": 0.5, "worst": 1.0, "best": 0.0}[ties]
-    ranks: Floats = 1 + better + share * equal
+    ranks: Floats = 1 + better + TIES[ties] * equal
     return ranks
 
 
@@ -120,8 +115,8 @@ def count(
     size = levels * len(row)
     off = np.zeros((2, levels, len(row)), np.int64)
     for block in excluded:
-        answer, id_ = (torch.as_tensor(ids).to(scores.device) for ids in (block.answer, block.id))
-        others, against = scores[at[answer], id_], own[answer]
+        answer, other = (torch.as_tensor(ids).to(scores.device) for ids in block[:2])
+        others, against = scores[at[answer], other], own[answer]
         place = block.level * len(row) + block.answer
         for taken, hit in zip(off, (others > against, others == against), strict=True):
             taken += np.bincount(place[hit.cpu().numpy()], minlength=size).reshape(levels, -1)
@@ -137,9 +132,7 @@ def _compare(
     step = max(1, _COMPARED.get(scores.device.type, 1 << 20) // columns)
     better = torch.empty(count, dtype=torch.int64, device=scores.device)
     equal = torch.empty_like(better)
-    aligned = count == len(scores) and bool(
-        torch.equal(row, torch.arange(count, device=row.device))
-    )
+    aligned = count == len(scores) and torch.equal(row, torch.arange(count, device=row.device))
     for start in range(0, count, step):
         part = slice(start, start + step)
         compared = scores[part] if aligned else scores.index_select(0, row[part])

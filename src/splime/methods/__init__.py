@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from splime.errors import SplimeError, UsageError, check_name, nearest
-from splime.methods.base import Method
+from splime.errors import SplimeError, UsageError, check_name
+from splime.methods.base import Method, Vanilla
 from splime.methods.changepoint import ChangePointSplit
-from splime.methods.merge import Merge
-from splime.methods.random_split import RandomSplit
-from splime.methods.split import Split
-from splime.methods.timestamp import Timestamp
-from splime.methods.vanilla import Vanilla
+from splime.methods.merge import Merge, Timestamp
+from splime.methods.split import RandomSplit, Split
 from splime.segmentation import Segmentation
 
 METHODS: dict[str, type[Method]] = {
@@ -34,13 +31,8 @@ def make_method(name: str, **parameters: Any) -> Method:
     4
     """
     check_name("method", name, METHODS)
-    known = [field.name for field in fields(METHODS[name])]
     for parameter in parameters:
-        if parameter not in known:
-            raise UsageError(
-                f"{name} has no parameter {parameter!r}; it has {', '.join(known)}."
-                f"{nearest(parameter, known)}"
-            )
+        check_name(f"parameter of {name}", parameter, (each.name for each in fields(METHODS[name])))
     try:
         return METHODS[name](**parameters)
     except TypeError as error:

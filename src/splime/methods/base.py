@@ -1,4 +1,6 @@
-"""What every method is: parameters, and a way to choose cuts."""
+"""What every method is: parameters and a way to choose cuts; and the method that chooses none."""
+
+# ruff: noqa: RUF009 - what `parameter` gives is a field
 
 from __future__ import annotations
 
@@ -25,9 +27,14 @@ CHOOSING = "choosing cuts"
 """What progress bars of methods are called."""
 
 
+def parameter(default: Any, help: str) -> Any:
+    """A field of a method, with what it means."""
+    return field(default=default, metadata={"help": help})
+
+
 @dataclass(frozen=True)
 class Known:
-    """What a method may look at: facts, each under the source (predicate or entity) to cut."""
+    """What a method may use: facts, each under the source (predicate or entity) to cut."""
 
     counts: Counts
     sources: Ids
@@ -44,12 +51,8 @@ class Method(ABC):
     The fields are its parameters, with what they mean; the command line is made from them.
     """
 
-    target: Target = field(
-        default="predicates", metadata={"help": "what is cut: predicates, entities or both"}
-    )
-    fit_on: FitOn = field(
-        default="train", metadata={"help": "whose facts decide: train, or all as in the paper"}
-    )
+    target: Target = parameter("predicates", "what is cut: predicates, entities or both")
+    fit_on: FitOn = parameter("train", "whose facts decide: train, or all as in the paper")
 
     name: ClassVar[str]
     """The name on the command line and in plans."""
@@ -112,8 +115,19 @@ class Method(ABC):
         >>> Split(grow=5, by="time").changed()
         {'grow': 5}
         """
-        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        return {name: value for name, (value, default) in values.items() if value != default}
+        values = [(each, getattr(self, each.name)) for each in fields(self)]
+        return {each.name: value for each, value in values if value != each.default}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vanilla(Method):
+    """The baseline of the paper: predicates stay as they are, time is lost."""
+
+    name = "vanilla"
+
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+        """No cuts for any source."""
+        return [np.empty(0, np.int64) for _ in known.counts.totals]
 
 
 def _known(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:

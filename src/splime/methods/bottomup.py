@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError
-
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
@@ -77,10 +75,6 @@ def bottom_up(
     >>> bottom_up(gram, changes=2), bottom_up(gram, epsilon=0.5), bottom_up(gram, penalty=2)
     ([2, 4], [2], [])
     """
-    if sum(given is not None for given in (epsilon, penalty, changes)) != 1:
-        raise UsageError("give one of epsilon, penalty and changes")
-    if min_size < 1:
-        raise UsageError(f"a segment needs at least 1 row, not {min_size}")
     starts = _halve(0, len(gram), min_size)
     if not starts:
         return []
@@ -104,8 +98,7 @@ def bottom_up(
     heap = [candidate(start, end, end_of[end]) for start, end in end_of.items() if end in end_of]
     heapify(heap)
     while heap:
-        gain, exact, *union = heappop(heap)
-        start, middle, end = union
+        gain, exact, start, middle, end = heappop(heap)
         if gone(start, middle, end):
             continue
         while heap and gone(*heap[0][2:]):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from splime.axes import Range, Values
-from splime.errors import UsageError
+from splime.errors import UsageError, check_name
 from splime.graph import Ids, TemporalGraph
-from splime.methods.base import CHOOSING, Known, Method
+from splime.methods.base import CHOOSING, Known, Method, parameter
 from splime.methods.bottomup import Floats, bottom_up, rbf_gram
-from splime.methods.signatures import PROXIMITIES, Integers, find_proximity, signatures
+from splime.methods.signatures import PROXIMITIES, Integers, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
 
@@ -24,23 +24,15 @@ class ChangePointSplit(Method):
     bottom-up search with the kernelised mean change finds where signatures change.
     """
 
-    proximity: str = field(
-        default="preferential_attachment",
-        metadata={"help": "jaccard, adamic_adar or preferential_attachment"},
+    proximity: str = parameter(
+        "preferential_attachment", "jaccard, adamic_adar or preferential_attachment"
     )
-    epsilon: float | None = field(
-        default=None, metadata={"help": "cost that may remain: the higher, the fewer cuts"}
-    )
-    penalty: float | None = field(
-        default=None, metadata={"help": "instead of epsilon: the cost of a change point"}
-    )
-    changes: int | None = field(
-        default=None, metadata={"help": "instead of epsilon: change points of every predicate"}
-    )
-    min_size: int = field(default=1, metadata={"help": "fewest timestamps between change points"})
-    closed: bool = field(
-        default=True,
-        metadata={"help": "count an entity among its own neighbours, as for the paper's results"},
+    epsilon: float | None = parameter(None, "cost that may remain: the higher, the fewer cuts")
+    penalty: float | None = parameter(None, "instead of epsilon: the cost of a change point")
+    changes: int | None = parameter(None, "instead of epsilon: change points of every predicate")
+    min_size: int = parameter(1, "fewest timestamps between change points")
+    closed: bool = parameter(
+        True, "count an entity among its own neighbours, as for the paper's results"
     )
 
     name = "changepoint"
@@ -51,7 +43,7 @@ class ChangePointSplit(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        find_proximity(self.proximity)
+        check_name("proximity measure", self.proximity, PROXIMITIES)
         for name, limit in (("epsilon", self.epsilon), ("penalty", self.penalty)):
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be greater than 0, not {limit}")
@@ -89,13 +81,8 @@ class ChangePointSplit(Method):
 
     def search_gram(self, gram: Floats) -> list[int]:
         """The rows at which a new segment begins."""
-        return bottom_up(
-            gram,
-            epsilon=self.epsilon,
-            penalty=self.penalty,
-            changes=self.changes,
-            min_size=self.min_size,
-        )
+        limit = {name: getattr(self, name) for name in self.one_of}
+        return bottom_up(gram, **limit, min_size=self.min_size)
 
 
 def _rows(sources: Ids, count: int) -> list[Ints]:
@@ -111,7 +98,7 @@ class Costs:
     changes: Ints
     """Numbers of change points, from the most to 0."""
     costs: Floats
-    """The total cost of the segments with so many."""
+    """The total cost of the segments with that number."""
     chosen: int
 
     @property
@@ -136,12 +123,8 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
             _, gram = method.gram(*(column[rows] for column in columns))
-            costs[graph.predicates[source]] = _costs(gram, method)
+            total: dict[int, float] = {}
+            bottom_up(gram, changes=0, min_size=method.min_size, joined=total.__setitem__)
+            changes, chosen = np.array([*total], np.int64), len(method.search_gram(gram))
+            costs[graph.predicates[source]] = Costs(changes, np.array([*total.values()]), chosen)
     return costs
-
-
-def _costs(gram: Floats, method: ChangePointSplit) -> Costs:
-    steps: list[tuple[int, float]] = []
-    bottom_up(gram, changes=0, min_size=method.min_size, joined=lambda *step: steps.append(step))
-    changes, costs = zip(*steps, strict=True)
-    return Costs(np.array(changes, np.int64), np.array(costs), len(method.search_gram(gram)))

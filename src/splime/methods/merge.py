@@ -1,18 +1,29 @@
-"""Join the least used neighbouring timestamps (the paper's Algorithm 3)."""
+"""A predicate for every timestamp (the paper's Algorithm 1), and joining them (Algorithm 3)."""
 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from splime.axes import Range
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method
+from splime.methods.base import CHOOSING, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.segmentation import covering_cuts
 from splime.times import Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timestamp(Method):
+    """Cuts between every two neighbouring timestamps at which facts hold."""
+
+    name = "timestamp"
+
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+        """A scope for every timestamp at which a fact holds."""
+        return [covering_cuts(np.flatnonzero(row)) for row in known.counts.holding]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +34,8 @@ class Merge(Method):
     divided by `shrink`, or at an absolute number of `predicates`.
     """
 
-    shrink: float | None = field(
-        default=None, metadata={"help": "by what to divide the predicates that timestamps add"}
-    )
-    predicates: int | None = field(
-        default=None, metadata={"help": "how many predicates to end with"}
-    )
+    shrink: float | None = parameter(None, "by what to divide the predicates that timestamps add")
+    predicates: int | None = parameter(None, "how many predicates to end with")
 
     name = "merge"
     standard = {"shrink": 4}
@@ -44,28 +51,23 @@ class Merge(Method):
         """The cuts of timestamping, minus those between joined scopes."""
         holding = known.counts.holding
         held = [np.flatnonzero(row) for row in holding]
-        cuts = [covering_cuts(times) for times in held]
-        to_join = sum(map(len, cuts)) + sum(len(times) > 0 for times in held)
-        to_join -= self._wanted(held)
+        timestamped, original = sum(map(len, held)), sum(len(times) > 0 for times in held)
+        wanted = self.predicates
+        if self.shrink is not None:
+            wanted = original + int((timestamped - original) / self.shrink)
+        assert wanted is not None
+        if not original <= wanted <= timestamped:
+            raise UsageError(
+                f"Merge cannot reach {wanted:,} predicates: merging goes from the"
+                f" {timestamped:,} of timestamping down to the {original:,} there are without time"
+            )
+        to_join = timestamped - wanted
         chains = _Chains([row[times] for row, times in zip(holding, held, strict=True)])
         for done in range(to_join):
             chains.join_smallest()
             if done % 1024 == 0:
                 progress(CHOOSING, done, to_join)
-        return [own[chains.separate(source)] for source, own in enumerate(cuts)]
-
-    def _wanted(self, held: list[Ints]) -> int:
-        timestamped = sum(map(len, held))
-        original = sum(len(times) > 0 for times in held)
-        if self.shrink is not None:
-            return original + int((timestamped - original) / self.shrink)
-        assert self.predicates is not None
-        if not original <= self.predicates <= timestamped:
-            raise UsageError(
-                f"Merge cannot reach {self.predicates:,} predicates: merging goes from the"
-                f" {timestamped:,} of timestamping down to the {original:,} there are without time"
-            )
-        return self.predicates
+        return [covering_cuts(own)[chains.separate(source)] for source, own in enumerate(held)]
 
 
 class _Chains:

@@ -8,15 +8,14 @@ it does not (unless a link leads from s to s), as the paper's text defines it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import distinct, expand
-from splime.errors import UsageError, nearest
+from splime.arrays import batches, distinct, expand
 from splime.methods.bottomup import Floats
 from splime.times import Bools, Ints
 
@@ -106,27 +105,14 @@ class Links:
         fewer, more = np.where(swap, right, left), np.where(swap, left, right)
         # An end whose only neighbour is the other end shares none.
         link = np.flatnonzero((degree[fewer] > 1) | ~apart)
-        steps = degree[fewer[link]].cumsum()
-        start = 0
-        while start < len(link):
-            walked = steps[start - 1] if start else 0
-            stop = max(start + 1, int(np.searchsorted(steps, walked + _AT_ONCE, side="right")))
-            some = link[start:stop]
+        for batch in batches(degree[fewer[link]], _AT_ONCE):
+            some = link[batch]
             whose, place = expand(first[fewer[some]], degree[fewer[some]])
             node = known[place] % self.nodes
             wanted = (more[some] * self.nodes)[whose] + node
             at = np.searchsorted(known, wanted)
             shared = known[np.minimum(at, len(known) - 1)] == wanted
             yield some[whose[shared]], node[shared]
-            start = stop
-
-
-class Proximity(Protocol):
-    """A proximity measure: one score for each link."""
-
-    def __call__(self, links: Links, *, closed: bool = True) -> Floats:
-        """Scores in the order of the links."""
-        ...
 
 
 def jaccard(links: Links, *, closed: bool = True) -> Floats:
@@ -182,23 +168,10 @@ def preferential_attachment(links: Links, *, closed: bool = True) -> Floats:
     return product
 
 
-PROXIMITIES: Mapping[str, Proximity] = {
-    "jaccard": jaccard,
-    "adamic_adar": adamic_adar,
-    "preferential_attachment": preferential_attachment,
+PROXIMITIES: Mapping[str, Callable[..., Floats]] = {
+    measure.__name__: measure for measure in (jaccard, adamic_adar, preferential_attachment)
 }
-
-
-def find_proximity(name: str) -> Proximity:
-    """The measure of a name.
-
-    >>> find_proximity("jacard")
-    Traceback (most recent call last):
-    splime.errors.UsageError: unknown proximity measure 'jacard'. Did you mean jaccard?
-    """
-    if name not in PROXIMITIES:
-        raise UsageError(f"unknown proximity measure {name!r}.{nearest(name, PROXIMITIES)}")
-    return PROXIMITIES[name]
+"""The measures by name: each gives one score for each link, in the order of the links."""
 
 
 class Signatures(NamedTuple):
@@ -233,11 +206,10 @@ def signatures(
     """
     from scipy.sparse import csr_array
 
-    measure = find_proximity(proximity)
     links = Links.of(begin, end, subject, object)
     timestamps = distinct(links.time)
     first = np.searchsorted(links.time, timestamps)
-    score = measure(links, closed=closed)
+    score = PROXIMITIES[proximity](links, closed=closed)
     norm = np.sqrt(np.add.reduceat(score * score, first))
     norm[norm == 0] = 1
     first = np.append(first, len(links))

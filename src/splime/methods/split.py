@@ -1,11 +1,11 @@
-"""Parameterised splitting (the paper's Algorithm 2, by the rule of its running text)."""
+"""Parameterised splitting (the paper's Algorithm 2, by the rule of its text), and at random."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from splime.axes import Range, Values
 from splime.counts import Counts
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method
+from splime.methods.base import CHOOSING, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.times import Ints
 
@@ -27,18 +27,12 @@ class Split(Method):
     absolute number of `predicates` or `triples`.
     """
 
-    by: Literal["time", "count"] = field(
-        default="time", metadata={"help": "where to cut: in the middle of the time, or by count"}
+    by: Literal["time", "count"] = parameter(
+        "time", "where to cut: in the middle of the time, or by count"
     )
-    grow: float | None = field(
-        default=None, metadata={"help": "how many times as many predicates to end with"}
-    )
-    predicates: int | None = field(
-        default=None, metadata={"help": "how many predicates to end with"}
-    )
-    triples: int | None = field(
-        default=None, metadata={"help": "how many triples to end with, at least"}
-    )
+    grow: float | None = parameter(None, "how many times as many predicates to end with")
+    predicates: int | None = parameter(None, "how many predicates to end with")
+    triples: int | None = parameter(None, "how many triples to end with, at least")
 
     name = "split"
     standard = {"grow": 5}
@@ -68,7 +62,13 @@ class Split(Method):
             while heap and not heap[0][2].can_be_split:
                 heapq.heappop(heap)
             if not heap:
-                raise UsageError(self._stuck(predicates, triples, wanted))
+                goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
+                raise UsageError(
+                    f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates"
+                    f" with {triples:,} triples, and none of them spans 4 timestamps with more than"
+                    " two different begins and ends any more; ask for less, or merge from"
+                    " timestamps instead"
+                )
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
             cuts[scope.source].append(2 * at)
@@ -81,13 +81,59 @@ class Split(Method):
                 progress(CHOOSING, predicates - before, wanted - before)
         return [np.array(sorted(own), np.int64) for own in cuts]
 
-    def _stuck(self, predicates: int, triples: int, wanted: int | None) -> str:
-        goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
-        return (
-            f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates with"
-            f" {triples:,} triples, and none of them spans 4 timestamps with more than two"
-            " different begins and ends any more; ask for less, or merge from timestamps instead"
-        )
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSplit(Method):
+    """Choose a scope at random, then a timestamp of it at random, and cut there.
+
+    Only timestamps that leave facts on both sides are drawn. It stops when there are `grow` times
+    as many predicates as at first, or an absolute number of `predicates`.
+    """
+
+    grow: float | None = parameter(None, "how many times as many predicates to end with")
+    predicates: int | None = parameter(None, "how many predicates to end with")
+    seed: int = parameter(0, "seed of the draws")
+
+    name = "random"
+    standard = {"grow": 5}
+    search = {"grow": Range(2.0, 50.0, log=True)}
+    one_of = ("grow", "predicates")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.grow is not None and not 1 <= self.grow < math.inf:
+            raise UsageError(f"grow must be at least 1, not {self.grow}")
+        if self.predicates is not None and self.predicates < 1:
+            raise UsageError(f"predicates must be at least 1, not {self.predicates}")
+
+    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+        """Cut scopes drawn from all that can be cut."""
+        rng = np.random.default_rng(self.seed)
+        cuts: list[list[int]] = [[] for _ in known.counts.totals]
+        scopes = ScopeCounts.uncut(known.counts)
+        predicates = len(scopes)
+        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        assert wanted is not None
+        if predicates > wanted:
+            raise UsageError(
+                f"RandomSplit cannot reach {wanted:,} predicates: there are {predicates:,} already"
+            )
+        can_be_cut = [(scope, places) for scope in scopes if len(places := scope.places())]
+        while predicates < wanted:
+            if not can_be_cut:
+                raise UsageError(
+                    f"RandomSplit cannot reach {wanted:,} predicates: it came to"
+                    f" {predicates:,}, and no cut leaves facts on both sides any more"
+                )
+            drawn = int(rng.integers(len(can_be_cut)))
+            scope, places = can_be_cut[drawn]
+            can_be_cut[drawn] = can_be_cut[-1]  # the order does not matter, and this is fast
+            can_be_cut.pop()
+            at = int(places[rng.integers(len(places))])
+            cuts[scope.source].append(2 * at)
+            can_be_cut += [(side, own) for side in scope.split(at) if len(own := side.places())]
+            predicates += 1
+        return [np.array(sorted(own), np.int64) for own in cuts]
 
 
 def grown(predicates: int, grow: float) -> int:

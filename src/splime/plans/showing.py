@@ -15,7 +15,7 @@ from splime.analysis.findings import costs_of, gather
 from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.io.files import written_beside
 from splime.progress import Progress, silent
-from splime.query.examples import ask_examples
+from splime.query.query import ask_examples
 from splime.report import plots
 from splime.report.page import page_html
 from splime.report.tables import make_table

@@ -1,11 +1,11 @@
 """Questions to a trained run: who, what, which relation, when, and what is near."""
 
-from splime.analysis.calibration import Calibration, Reliability, reliability
+from splime.analysis.calibration import Calibration
 from splime.query.answers import Answer, Answers
 from splime.query.many import write_answers
-from splime.query.query import Query
+from splime.query.query import Query, Reliability, reliability
 from splime.query.questions import Question
-from splime.scoring.known import KnownFact
+from splime.scoring.scoping import KnownFact
 
 __all__ = [
     "Answer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,22 +11,14 @@ import pyarrow as pa
 import torch
 
 from splime.arrays import expand
+from splime.errors import UsageError, check_name
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
-from splime.scoring.known import Kind, KnownAnswers, KnownFact, KnownFacts
-from splime.scoring.queries import Scoring
-from splime.scoring.questions import (
-    Block,
-    Spans,
-    blocks,
-    known_spans,
-    scoped_predicates,
-    scopes_of,
-    span_block,
-    spans_of,
-)
+from splime.scoring.queries import Block, Scoring, Spans
+from splime.scoring.scoping import Kind, KnownAnswers, KnownFact, KnownFacts
 from splime.scoring.scorer import Ids
+from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
 
 # Spans are made from a number for each question and timestamp, so many at a time.
@@ -89,21 +81,12 @@ class Answers:
         from splime.query.many import SCHEMA
 
         names = ("subject", "predicate", "object", "begin", "end")
-        asked = {"question": 1, **{name: getattr(self.question, name) for name in names}}
-        rows = [
-            {
-                **asked,
-                "rank": row.rank,
-                "answer": row.name,
-                "score": row.score,
-                "probability": row.probability,
-                "scope": ", ".join(row.scopes) or None,
-                "scope_begin": row.begin,
-                "scope_end": row.end,
-                "known": None if row.known is None else str(row.known),
-            }
-            for row in self.rows
-        ]
+        asked = [1, *(getattr(self.question, name) for name in names)]
+        rows = []
+        for *answer, scopes, begin, end, known in self.rows:
+            scope, fact = ", ".join(scopes) or None, None if known is None else str(known)
+            row = (*asked, *answer, scope, begin, end, fact)
+            rows.append(dict(zip(SCHEMA.names, row, strict=True)))
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
     def to_json(self) -> dict[str, Any]:
@@ -113,7 +96,7 @@ class Answers:
             for row in self.rows
         ]
         return {
-            "question": self.question.to_json(),
+            "question": asdict(self.question),
             "answers": answers,
             "temperature": self.temperature,
             "remarks": list(self.remarks),
@@ -142,10 +125,17 @@ class Options:
     """What a person chooses about answers."""
 
     limit: int | None = 10
-    drop: bool = False
-    """Leave out what is known."""
+    known: str = "mark"
+    """What becomes of answers that are known: `mark` them or `drop` them."""
     best: int | None = None
-    """Predicates: only the scopes among so many best of all, as in the paper."""
+    """Predicates: only scopes among this many best ones of all, as in the paper."""
+
+    def __post_init__(self) -> None:
+        check_name("way to treat known answers", self.known, ("mark", "drop"))
+        for name, number in (("limit", self.limit), ("best", self.best)):
+            whole = isinstance(number, int) and not isinstance(number, bool)
+            if number is not None and (not whole or number < 1):
+                raise UsageError(f"{name} is a number from 1 on, not {number!r}")
 
 
 class Best(NamedTuple):
@@ -162,9 +152,8 @@ class Best(NamedTuple):
     @property
     def rank(self) -> Ints:
         """From 1 for each question."""
-        new = np.flatnonzero(np.append(True, self.question[1:] != self.question[:-1]))
-        length = np.diff(np.append(new, len(self.question)))
-        return np.arange(len(self.question)) - np.repeat(new, length) + 1
+        before = np.searchsorted(self.question, self.question)
+        return np.arange(1, len(before) + 1) - before
 
     def take(self, rows: Ints) -> Best:
         """Some of them, by positions."""
@@ -216,7 +205,7 @@ def answer(
     if kind == "predicate" and options.best is not None:
         return _best_scopes(scoring, facts, options, options.best)
     by_block = []
-    for block in blocks(scoring, kind, facts):
+    for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         by_block.append(best_of(block, known, options, temperature))
     best = Best.concat(by_block)
@@ -225,20 +214,20 @@ def answer(
     asked = facts.take(best.question) if by_answer else facts
     predicate: Ids = best.id if by_answer else facts.predicate
     scored = question_facts(asked.subject, predicate, asked.object, asked.begin, asked.end)
-    count, scope = scopes_of(scoring, scored)
+    count, scope = scoring.scopes_of(scored)
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
-    graph = scoring.scoping.graph
-    names = (graph.predicates if by_answer else graph.entities).labels
-    return _named(scoring, best, names.take(pa.array(best.id)), scope, start, count)
+    names = scoring.scoping.names(kind).labels.take(pa.array(best.id))
+    return _named(scoring, best, names, scope, start, count)
 
 
 def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
     """The paper's way: the best of all scoped predicates, of which those at the time stay."""
     scopes, asked = scoring.scoping.static.predicates, scoring.scoping.cut(facts)
-    none, limit = KnownAnswers.none(), Options(most)
-    best = Best.concat([best_of(b, none, limit) for b in scoped_predicates(scoring, facts)])
+    known, limit = scoring.known.answers("predicate", facts), Options(most)
+    none = KnownAnswers(known.question[:0], known.id[:0], known.fact[:0], known.learned[:0])
+    best = Best.concat([best_of(b, none, limit) for b in scoring.scoped_predicates(facts)])
     # Scopes reach from one of their cuts to the next, and those must meet the interval.
     source = scopes.sources[best.id]
     cut = best.id - source  # the position of the cut that ends a scope
@@ -250,10 +239,9 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
     # Every source once, for its best scope.
     key = best.question * len(scopes.names) + scopes.sources[best.id]
     best = best.take(np.sort(np.unique(key, return_index=True)[1]))
-    known = scoring.known.answers("predicate", facts)
     at = _places(known, best.question, scopes.sources[best.id], len(scopes.names))
     best = best._replace(fact=np.append(known.fact, -1)[at])
-    if options.drop:
+    if options.known == "drop":
         best = best.take(np.flatnonzero(best.fact < 0))
     if options.limit is not None:
         best = best.take(np.flatnonzero(best.rank <= options.limit))
@@ -273,9 +261,9 @@ def _times(
     rows: list[Spans] = []
     for start in range(0, len(facts), step):
         some = facts.take(np.arange(start, min(start + step, len(facts))))
-        spans = spans_of(scoring, some)
-        known = known_spans(scoring.known, some, spans)
-        best = best_of(span_block(scoring, spans, len(some)), known, options, temperature)
+        spans = scoring.spans_of(some)
+        known = scoring.known_spans(some, spans)
+        best = best_of(scoring.span_block(spans, len(some)), known, options, temperature)
         lone = np.bincount(spans.question, minlength=len(some)) == 1
         best.probability[lone[best.question]] = np.nan  # it cannot be another one
         at = np.searchsorted(spans.question, best.question) + best.id
@@ -287,7 +275,7 @@ def _times(
     times: tuple[Ids, Ids] = spans.begin, spans.end
     if scoring.scoping.entities is None:
         times = scopes.first[spans.scope], scopes.last[spans.scope]
-    begin, end = _dates(scoring, *times)
+    begin, end = dates(scopes.timeline, *times)
     return named._replace(begin=begin, end=end)
 
 
@@ -306,15 +294,13 @@ def _named(
     offsets = pa.array(np.append(0, count.cumsum()), pa.int32())
     begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
     listed = pa.ListArray.from_arrays(offsets, labels)
-    return NamedAnswers(best, names, listed, *_dates(scoring, begin, end))
+    return NamedAnswers(best, names, listed, *dates(scopes.timeline, begin, end))
 
 
-def _dates(scoring: Scoring, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
-    line = scoring.scoping.graph.timeline
-    return (
-        format_ticks(line.starts[begin], line.granularity),
-        format_ticks(line.ends[end], line.granularity),
-    )
+def dates(timeline: Timeline, begin: Ids, end: Ids) -> tuple[list[str], list[str]]:
+    """The first date of some timestamps, and the last date of others."""
+    first, last = timeline.starts[begin], timeline.ends[end]
+    return format_ticks(first, timeline.granularity), format_ticks(last, timeline.granularity)
 
 
 def best_of(
@@ -328,21 +314,20 @@ def best_of(
     scores, weight = block.scores, block.weight
     row, ids = (torch.as_tensor(column).to(scores.device) for column in (known.question, known.id))
     most = min(options.limit or scores.shape[1], scores.shape[1])
-    top = None if options.drop else torch.topk(scores, most, dim=1)
+    top = None if options.known == "drop" else torch.topk(scores, most, dim=1)
     learned = torch.as_tensor(known.learned).to(scores.device)
     scores[row[learned], ids[learned]] = -torch.inf
-    whole = None
     if temperature is not None:
-        whole = (scores / (weight * temperature)[:, None]).logsumexp(1).cpu().numpy()
+        whole = (scores / (weight * temperature)[:, None]).logsumexp(1).double().cpu().numpy()
     if top is None:
         scores[row, ids] = -torch.inf
         top = torch.topk(scores, most, dim=1)
     values, best = (column.cpu().numpy() for column in top)
     means = values.astype(np.float64) / weight.cpu().numpy().astype(np.float64)[:, None]
     probability = np.full(means.shape, np.nan)
-    if whole is not None:
+    if temperature is not None:
         with np.errstate(invalid="ignore"):  # where train states all answers
-            probability = np.exp(means / temperature - whole.astype(np.float64)[:, None])
+            probability = np.exp(means / temperature - whole[:, None])
     question = np.repeat(np.arange(len(best)), most)
     at = _places(known, question, best.ravel(), scores.shape[1])
     # The last is of those that are not known.

@@ -16,8 +16,8 @@ from splime.io.files import check_one_line, written_beside
 from splime.progress import Progress
 from splime.query.answers import Options, answer
 from splime.query.questions import ASKED, Asked
-from splime.scoring.known import KINDS, NAMES, Kind
 from splime.scoring.queries import Scoring
+from splime.scoring.scoping import KINDS, NAMES, Kind
 from splime.scoring.scorer import memory_errors
 from splime.times import Ints, format_ticks
 
@@ -47,8 +47,9 @@ def answer_tables(
     progress: Progress,
 ) -> Iterator[pa.Table]:
     """The answers to questions in their order, a table for each block of them."""
-    for start in range(0, len(asked), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(asked)))
+    questions = len(asked.facts)
+    for start in range(0, questions, _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, questions))
         tables = [SCHEMA.empty_table()]
         with torch.inference_mode(), memory_errors():
             for number, kind in enumerate(KINDS):
@@ -56,9 +57,8 @@ def answer_tables(
                 if len(own):
                     tables.append(_table(scoring, kind, own, asked, options, temperatures[kind]))
         table = pa.concat_tables(tables)
-        order = np.argsort(table["question"].to_numpy(), kind="stable")
-        yield table.take(pa.array(order))
-        progress("answering", int(rows[-1]) + 1, len(asked))
+        yield table.take(pa.array(np.argsort(table["question"].to_numpy(), kind="stable")))
+        progress("answering", int(rows[-1]) + 1, questions)
 
 
 def _table(
@@ -72,14 +72,13 @@ def _table(
     """The answers to questions of one kind."""
     facts = asked.facts.take(rows)
     answers = answer(scoring, kind, facts, options, temperature)
-    best, graph = answers.best, scoring.scoping.graph
+    best, granularity = answers.best, scoring.scoping.graph.timeline.granularity
     columns: dict[str, pa.Array] = {"question": pa.array(rows[best.question] + 1)}
     for name in NAMES:
-        names = graph.predicates if name == "predicate" else graph.entities
-        ids = pa.array(getattr(facts, name)[best.question])
-        columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else names.labels.take(ids)
+        ids, labels = getattr(facts, name)[best.question], scoring.scoping.names(name).labels
+        columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else labels.take(pa.array(ids))
     for name in ("begin", "end"):
-        dates = format_ticks(getattr(facts, name), graph.timeline.granularity)
+        dates = format_ticks(getattr(facts, name), granularity)
         given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
         columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
     known = scoring.known.describe(best.fact)
@@ -97,7 +96,7 @@ def _table(
 
 
 def check_out(path: Path) -> None:
-    """An error for a file whose ending is no format that answers are written in."""
+    """An error if answers cannot be written in the format of a file's ending."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
             f"{path}: answers are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"
@@ -136,9 +135,8 @@ def _tsv(tables: Iterator[pa.Table], path: Path) -> None:
             columns = [column.cast(_TEXT) for column in table.columns]
             for column in columns:
                 check_one_line(column, "TSV", "write .parquet or .json")
-            tab = pa.scalar("\t", _TEXT)
             joined = pc.binary_join_element_wise(
-                *columns, tab, null_handling="replace", null_replacement=""
+                *columns, pa.scalar("\t", _TEXT), null_handling="replace", null_replacement=""
             )
             file.writelines(f"{line}\n" for line in joined.to_pylist())
 

@@ -1,31 +1,32 @@
-"""Questions to a run: who, what, which relation, when, and what is near."""
+"""Questions to a run: who, what, which relation, when, what is near; and how sure answers are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import torch
 
-from splime.analysis.calibration import Calibration, Calibrations
+from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.errors import UsageError, check_name
+from splime.graph import Fact, SplitName, check_split
 from splime.progress import Progress, silent
-from splime.query.answers import Answers, Options, answer
+from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
-from splime.query.near import near
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.known import KINDS, Kind
-from splime.scoring.queries import Aggregate, Scoring, check_aggregate
+from splime.scoring.queries import Aggregate, Scoring
+from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
+from splime.segmentation import Scopes
 from splime.times import When, format_ticks
+from splime.vocabulary import Vocabulary
 
-KNOWN = ("mark", "drop")
-"""What becomes of answers that are known."""
-_PAPER = "the best scoped predicates of all are not all candidates at that time"
+_KINDS = ("object", "subject", "object", "predicate", "subject", "predicate", "time", "time")
+"""What the example questions ask for."""
 
 
 class Query:
@@ -48,17 +49,9 @@ class Query:
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
-        check_aggregate(aggregate)
-        self.run, self._aggregate, self._memory = run, aggregate, memory
-
-    @cached_property
-    def scoring(self) -> Scoring:
-        """The scores of the run."""
-        return Scoring(self.run.scorer, self.run.scoping, self._aggregate, self._memory)
-
-    @cached_property
-    def _calibrations(self) -> Calibrations:
-        return Calibrations(self.run, self.scoring)
+        self.run = run
+        self.scoring = Scoring(run.scorer, run.scoping, aggregate, memory)
+        self._calibrations = Calibrations(run, self.scoring)
 
     def ask(
         self,
@@ -91,7 +84,7 @@ class Query:
             self.run.graph, (subject, predicate, object), time, at, during
         )
         kind: Kind = question.kind  # type: ignore[assignment]
-        options = _options(limit, known, best)
+        options = Options(limit, known, best)
         if best is not None and kind != "predicate":
             raise UsageError("best is for questions that ask which predicate")
         with torch.inference_mode(), memory_errors():
@@ -99,8 +92,15 @@ class Query:
             answers = answer(self.scoring, kind, facts, options, calibration.temperature)
         rows = answers.rows(self.scoring.known)
         remarks = [str(calibration)]
-        if kind == "time":
-            remarks = self._about_time(int(facts.predicate[0]), len(rows), calibration)
+        if kind == "time" and self.run.segmentation.entities is None:
+            scopes = len(self.run.segmentation.predicates.cuts_of(int(facts.predicate[0]))) + 1
+            if scopes == 1:
+                remarks = [
+                    f"this run has not cut {predicate}: to it all times are the same, and it cannot"
+                    " tell when"
+                ]
+            elif len(rows) < scopes:
+                remarks.insert(0, f"{len(rows)} of {scopes} scopes")
         return Answers(question, rows, calibration.temperature, tuple(remarks))
 
     def near(
@@ -119,14 +119,14 @@ class Query:
         """
         graph = self.run.graph
         names = find_name(graph, name, kind)
-        limit = _options(limit, "mark", None).limit
+        limit = Options(limit).limit
         timestamps = begin = end = None
         if at is not None or during is not None:
             ticks = np.array(read_time(graph.timeline, at, during))
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
-        rows = near(self.run, names, name, timestamps, limit)
+        rows = _near(self.run, names, name, timestamps, limit)
         remarks = ["scores are cosines of vectors"]
         if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
@@ -135,25 +135,14 @@ class Query:
             Question("near", entity, predicate, None, begin, end), rows, remarks=tuple(remarks)
         )
 
-    def ask_many(
-        self,
-        questions: Any,
-        *,
-        limit: int | None = 10,
-        known: str = "mark",
-        best: int | None = None,
-        progress: Progress = silent,
-    ) -> pa.Table:
+    def ask_many(self, questions: Any, **options: Any) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
         Columns are subject, predicate, object and at (or begin and end), with `?` for what is
         asked for. An empty time is the whole time of the graph; where all three names are given,
-        the question is when.
+        the question is when. The options are those of `answer_blocks`.
         """
-        tables = self.answer_blocks(
-            questions, limit=limit, known=known, best=best, progress=progress
-        )
-        return pa.concat_tables(tables)
+        return pa.concat_tables(self.answer_blocks(questions, **options))
 
     def answer_blocks(
         self,
@@ -166,7 +155,7 @@ class Query:
     ) -> Iterator[pa.Table]:
         """The tables that `ask_many` puts together, one after the other."""
         asked = read_questions(questions, self.run.graph)
-        options = _options(limit, known, best)
+        options = Options(limit, known, best)
         temperatures = {
             kind: self._calibration(kind, best).temperature
             for number, kind in enumerate(KINDS)
@@ -182,27 +171,161 @@ class Query:
 
     def _calibration(self, kind: Kind, best: int | None) -> Calibration:
         if kind == "predicate" and best is not None:
-            return Calibration(None, 0, _PAPER)
+            why = "the best scoped predicates of all are not all candidates at that time"
+            return Calibration(None, 0, why)
         return self.calibration(kind)
 
-    def _about_time(self, predicate: int, shown: int, calibration: Calibration) -> list[str]:
-        scopes = self.run.segmentation.predicates
-        count = len(scopes.cuts_of(predicate)) + 1
-        if self.run.segmentation.entities is not None:
-            return [str(calibration)]
-        if count > 1:
-            some = [f"{shown} of {count} scopes"] if shown < count else []
-            return [*some, str(calibration)]
-        name = scopes.names[predicate]
-        return [
-            f"this run has not cut {name}: to it all times are the same, and it cannot tell when"
-        ]
+
+def _near(
+    run: Run, names: Vocabulary, name: str, timestamps: tuple[int, int] | None, limit: int | None
+) -> list[Answer]:
+    """The other names by the cosine of their vectors.
+
+    At a time a name is the mean of its scopes' vectors over the timestamps. Without one, the mean
+    over all time is compared with every scope of the others.
+    """
+    if run.engine != "splime":
+        raise UsageError(
+            f"{run.path}: the model is one of PyKEEN's, of which splime has scores but no vectors;"
+            " only questions about facts can be asked"
+        )
+    model, scoping, places = run.model, run.scoping, [names.id(name)]
+    scopes: Scopes | None = scoping.static.predicates
+    with torch.inference_mode():
+        if names is run.graph.entities:
+            scopes, fallback = scoping.entities, scoping.entity_fallback
+            vectors = model.entities.vectors()
+        else:
+            fallback = scoping.predicate_fallback
+            forth = model.predicates.vectors()[: len(fallback)]  # those after them are inverses
+            vectors = model.predicate_vectors(forth)
+        if scopes is not None and timestamps is None:
+            places = [*scopes.of_name(places[0])]
+        elif scopes is not None and timestamps is not None:
+            every = np.arange(len(names), dtype=np.int32)
+            total = torch.zeros(len(every), vectors.shape[1], device=vectors.device)
+            for time in range(timestamps[0], timestamps[1] + 1):
+                total += vectors[fallback[scopes.at(every, np.full(len(every), time))]]
+            vectors = total
+        score = torch.cosine_similarity(vectors, vectors[places].mean(0)[None], dim=1)
+        score[places] = -torch.inf
+        count = int((score > -torch.inf).sum())
+        top = torch.topk(score, min(limit or count, count))
+
+    def answer(rank: int, place: int, score: float) -> Answer:
+        if scopes is None:
+            return Answer(rank, names[place], score, None, (), None, None, None)
+        used = np.array([place])
+        if timestamps is not None:
+            low, high = scopes.find(*(np.array([x], np.int32) for x in (place, *timestamps)))
+            used = np.unique(fallback[np.arange(low[0], high[0] + 1)])
+        labels = tuple(scopes.labels.take(pa.array(used)).to_pylist())
+        [begin], [end] = dates(scopes.timeline, scopes.first[used[:1]], scopes.last[used[-1:]])
+        own = labels[0] if timestamps is None else names[place]
+        return Answer(rank, own, score, None, labels, begin, end, None)
+
+    return [
+        answer(rank, int(place), float(value))
+        for rank, (value, place) in enumerate(zip(*top, strict=True), start=1)
+    ]
 
 
-def _options(limit: int | None, known: str, best: int | None) -> Options:
-    check_name("way to treat known answers", known, KNOWN)
-    for name, number in (("limit", limit), ("best", best)):
-        whole = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and (not whole or number < 1):
-            raise UsageError(f"{name} is a number from 1 on, not {number!r}")
-    return Options(limit, known == "drop", best)
+class Bin(NamedTuple):
+    """Questions whose best answer has about the same probability."""
+
+    questions: int
+    probability: float
+    """The mean probability of their best answers."""
+    right: float
+    """The share of those that are right."""
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Whether the best answers to questions are right as often as their probabilities say."""
+
+    kind: Kind
+    split: SplitName
+    temperature: float
+    questions: int
+    error: float
+    """The expected calibration error: the mean over questions of |probability - right| in bins."""
+    loss: float
+    """The mean of -log probability of the right answers."""
+    bins: list[Bin]
+
+
+def reliability(
+    query: Query,
+    kind: Kind,
+    *,
+    split: SplitName = "test",
+    temperature: float | None = None,
+    bins: int = 10,
+) -> Reliability:
+    """The calibration error of a kind of question on a split, at most 2,000 facts of it.
+
+    Without a temperature it is the fitted one.
+    """
+    check_name("kind of question", kind, KINDS)
+    check_split(split)
+    if temperature is None:
+        fitted = query.calibration(kind)
+        if fitted.temperature is None:
+            raise UsageError(f"{fitted}")
+        temperature = fitted.temperature
+    cases = make_cases(query.scoring, kind, split, 2000)
+    if not len(cases):
+        raise UsageError(f"{split} has no facts to ask about")
+    logits = cases.scores.double() / temperature
+    whole = logits.logsumexp(1)
+    best = logits.max(1)
+    sure = (best.values - whole).exp().numpy()
+    right = np.zeros(len(cases))
+    hit = best.indices.numpy()[cases.row] == cases.column
+    right[cases.row[hit]] = cases.share.numpy()[hit]
+    number = np.minimum((sure * bins).astype(int), bins - 1)
+    made = [
+        Bin(int(own.sum()), float(sure[own].mean()), float(right[own].mean()))
+        for own in (number == one for one in range(bins))
+        if own.any()
+    ]
+    error = sum(one.questions * abs(one.probability - one.right) for one in made) / len(cases)
+    loss = torch.mean(whole - cases.target() / temperature)
+    return Reliability(kind, split, temperature, len(cases), error, float(loss), made)
+
+
+class Examples(NamedTuple):
+    """The answers of some runs to each question, by their names; and how they were calibrated."""
+
+    answers: list[dict[str, Answers]]
+    notes: list[str]
+
+
+def ask_examples(runs: Mapping[str, Run]) -> Examples:
+    """Ask the first run, and beside it the first one without cuts (else the last)."""
+    best, *others = runs
+    plain = [name for name in others if not runs[name].is_cut]
+    queries = {name: Query(runs[name]) for name in (best, *(plain[:1] or others[-1:]))}
+    graph = runs[best].graph
+    drawn = np.random.default_rng(0).permutation(len(graph.test))[: len(_KINDS)]
+    facts = replace(graph, test=graph.test.take(np.sort(drawn))).rows("test")
+    answers = [
+        {name: _ask_for(kind, query, fact) for name, query in queries.items()}
+        for fact, kind in zip(facts, _KINDS, strict=False)
+    ]
+    notes = [f"{name}, objects: {query.calibration('object')}" for name, query in queries.items()]
+    return Examples(answers, notes)
+
+
+def _ask_for(kind: str, query: Query, fact: Fact) -> Answers:
+    """Ask for what of a fact is of a kind, at the time at which it holds."""
+    subject, predicate, object_ = (
+        "?" if name == kind else getattr(fact, name) for name in ("subject", "predicate", "object")
+    )
+    if kind == "time":
+        return query.ask(subject, predicate, object_, "?", limit=5)
+    timeline = query.run.graph.timeline
+    begin, end = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
+    during = fact.begin or begin, fact.end or end
+    return query.ask(subject, predicate, object_, during=during, limit=5)

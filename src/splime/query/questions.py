@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, UsageError, nearest
+from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.delimited import Dialect, rows_of
 from splime.io.tables import is_table, label_column, time_column
-from splime.scoring.known import KINDS, NAMES
+from splime.scoring.scoping import KINDS, NAMES
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
 from splime.times import KNOWN, Bools, Ints, When, format_ticks, parse_times, tick_range
@@ -57,8 +57,6 @@ class Question:
         >>> Question("object", "Ada", "livesIn", "?", "1985", "1985").text
         'What: Ada livesIn ? at 1985'
         """
-        if self.kind == "time":
-            return f"When: {self.subject} {self.predicate} {self.object}"
         if self.kind == "near":
             return f"Near {self.subject or self.predicate}{self._when()}"
         names = f"{self.subject} {self.predicate} {self.object}"
@@ -72,10 +70,6 @@ class Question:
         return (
             f" at {self.begin}" if self.begin == self.end else f" from {self.begin} to {self.end}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
 
 def read_question(
@@ -101,22 +95,21 @@ def read_question(
     kind = ("subject", "predicate", "object", "time")[parts.index(ASKED)]
     if kind == "time" and (at is not None or during is not None):
         raise UsageError("a question for the time has no time of its own; leave out at and during")
-    vocabularies = (graph.entities, graph.predicates, graph.entities)
     ids = [
         0 if name == ASKED else vocabulary.id(name)
-        for name, vocabulary in zip(names, vocabularies, strict=True)
+        for name, vocabulary in zip(names, _vocabularies(graph), strict=True)
     ]
-    first, last = read_time(graph.timeline, at, during)
-    begin: str | None
-    end: str | None
-    begin, end = format_ticks(np.array([first, last]), graph.timeline.granularity)
-    if kind == "time":
-        begin = end = None
-    subject, predicate, object_ = names
-    whole = at is None and during is None
-    question = Question(kind, subject, predicate, object_, begin, end, whole)
-    one, which, other, low, high = (np.array([number]) for number in (*ids, first, last))
-    return question, question_facts(one, which, other, low, high)
+    ticks = read_time(graph.timeline, at, during)
+    question = Question(kind, *names, whole=at is None and during is None)
+    if kind != "time":
+        begin, end = format_ticks(np.array(ticks), graph.timeline.granularity)
+        question = replace(question, begin=begin, end=end)
+    return question, question_facts(*(np.array([number]) for number in (*ids, *ticks)))
+
+
+def _vocabularies(graph: TemporalGraph) -> tuple[Vocabulary, Vocabulary, Vocabulary]:
+    """Those of subjects, predicates and objects."""
+    return graph.entities, graph.predicates, graph.entities
 
 
 def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: Ints) -> Facts:
@@ -156,10 +149,8 @@ def find_name(graph: TemporalGraph, name: str, kind: str | None) -> Vocabulary:
     """Whether a name is that of an entity or of a predicate."""
     kinds = {"entity": graph.entities, "predicate": graph.predicates}
     if kind is not None:
-        if kind not in kinds:
-            raise UsageError(f"kind is entity or predicate, not {kind!r}")
-        kinds[kind].id(name)
-        return kinds[kind]
+        check_name("kind of name", kind, kinds)
+        kinds = {kind: kinds[kind]}
     having = [vocabulary for vocabulary in kinds.values() if name in vocabulary]
     if len(having) == 2:
         raise UsageError(
@@ -186,138 +177,128 @@ class Asked(NamedTuple):
     kind: Ints
     facts: Facts
 
-    def __len__(self) -> int:
-        return len(self.facts)
-
-
-class _Source(NamedTuple):
-    """A table of questions: its columns, its name, and where a row stands in it."""
-
-    table: pa.Table
-    where: str
-    locate: Callable[[int], str]
-
-
-class _Problem(NamedTuple):
-    """A wrong question."""
-
-    row: int
-    what: str
-
 
 def read_questions(source: Any, graph: TemporalGraph) -> Asked:
     """The questions of a file or table; the first wrong one is an error that names its place."""
-    asked_in = _read(source)
-    problems: list[_Problem] = []
-    vocabularies = zip(NAMES, (graph.entities, graph.predicates, graph.entities), strict=True)
-    ids = [_ids(asked_in, name, names, problems) for name, names in vocabularies]
-    begin, end, state = _times(asked_in, graph.timeline, problems)
+    table = _read(source)
+    ids = [table.ids(name, names) for name, names in zip(NAMES, _vocabularies(graph), strict=True)]
+    begin, end, state = table.times(graph.timeline)
     asked = np.stack([*(column == _ASKED for column in ids), state == _ASKED])
     of_names = asked[:3].any(axis=0)
     # Three names without a time ask when, also where no `?` says so.
     when = ~of_names & (state != 0)
-    several = asked.sum(axis=0) > 1
-    _note(problems, several, ": a question has one '?', and this one has several")
-    _note(
-        problems,
+    table.note(asked.sum(axis=0) > 1, ": a question has one '?', and this one has several")
+    table.note(
         ~of_names & ~when,
         ": nothing is asked for: write ? for one of the names, or leave the time empty to ask when",
     )
-    if problems:
-        row, what = min(problems)
-        raise DataError(f"{asked_in.locate(row)}{what}")
+    if table.problems:
+        row, what = min(table.problems)
+        raise DataError(f"{table.locate(row)}{what}")
     positions = np.array([KINDS.index(name) for name in (*NAMES, "time")])
     kind = positions[np.where(when, 3, asked[:3].argmax(axis=0))]
     subject, predicate, object_ = (np.maximum(column, 0) for column in ids)
     return Asked(kind, question_facts(subject, predicate, object_, begin, end))
 
 
-def _note(problems: list[_Problem], wrong: Bools, what: str) -> None:
-    """Remember the first row that is wrong."""
-    if wrong.any():
-        problems.append(_Problem(int(np.argmax(wrong)), what))
+@dataclass
+class _Table:
+    """A table of questions, its name, where a row stands in it, and which rows are wrong."""
+
+    columns: pa.Table
+    name: str
+    locate: Callable[[int], str]
+    problems: list[tuple[int, str]] = field(default_factory=list)
+
+    def note(self, wrong: Bools, what: str, why: Callable[[int], str] = lambda _: "") -> None:
+        """Remember the first row that is wrong."""
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            self.problems.append((row, what + why(row)))
+
+    def ids(self, column: str, names: Vocabulary) -> Ints:
+        """The ids of a column of names."""
+        encoded = EncodedColumn(label_column(self.columns[column], column, self.name))
+        of_values = names.ids(encoded.values).astype(np.int64)
+        for place, text in enumerate(encoded.values.to_pylist()):
+            of_values[place] = {ASKED: _ASKED, "": _EMPTY}.get(text, of_values[place])
+        ids: Ints = encoded.lookup(of_values, _EMPTY)
+        where = f", column {column}: "
+        self.note(ids == _EMPTY, f"{where}there is no name; write ? for what is asked for")
+        self.note(ids == _UNKNOWN, where, lambda row: _refusal(names.id, *encoded.texts([row])))
+        return ids
+
+    def times(self, timeline: Timeline) -> tuple[Ints, Ints, Ints]:
+        """First and last tick of every question, and whether it has a time (0), or a state."""
+        rows = len(self.columns)
+        columns = next(names for names in _TIMES if {*names} <= {*self.columns.column_names})
+        ends = np.repeat([[timeline.first], [timeline.last]], rows, axis=1)
+        state = np.full(rows, _EMPTY)
+        if not columns:
+            return *ends, state
+        texts: list[EncodedColumn] = []
+        for number, column in enumerate((columns[0], columns[-1])):
+            encoded = time_column(self.columns[column], column, self.name)
+            ticks, states = self._ticks(encoded, column, timeline)
+            own = encoded.lookup(states, _EMPTY)
+            ends[number] = np.where(own == 0, encoded.lookup(ticks[number]), ends[number])
+            state = np.where(own == 0, 0, np.maximum(own, state))
+            texts.append(encoded)
+        begin, end = ends
+
+        def why(row: int) -> str:
+            whole = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
+            given = (encoded.texts([row])[0] for encoded in texts)
+            dates = (date or default for date, default in zip(given, whole, strict=True))
+            return _refusal(timeline.interval, *dates)
+
+        outside = (begin > end) | (end < timeline.first) | (begin > timeline.last)
+        self.note(outside & (state == 0), f", column {columns[0]}: ", why)
+        return begin, end, state
+
+    def _ticks(self, encoded: EncodedColumn, column: str, timeline: Timeline) -> tuple[Ints, Ints]:
+        """First and last tick of every distinct time, and whether it is one."""
+        size = len(encoded.values)
+        ticks, states = np.zeros((2, size), np.int64), np.zeros(size, int)
+        # One time after the other takes a millisecond each, so only those that need it: coarser
+        # ones cover several ticks, and what is no time has an error of its own.
+        parsed = parse_times(encoded.values, granularity=timeline.granularity)
+        plain = parsed.state == KNOWN
+        ticks[:, plain] = parsed.ticks[plain]
+        for place in np.flatnonzero(~plain).tolist():
+            text = encoded.values[place].as_py()
+            if text.strip() in ("", ASKED):
+                states[place] = _ASKED if text.strip() else _EMPTY
+                continue
+            try:
+                ticks[:, place] = tick_range(text, timeline.granularity)
+            except UsageError as error:
+                self.problems.append((encoded.first_row(place), f", column {column}: {error}"))
+        return ticks, states
 
 
-def _ids(source: _Source, column: str, names: Vocabulary, problems: list[_Problem]) -> Ints:
-    """The ids of a column of names."""
-    encoded = EncodedColumn(label_column(source.table[column], column, source.where))
-    of_values = names.ids(encoded.values).astype(np.int64)
-    for place, text in enumerate(encoded.values.to_pylist()):
-        of_values[place] = {ASKED: _ASKED, "": _EMPTY}.get(text, of_values[place])
-    ids: Ints = encoded.lookup(of_values, _EMPTY)
-    empty = f", column {column}: there is no name; write ? for what is asked for"
-    _note(problems, ids == _EMPTY, empty)
-    for row in np.flatnonzero(ids == _UNKNOWN)[:1].tolist():
-        error = _refusal(names.id, encoded.texts([row])[0])
-        problems.append(_Problem(row, f", column {column}: {error}"))
-    return ids
-
-
-def _times(
-    source: _Source, timeline: Timeline, problems: list[_Problem]
-) -> tuple[Ints, Ints, Ints]:
-    """First and last tick of every question, and whether it has a time (0), asks for it, or not."""
-    rows = len(source.table)
-    columns = next(names for names in _TIMES if {*names} <= {*source.table.column_names})
-    ends = np.repeat([[timeline.first], [timeline.last]], rows, axis=1)
-    state = np.full(rows, _EMPTY)
-    if not columns:
-        return *ends, state
-    texts: list[EncodedColumn] = []
-    for number, column in enumerate((columns[0], columns[-1])):
-        encoded = time_column(source.table[column], column, source.where)
-        ticks, states = _ticks(encoded, column, timeline, problems)
-        own = encoded.lookup(states, _EMPTY)
-        ends[number] = np.where(own == 0, encoded.lookup(ticks[number]), ends[number])
-        state = np.where(own == 0, 0, np.maximum(own, state))
-        texts.append(encoded)
-    begin, end = ends
-    outside = (begin > end) | (end < timeline.first) | (begin > timeline.last)
-    for row in np.flatnonzero(outside & (state == 0))[:1].tolist():
-        whole = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
-        given = [encoded.texts([row])[0] for encoded in texts]
-        dates = [date or default for date, default in zip(given, whole, strict=True)]
-        error = _refusal(timeline.interval, *dates)
-        problems.append(_Problem(row, f", column {columns[0]}: {error}"))
-    return begin, end, state
-
-
-def _ticks(
-    encoded: EncodedColumn, column: str, timeline: Timeline, problems: list[_Problem]
-) -> tuple[Ints, Ints]:
-    """First and last tick of every distinct time, and whether it is one."""
-    ticks, states = np.zeros((2, len(encoded.values)), np.int64), np.zeros(len(encoded.values), int)
-    # One time after the other takes a millisecond each, so only those that need it: coarser ones
-    # cover several ticks, and what is no time has an error of its own.
-    parsed = parse_times(encoded.values, granularity=timeline.granularity)
-    plain = parsed.state == KNOWN
-    ticks[:, plain] = parsed.ticks[plain]
-    for place in np.flatnonzero(~plain).tolist():
-        text = encoded.values[place].as_py()
-        if text.strip() in ("", ASKED):
-            states[place] = _ASKED if text.strip() else _EMPTY
-            continue
+def _read(source: Any) -> _Table:
+    if isinstance(source, str | Path):
+        table = _read_file(Path(source))
+    elif is_table(source):
         try:
-            ticks[:, place] = tick_range(text, timeline.granularity)
-        except UsageError as error:
-            problems.append(_Problem(encoded.first_row(place), f", column {column}: {error}"))
-    return ticks, states
-
-
-def _read(source: Any) -> _Source:
-    if not isinstance(source, str | Path):
-        if not is_table(source):
-            raise UsageError(
-                f"questions are a file or an Arrow-compatible table, not {type(source).__name__}"
-            )
-        try:
-            return _checked(pa.table(source), "table")
+            table = _of_table(pa.table(source), "table")
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(f"table: cannot be read as an Arrow table: {error}") from None
-    path = Path(source)
-    if path.suffix.lower() in _DELIMITERS:
-        return _read_text(path)
-    if path.suffix.lower() != ".parquet":
+    else:
+        raise UsageError(
+            f"questions are a file or an Arrow-compatible table, not {type(source).__name__}"
+        )
+    if not table.columns.num_rows:
+        raise DataError(f"{table.name}: there are no questions")
+    return table
+
+
+def _read_file(path: Path) -> _Table:
+    suffix = path.suffix.lower()
+    if suffix in _DELIMITERS:
+        return _read_text(path, Dialect(_DELIMITERS[suffix]))
+    if suffix != ".parquet":
         known = (*_DELIMITERS, ".parquet")
         raise UsageError(
             f"{path}: questions are read from {', '.join(known)}.{nearest(path.suffix, known)}"
@@ -329,44 +310,41 @@ def _read(source: Any) -> _Source:
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as Parquet: {error}") from None
-    return _checked(table, str(path))
+    return _of_table(table, str(path))
 
 
-def _checked(table: pa.Table, where: str) -> _Source:
+def _of_table(table: pa.Table, name: str) -> _Table:
     """A table whose columns are those of questions; an index of pandas is left out."""
     indexes = [n for n in table.column_names if re.fullmatch("__index_level_[0-9]+__", n)]
     table = table.drop_columns(indexes)
-    table = table.rename_columns(_column_names(table.column_names, where))
-    if not table.num_rows:
-        raise DataError(f"{where}: there are no questions")
-    return _Source(table, where, lambda row: f"{where}, row {row + 1}")
+    table = table.rename_columns(_column_names(table.column_names, name))
+    return _Table(table, name, lambda row: f"{name}, row {row + 1}")
 
 
-def _read_text(path: Path) -> _Source:
+def _read_text(path: Path, dialect: Dialect) -> _Table:
     """Text with a header, or with columns in the usual order."""
     lines: list[int] = []
     rows: list[list[str]] = []
     columns: list[str] = []
-    for number, cells in rows_of(path, Dialect(_DELIMITERS[path.suffix.lower()])):
+    for number, cells in rows_of(path, dialect):
+        where = f"{path}, line {number}"
         if not columns:
             if set(NAMES) <= {cell.strip().lower() for cell in cells}:
-                columns = _column_names(cells, f"{path}, line {number}")
+                columns = _column_names(cells, where)
                 continue
             usual = {3 + len(times): [*NAMES, *times] for times in _TIMES}
             columns = usual.get(len(cells), [])
             if not columns:
-                raise DataError(f"{path}, line {number}: {_EXPECTED}; found {len(cells)} columns")
+                raise DataError(f"{where}: {_EXPECTED}; found {len(cells)} columns")
         if len(cells) != len(columns):
             raise DataError(
-                f"{path}, line {number}: expected {len(columns)} columns as in the first line,"
-                f" found {len(cells)}"
+                f"{where}: expected {len(columns)} columns as in the first line, found {len(cells)}"
             )
         lines.append(number)
         rows.append(cells)
-    if not rows:
-        raise DataError(f"{path}: there are no questions")
-    table = pa.table([pa.array(text, pa.string()) for text in zip(*rows, strict=True)], columns)
-    return _Source(table, str(path), lambda row: f"{path}, line {lines[row]}")
+    # Without rows there are no columns either.
+    table = pa.table(dict(zip(columns, zip(*rows, strict=True), strict=False)))
+    return _Table(table, str(path), lambda row: f"{path}, line {lines[row]}")
 
 
 def _column_names(names: Sequence[str], where: str) -> list[str]:

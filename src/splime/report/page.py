@@ -19,7 +19,7 @@ import splime
 from splime.analysis.findings import Findings
 from splime.errors import SplimeError
 from splime.progress import Progress, silent
-from splime.query.examples import Examples
+from splime.query.query import Examples
 from splime.report import plots, tables
 from splime.report.answers import brief_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison

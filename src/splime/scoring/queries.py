@@ -1,6 +1,7 @@
-"""The scores of all candidates for queries: their parts, how these become one score, and blocks.
+"""The scores of all candidates: of queries that protocols rank, and of questions in the same way.
 
-A part is a scope that the query's interval lies in; where entities are cut, it is a timestamp.
+A query has parts, whose scores become one. A part is a scope that the query's interval lies in;
+where entities are cut, it is a timestamp.
 """
 
 from __future__ import annotations
@@ -13,19 +14,18 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import torch
 
-from splime.arrays import expand, grouped
+from splime.arrays import changes, expand, grouped
 from splime.errors import check_name
-from splime.scoring.known import Kind, KnownFacts
-from splime.scoring.scoping import CutFacts, Scoping
+from splime.graph import Facts
+from splime.scoring.scoping import NAMES, CutFacts, Kind, KnownAnswers, KnownFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
-from splime.static import Triples
 from splime.times import Ints
 
 Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
 """How scores of parts become one: their mean weighted by overlap, the mean of the first and the
 last, the highest, or their sum."""
 MEANS = ("mean", "ends")
-"""Those that are to be divided by the sum of the weights."""
+"""Those that are divided by the sum of the weights."""
 
 # The scopes of all names at a timestamp are kept, up to so many numbers.
 _KEPT = 1 << 23
@@ -46,7 +46,7 @@ class Queries:
     cost: Ints
     """How many rows are scored for each query."""
     weight: Ints
-    """What the scores of each query are to be divided by to be means; 1 if they are no means."""
+    """What the scores of each query must be divided by to be means; 1 if they are no means."""
     score: Callable[[int, int], torch.Tensor]
     """The scores of all candidates for the queries from one number up to another."""
     block: int
@@ -69,6 +69,37 @@ class Queries:
             yield self.scored(start, min(start + self.block, len(self.cost)))
 
 
+class Block(NamedTuple):
+    """A row of scores over all candidates for some questions; -inf is no candidate."""
+
+    rows: Ints
+    """The positions of the questions."""
+    scores: torch.Tensor
+    """Made for this block; whoever takes it may write into it."""
+    weight: torch.Tensor
+    """What each row must be divided by to be a mean."""
+
+
+class Spans(NamedTuple):
+    """The spans of some triples, by question and in the order of time.
+
+    In each all three names lie in the same scopes; where only predicates are cut, it is a scope.
+    """
+
+    question: Ints
+    number: Ints
+    """The position of the span in its question, from 0."""
+    begin: Ints
+    """The first timestamp."""
+    end: Ints
+    subject: Ints
+    """The (scoped) subject that is asked for."""
+    predicate: Ints
+    object: Ints
+    scope: Ints
+    """The scoped predicate at that time; `predicate` may be its fallback."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scoring:
     """A model over the scopes of a graph: the scores of candidates at a time.
@@ -83,7 +114,7 @@ class Scoring:
     """The number of bytes that blocks of scores may take."""
 
     def __post_init__(self) -> None:
-        check_aggregate(self.how)
+        check_name("aggregation", self.how, get_args(Aggregate))
 
     @cached_property
     def known(self) -> KnownFacts:
@@ -92,9 +123,8 @@ class Scoring:
 
     def queries(self, kind: Kind, asked: CutFacts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
-        graph, static = self.scoping.graph, self.scoping.static
-        of_predicates = kind == "predicate"
-        candidates = len(graph.predicates if of_predicates else graph.entities)
+        static, of_predicates = self.scoping.static, kind == "predicate"
+        candidates = len(self.scoping.names(kind))
         columns = len(static.predicates if of_predicates else static.entities)
         ask = asking(self.scorer, kind, columns)
         probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
@@ -111,7 +141,8 @@ class Scoring:
     def _entities_by_scope(self, kind: Kind, asked: CutFacts, ask: Ask, room: Room) -> Queries:
         """Parts are the scoped predicates of a fact."""
         given = getattr(asked.facts, GIVEN[kind][0])
-        parts = scope_parts(asked.triples, len(given), self.scoping.predicate_fallback, self.how)
+        triples = asked.triples
+        parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(given))
         several = parts.count > 1
         begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
         # Facts with one part are the same query whenever they hold. Those come first, and those
@@ -142,22 +173,17 @@ class Scoring:
         number, fact = grouped(columns)
         queries = [column[fact] for column in columns]
 
-        def parts_during(*times: Ids) -> ScopeParts:
-            """The parts of every predicate during each interval."""
-            source = np.tile(sources, len(times[0]))
-            begin, end = (np.repeat(time.astype(np.int32), len(sources)) for time in times)
-            count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
-            whose = np.repeat(np.arange(len(source)), count)
-            nobody = np.zeros(len(whose), np.int32)
-            triples = Triples(nobody, scope, nobody, whose, overlap)
-            return scope_parts(triples, len(source), self.scoping.predicate_fallback, self.how)
-
         def score(start: int, stop: int) -> torch.Tensor:
-            begin, end, subject, object_ = (column[start:stop] for column in queries)
+            *times, subject, object_ = (column[start:stop] for column in queries)
             row, pair = grouped([subject, object_])
             scores = ask(subject[pair], object_[pair])
-            interval, one = grouped([begin, end])
-            parts = parts_during(begin[one], end[one])
+            # The parts of every predicate during each different interval.
+            interval, one = grouped(times)
+            source = np.tile(sources, len(one))
+            begin, end = (np.repeat(time[one].astype(np.int32), len(sources)) for time in times)
+            count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
+            whose = np.repeat(np.arange(len(source)), count)
+            parts = self.scope_parts(whose, scope, overlap, len(source))
             cells = (interval[:, None] * len(sources) + sources).ravel()
             total = by_cells(scores, np.repeat(row, len(sources)), cells, parts, self.how)
             return total.view(len(interval), len(sources))
@@ -173,7 +199,13 @@ class Scoring:
             [*times, *given] if kind == "predicate" else [*reversed(given), *times]
         )
         begin, end, *given = (column[fact] for column in (*times, *given))
-        columns = self._columns(kind)
+        every = np.arange(len(self.scoping.names(kind)), dtype=np.int32)
+
+        @lru_cache(max(1, _KEPT // max(len(every), 1)))
+        def columns(time: int) -> torch.Tensor:
+            """The column of every candidate in scores over scoped ones, at a timestamp."""
+            scopes = self.scoping.at(kind, every, np.full(len(every), time))
+            return torch.as_tensor(scopes).to(self.scorer.device)
 
         def score(start: int, stop: int) -> torch.Tensor:
             query, time = time_parts(begin[start:stop], end[start:stop], self.how)
@@ -189,23 +221,123 @@ class Scoring:
         weight = cost if self.how in MEANS else np.ones(len(fact), np.int64)
         return Queries(number, cost, weight, score, room.queries)
 
-    def _columns(self, kind: Kind) -> Callable[[int], torch.Tensor]:
-        """The column of every candidate in scores over scoped ones, at a timestamp."""
-        graph = self.scoping.graph
-        size = len(graph.predicates if kind == "predicate" else graph.entities)
-        every = np.arange(size, dtype=np.int32)
+    def scope_parts(self, fact: Ids, scope: Ids, overlap: Ids, facts: int) -> ScopeParts:
+        """The parts of facts whose entities are not cut, from the scopes that they hold in.
 
-        @lru_cache(max(1, _KEPT // max(size, 1)))
-        def at(time: int) -> torch.Tensor:
-            scopes = self.scoping.at(kind, every, np.full(size, time))
-            return torch.as_tensor(scopes).to(self.scorer.device)
+        Parts that are the same scope, because of a fallback, are one with the sum of their weights.
+        """
+        predicate, weight = self.scoping.predicate_fallback[scope], overlap.astype(np.int64)
+        if self.how == "ends":
+            new = changes(fact)
+            ends = new | np.append(new[1:], True)
+            fact, predicate = fact[ends], predicate[ends]
+        if self.how != "mean":
+            weight = np.ones(len(fact), np.int64)
+        at = np.flatnonzero(changes(fact, predicate))
+        count, weight = np.bincount(fact[at], minlength=facts), np.add.reduceat(weight, at)
+        return ScopeParts(count.cumsum() - count, count, predicate[at], weight)
 
-        return at
+    def blocks(self, kind: Kind, facts: Facts) -> Iterator[Block]:
+        """The scores of questions for objects, subjects or predicates."""
+        queries = self.queries(kind, self.scoping.cut(facts))
+        for asked, row, scores in queries.blocks():
+            # Questions that are the same query differ in what is known at their times.
+            for start in range(0, len(asked), queries.block):
+                rows = asked[start : start + queries.block]
+                weight = torch.as_tensor(queries.weight[queries.number[rows]], dtype=scores.dtype)
+                own = torch.as_tensor(row[start : start + queries.block]).to(scores.device)
+                yield Block(rows, scores.index_select(0, own), weight.to(scores.device))
 
+    def scoped_predicates(self, facts: Facts) -> Iterator[Block]:
+        """The scores of all scoped predicates between the entities of questions."""
+        columns = len(self.scoping.static.predicates)
+        ask = asking(self.scorer, "predicate", columns)
+        room = Room(self.memory, self.scorer.device, 4, columns, columns)
+        asked = self.scoping.cut(facts)
+        for start in range(0, len(facts), room.queries):
+            some = np.arange(start, min(start + room.queries, len(facts)))
+            query, time = np.arange(len(some)), asked.begin[some]
+            if self.scoping.entities is not None:
+                query, time = time_parts(asked.begin[some], asked.end[some], self.how)
+            subject, object_ = (
+                self.scoping.at(name, getattr(facts, name)[some][query], time)
+                for name in GIVEN["predicate"]
+            )
+            parts = Parts(query, subject, object_, np.ones(len(query), np.int64))
+            scores = aggregated(ask, parts, len(some), self.how, room=room.parts)
+            weight = np.bincount(query) if self.how in MEANS else np.ones(len(some))
+            divisor = torch.as_tensor(weight, dtype=scores.dtype).to(scores.device)
+            yield Block(some, scores, divisor)
 
-def check_aggregate(how: str) -> None:
-    """An error for an aggregation that does not exist."""
-    check_name("aggregation", how, get_args(Aggregate))
+    def scopes_of(self, facts: Facts) -> tuple[Ints, Ints]:
+        """The scoped predicates that facts are scored by: how many, and which, in order of time."""
+        asked = self.scoping.cut(facts)
+        if self.scoping.entities is None:
+            triples = asked.triples
+            parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(facts))
+            return parts.count, parts.predicate
+        fact, time = time_parts(asked.begin, asked.end, self.how)
+        scope = self.scoping.at("predicate", facts.predicate[fact], time)
+        new = changes(fact, scope)
+        return np.bincount(fact[new], minlength=len(facts)), scope[new]
+
+    def spans_of(self, facts: Facts) -> Spans:
+        """The spans of the triples of questions, whatever their times."""
+        scoping = self.scoping
+        size = len(scoping.graph.timeline)
+        question = np.repeat(np.arange(len(facts)), size)
+        time = np.tile(np.arange(size, dtype=np.int32), len(facts))
+        scopes = {}
+        for name in NAMES:
+            cut = scoping.static.predicates if name == "predicate" else scoping.entities
+            sources = getattr(facts, name)[question]
+            scopes[name] = sources if cut is None else cut.at(sources, time)
+        start = np.flatnonzero(changes(question, *scopes.values()))
+        count = np.bincount(question[start], minlength=len(facts))
+        return Spans(
+            question=question[start],
+            number=expand(np.zeros_like(count), count)[1],
+            begin=time[start].astype(np.int64),
+            end=time[np.append(start[1:], len(time)) - 1].astype(np.int64),
+            subject=scoping.entity_fallback[scopes["subject"][start]],
+            predicate=scoping.predicate_fallback[scopes["predicate"][start]],
+            object=scoping.entity_fallback[scopes["object"][start]],
+            scope=scopes["predicate"][start].astype(np.int64),
+        )
+
+    def span_block(self, spans: Spans, questions: int) -> Block:
+        """The score of every span, a row for each question and a column for each span of it."""
+        scorer, columns = self.scorer, len(self.scoping.static.predicates)
+        ask = asking(scorer, "predicate", columns)
+        room = Room(self.memory, scorer.device, 4, columns).queries
+        row, pair = grouped([spans.subject, spans.object])
+        order = np.argsort(row, kind="stable")
+        ordered = row[order]
+        width = int(spans.number.max(initial=-1)) + 1
+        scores = torch.full((questions, width), -torch.inf, device=scorer.device)
+        for start in range(0, len(pair), room):
+            some = pair[start : start + room]
+            of_pairs = ask(spans.subject[some], spans.object[some])
+            low, high = np.searchsorted(ordered, (start, start + room)).tolist()
+            at = order[low:high]
+            places = (spans.question[at], spans.number[at], row[at] - start, spans.predicate[at])
+            question, number, own, predicate = (
+                torch.as_tensor(x).to(scorer.device) for x in places
+            )
+            scores[question, number] = of_pairs[own, predicate].to(scores.dtype)
+        return Block(np.arange(questions), scores, torch.ones(questions, device=scorer.device))
+
+    def known_spans(self, facts: Facts, spans: Spans) -> KnownAnswers:
+        """The spans in which the triples of questions are known to hold."""
+        question, fact = self.known.pairs("time", facts)
+        begin, end = self.known.graph.timestamps(self.known.facts.take(fact))
+        count = np.bincount(spans.question, minlength=len(facts))
+        pair, span = expand((count.cumsum() - count)[question], count[question])
+        held = (spans.begin[span] <= end[pair]) & (spans.end[span] >= begin[pair])
+        pair, span = pair[held], span[held]
+        question, number, fact = question[pair], spans.number[span], fact[pair]
+        order = np.lexsort((fact, number, question))
+        return self.known.once(question[order], number[order], fact[order])
 
 
 @dataclass(frozen=True)
@@ -217,27 +349,6 @@ class ScopeParts:
     count: Ints
     predicate: Ints
     weight: Ints
-
-
-def scope_parts(triples: Triples, facts: int, fallback: Ints, how: Aggregate) -> ScopeParts:
-    """The parts of facts whose entities are not cut.
-
-    Parts that are the same scope, because of a fallback, are one with the sum of their weights.
-    """
-    fact, predicate = triples.fact, fallback[triples.predicate]
-    weight = triples.overlap.astype(np.int64)
-    if how == "ends":
-        new = np.ones(len(fact), bool)
-        np.not_equal(fact[1:], fact[:-1], out=new[1:])
-        ends = new | np.append(new[1:], True)
-        fact, predicate = fact[ends], predicate[ends]
-    if how != "mean":
-        weight = np.ones(len(fact), np.int64)
-    new = np.ones(len(fact), bool)
-    new[1:] = (fact[1:] != fact[:-1]) | (predicate[1:] != predicate[:-1])
-    at = np.flatnonzero(new)
-    count = np.bincount(fact[at], minlength=facts)
-    return ScopeParts(count.cumsum() - count, count, predicate[at], np.add.reduceat(weight, at))
 
 
 def time_costs(begin: Ints, end: Ints, how: Aggregate) -> Ints:

@@ -1,17 +1,27 @@
-"""Which scopes a model is asked for: those of a time, or else the nearest ones that train knows."""
+"""What scoring needs of a graph: the scopes to ask a model for, and what its facts state already.
+
+Where train does not know the scope of a time, the nearest one that it knows is asked for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from splime.graph import Facts, Ids, SplitName, TemporalGraph
+from splime.arrays import changes, expand
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, SplitName, TemporalGraph
 from splime.segmentation import Scopes
 from splime.static import StaticGraph, Triples, cut_facts
-from splime.times import Bools, Ints
+from splime.times import Bools, Ints, format_ticks
+from splime.vocabulary import Vocabulary
+
+Kind: TypeAlias = Literal["object", "subject", "predicate", "time"]
+"""What a question asks for: what, who, which relation, when."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NAMES = ("subject", "predicate", "object")
 
 
 class CutFacts(NamedTuple):
@@ -58,6 +68,10 @@ class Scoping:
         seen[self.static.train.subject] = seen[self.static.train.object] = True
         return nearest_seen(self.entities, seen)
 
+    def names(self, kind: str) -> Vocabulary:
+        """The names of predicates (or of subjects and objects)."""
+        return self.graph.predicates if kind == "predicate" else self.graph.entities
+
     def of_split(self, split: SplitName) -> CutFacts:
         """The facts of a split, which are cut already."""
         return self._with_times(getattr(self.graph, split), getattr(self.static, split))
@@ -98,3 +112,117 @@ def nearest_seen(scopes: Scopes, seen: Bools) -> Ints:
     )
     nearest: Ints = np.where(earlier, before, np.where(has_after, after, scope))
     return nearest
+
+
+class Keyed(NamedTuple):
+    """Facts by what they answer: all that a query gives as one number, the answer, and the time."""
+
+    key: Ints
+    id: Ints
+    begin: Ints
+    end: Ints
+
+    def take(self, rows: Ints) -> Keyed:
+        """Some of them, by positions."""
+        return Keyed(*(column[rows] for column in self))
+
+
+def keyed(kind: Kind, facts: Facts, graph: TemporalGraph) -> Keyed:
+    """Facts as answers of one kind, by their times as given.
+
+    An unknown begin or end is infinitely far.
+    """
+    far = np.iinfo(np.int64)
+    begin = np.where(facts.unknown & BEGIN_UNKNOWN, far.min, facts.begin)
+    end = np.where(facts.unknown & END_UNKNOWN, far.max, facts.end)
+    key = np.zeros(len(facts), np.int64)
+    for name in NAMES:
+        if name != kind:
+            names = graph.predicates if name == "predicate" else graph.entities
+            key = key * len(names) + getattr(facts, name)
+    ids = np.zeros_like(key) if kind == "time" else getattr(facts, kind).astype(np.int64)
+    return Keyed(key, ids, begin, end)
+
+
+class KnownFact(NamedTuple):
+    """The fact that states an answer: its split, and when it holds; None is an unknown time."""
+
+    split: str
+    begin: str | None
+    end: str | None
+
+    def __str__(self) -> str:
+        begin, end = self.begin or "?", self.end or "?"
+        return f"{self.split} {begin}" if begin == end else f"{self.split} {begin}..{end}"
+
+
+class KnownAnswers(NamedTuple):
+    """Pairs of a question and an answer that a fact states."""
+
+    question: Ints
+    id: Ints
+    fact: Ints
+    """Position among the facts of all splits."""
+    learned: Bools
+    """Whether it is a fact of train: the model has seen it."""
+
+
+class KnownFacts:
+    """The facts of all splits, looked up by what questions give."""
+
+    def __init__(self, graph: TemporalGraph) -> None:
+        self.graph, self.facts = graph, graph.facts()
+        self._upto = np.cumsum([len(facts) for _, facts in graph.splits()])
+        self._indexes: dict[Kind, tuple[Keyed, Ints]] = {}
+
+    def pairs(self, kind: Kind, asked: Facts) -> tuple[Ints, Ints]:
+        """Pairs of a question and a fact that answers it at some time that is asked about.
+
+        A fact with an unknown begin or end holds without end on that side.
+        """
+        if kind not in self._indexes:
+            facts = keyed(kind, self.facts, self.graph)
+            order = np.argsort(facts.key, kind="stable")
+            self._indexes[kind] = facts.take(order), order
+        known, order = self._indexes[kind]
+        key = keyed(kind, asked, self.graph).key
+        low = np.searchsorted(known.key, key, side="left")
+        question, at = expand(low, np.searchsorted(known.key, key, side="right") - low)
+        overlap = known.begin[at] <= asked.end[question]
+        overlap &= known.end[at] >= asked.begin[question]
+        return question[overlap], order[at[overlap]]
+
+    def answers(self, kind: Kind, asked: Facts) -> KnownAnswers:
+        """The known answers, each once to a question, with the earliest fact that states it.
+
+        Facts of train go before others.
+        """
+        question, fact = self.pairs(kind, asked)
+        ids = getattr(self.facts, kind)[fact].astype(np.int64)
+        order = np.lexsort((fact, self.facts.begin[fact], ~self.learned(fact), ids, question))
+        return self.once(question[order], ids[order], fact[order])
+
+    def once(self, question: Ints, ids: Ints, fact: Ints) -> KnownAnswers:
+        """Sorted answers without those that repeat the one before."""
+        new = changes(question, ids)
+        return KnownAnswers(question[new], ids[new], fact[new], self.learned(fact[new]))
+
+    def learned(self, facts: Ints) -> Bools:
+        """Which facts, given by their positions, are of train."""
+        of_train: Bools = facts < self._upto[0]
+        return of_train
+
+    def describe(self, facts: Ints) -> list[KnownFact | None]:
+        """Some facts for people; -1 is none."""
+        granularity = self.graph.timeline.granularity
+        own = self.facts.take(np.maximum(facts, 0))
+        begin, end = (
+            np.array(format_ticks(ticks, granularity), object) for ticks in (own.begin, own.end)
+        )
+        begin[own.unknown & BEGIN_UNKNOWN > 0] = None
+        end[own.unknown & END_UNKNOWN > 0] = None
+        split = np.searchsorted(self._upto, facts, side="right").tolist()
+        rows = zip(facts.tolist(), split, begin, end, strict=True)
+        return [
+            None if fact < 0 else KnownFact(SPLITS[split], *times) for fact, split, *times in rows
+        ]

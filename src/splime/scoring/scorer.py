@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -116,8 +116,8 @@ class Room:
             self.queries, self.parts = min(self.queries, most), min(self.parts, most)
 
 
-def memory_errors() -> AbstractContextManager[None]:
-    """Running out of memory as an error that names the number to lower."""
-    return enough_memory(
-        "lower `memory` (--memory), the bytes that blocks of scores may take, to rank with less"
-    )
+memory_errors = partial(
+    enough_memory,
+    "lower `memory` (--memory), the bytes that blocks of scores may take, to rank with less",
+)
+"""Running out of memory as an error that names the number to lower."""
