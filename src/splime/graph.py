@@ -144,13 +144,16 @@ class TemporalGraph:
         return hash((len(self), self.entities, self.predicates, self.timeline))
 
     def __repr__(self) -> str:
-        counts = [(len(self), "fact"), (len(self.entities), "entity"), (len(self.predicates), "")]
-        words = ("fact", "entity", "predicate"), ("facts", "entities", "predicates")
-        sizes = ", ".join(
-            f"{count:,} {words[count != 1][position]}" for position, (count, _) in enumerate(counts)
-        )
+        sizes = [
+            f"{count:,} {one if count == 1 else many}"
+            for count, one, many in (
+                (len(self), "fact", "facts"),
+                (len(self.entities), "entity", "entities"),
+                (len(self.predicates), "predicate", "predicates"),
+            )
+        ]
         name = f"{self.name}: " if self.name else ""
-        return f"TemporalGraph({name}{sizes}, {repr(self.timeline)[9:-1]})"
+        return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def splits(self) -> Iterator[tuple[SplitName, Facts]]:
         """The three splits with their names."""
@@ -166,17 +169,16 @@ class TemporalGraph:
         facts = self.facts(*splits)
         if limit is not None:
             facts = facts.take(np.arange(min(limit, len(facts))))
-        granularity = self.timeline.granularity
-        begins = format_ticks(facts.begin, granularity)
-        ends = format_ticks(facts.end, granularity)
-        for row, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-            unknown = facts.unknown[row]
+        begins, ends = (
+            format_ticks(ticks, self.timeline.granularity) for ticks in (facts.begin, facts.end)
+        )
+        for row, unknown in enumerate(facts.unknown):
             yield Fact(
                 self.entities[facts.subject[row]],
                 self.predicates[facts.predicate[row]],
                 self.entities[facts.object[row]],
-                None if unknown & BEGIN_UNKNOWN else begin,
-                None if unknown & END_UNKNOWN else end,
+                None if unknown & BEGIN_UNKNOWN else begins[row],
+                None if unknown & END_UNKNOWN else ends[row],
             )
 
     def timestamps(self, facts: Facts) -> tuple[Ids, Ids]:
@@ -248,14 +250,14 @@ class TemporalGraph:
 
     def compact(self) -> TemporalGraph:
         """The same graph without names that no fact uses."""
-        facts = [getattr(self, split) for split in SPLITS]
+        facts = [facts for _, facts in self.splits()]
         entities, of_entity = _used(
-            self.entities, [ids for part in facts for ids in (part.subject, part.object)]
+            self.entities, [ids for own in facts for ids in (own.subject, own.object)]
         )
-        predicates, of_predicate = _used(self.predicates, [part.predicate for part in facts])
+        predicates, of_predicate = _used(self.predicates, [own.predicate for own in facts])
         if entities is self.entities and predicates is self.predicates:
             return self
-        train, valid, test = (part.renumber(of_entity, of_predicate) for part in facts)
+        train, valid, test = (own.renumber(of_entity, of_predicate) for own in facts)
         return replace(
             self, train=train, valid=valid, test=test, entities=entities, predicates=predicates
         )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import distinct, expand
-from splime.errors import UsageError, nearest
+from splime.errors import check_name
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints
 
@@ -149,9 +149,7 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
     >>> print(filter_triples(train, test[:0], test, "inter"))
     filter inter removed 0 of train, 0 of valid, 1 of test
     """
-    if kind not in FILTERS:
-        known = ", ".join(FILTERS)
-        raise UsageError(f"unknown filter {kind!r}; it is one of {known}.{nearest(kind, FILTERS)}")
+    check_name("filter", kind, FILTERS)
     keys = dict(zip(map(str, SPLITS), _keys([train, valid, test]), strict=True))
     keep: dict[str, Bools] = {split: np.ones(len(key), bool) for split, key in keys.items()}
     if kind in ("inter", "both"):
@@ -220,8 +218,7 @@ def _in_sorted(keys: Ints, ordered: Ints) -> Bools:
     """Which keys occur among some sorted ones; several times faster than `np.isin` for many."""
     if not len(ordered):
         return np.zeros(len(keys), bool)
-    found: Bools = ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
-    return found
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)
 
 
 def _same_facts(facts: Facts, train: Facts) -> int:

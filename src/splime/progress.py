@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """The one kind of callback that is told of progress."""
+    """The callback that hears of progress."""
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
         """Take what is being worked on, how much is done, and how much there is (if known)."""
 
 
 def silent(what: str, done: int, total: int | None = None, note: str = "") -> None:
-    """Tell nobody: the default."""
-
-
-Bars = Progress
-Update = Callable[[str, int, int | None], None]
+    """Show nothing: the default."""
 
 
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
-    """A bar for each thing that the updates name; nothing where no terminal is looking."""
+    """A bar for each thing that is worked on; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         yield silent
         return
@@ -62,7 +58,7 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life for work whose end cannot be told; nothing where no terminal is looking."""
+    """A sign of life for work of unknown length; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -42,8 +42,7 @@ class Triples:
 
     def take(self, rows: Bools | slice) -> Triples:
         """Some of the triples."""
-        subject, predicate, object_ = self.subject[rows], self.predicate[rows], self.object[rows]
-        return Triples(subject, predicate, object_, self.fact[rows], self.overlap[rows])
+        return Triples(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +92,8 @@ class StaticGraph:
         """Triples with their names."""
         triples: Triples = getattr(self, split)
         entities, predicates = self.entities.labels, self.predicates.labels
-        for subject, predicate, object_ in triples.array().tolist():
-            yield (
-                entities[subject].as_py(),
-                predicates[predicate].as_py(),
-                entities[object_].as_py(),
-            )
+        for s, p, o in triples.array().tolist():
+            yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
 
     def keep(self, masks: Mapping[str, Bools]) -> StaticGraph:
         """The triples that a mask for each split chooses."""
@@ -175,11 +170,10 @@ def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Trip
     columns = []
     for scopes, source in keys:
         owner = source[rows].astype(np.int64)
-        sources = np.repeat(np.arange(len(scopes.names)), np.diff(scopes.offsets))
         # Doubled once more, there is room for a point just behind a cut: a triple that is not an
         # instant lies where the point behind its beginning does.
         at = owner * width + 2 * left + ~instant
-        cuts_before = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
+        cuts_before = np.searchsorted(scopes.cut_sources * width + 2 * scopes.cuts, at)
         columns.append((cuts_before + owner).astype(np.int32))
     subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
@@ -192,9 +186,9 @@ def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
             f"the segmentation was made for another timeline, {segmentation.timeline}; this graph"
             f" has {graph.timeline}"
         )
-    for scopes, names in (
-        (segmentation.predicates, graph.predicates),
-        (segmentation.entities, graph.entities),
+    for kinds, scopes, names in (
+        ("predicates", segmentation.predicates, graph.predicates),
+        ("entities", segmentation.entities, graph.entities),
     ):
         if scopes is not None and scopes.names != names:
             unknown = next((name for name in names if name not in scopes.names), None)
@@ -202,8 +196,4 @@ def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
             if unknown is not None:
                 hint = nearest(unknown, scopes.names) if len(scopes.names) < 10_000 else ""
                 why = f"it does not know {unknown!r}{hint}"
-            raise UsageError(f"the segmentation was made for other {_plural(names.kind)}: {why}")
-
-
-def _plural(kind: str) -> str:
-    return {"entity": "entities"}.get(kind, f"{kind}s")
+            raise UsageError(f"the segmentation was made for other {kinds}: {why}")

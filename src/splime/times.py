@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, check_name
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -94,22 +94,13 @@ def parse_times(
     ('year', [2012, -431, 0, 0], [0, 0, 1, 3])
     """
     if granularity is not None:
-        check_granularity(granularity)
+        check_name("granularity", granularity, GRANULARITIES)
     fields = _read_fields(values, granularity)
     if weights is None:
         weights = np.ones(len(values), np.int64)
     if granularity is None:
         granularity = _infer(fields, weights)
     return _resolve(fields, granularity, weights)
-
-
-def check_granularity(name: str) -> None:
-    """Raise UsageError unless `name` is a granularity."""
-    if name not in GRANULARITIES:
-        known = ", ".join(GRANULARITIES)
-        raise UsageError(
-            f"unknown granularity {name!r}; it is one of {known}.{nearest(name, GRANULARITIES)}"
-        )
 
 
 def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
@@ -274,10 +265,9 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     )
     bare = (state == KNOWN) & _mask(pc.equal(match.field("rest"), ""))
     precision[bare] = STEP
-    # "2012-##-05": a day of an unknown month.
-    state[(state == KNOWN) & present["day"] & ~present["month"]] = PARTLY_MASKED
-    # "2012-##-## 10:00"
-    state[(state == KNOWN) & present["hour"] & ~present["day"]] = PARTLY_MASKED
+    # "2012-##-05", a day of an unknown month, and "2012-##-## 10:00".
+    gap = (present["day"] & ~present["month"]) | (present["hour"] & ~present["day"])
+    state[(state == KNOWN) & gap] = PARTLY_MASKED
 
     fields = Fields(
         precision,
@@ -309,10 +299,8 @@ def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
         return
     fields.year[rows] = _numbers(match.field("year"))[0]
     for name in ("month", "day"):
-        if f"?P<{name}>" in _FRONT[forced]:
-            getattr(fields, name)[rows] = _numbers(match.field(name))[0]
-        else:
-            getattr(fields, name)[rows] = 1
+        given = f"?P<{name}>" in _FRONT[forced]
+        getattr(fields, name)[rows] = _numbers(match.field(name))[0] if given else 1
     fields.second[rows] = 0
     fields.zoned[rows] = False
     fields.precision[rows] = GRANULARITIES.index(forced)
@@ -357,8 +345,7 @@ def _days_of(fields: Fields) -> Ints:
 
 
 def _mask(values: pa.Array) -> Bools:
-    mask: Bools = values.fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
-    return mask
+    return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), bool)
 
 
 def _numbers(text: pa.Array) -> tuple[Ints, Bools]:

@@ -6,7 +6,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from splime.progress import Bars
+from splime.progress import Progress
 
 if TYPE_CHECKING:
     from splime.runs import Epoch
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Watching:
     """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
 
-    def __init__(self, update: Bars, name: str = "training") -> None:
+    def __init__(self, update: Progress, name: str = "training") -> None:
         self._update, self._name, self._stopped = update, name, False
         self._began: float | None = None
         self._first = 0

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RawFacts
 from splime.io.layout import Layout, by_name
 from splime.times import DATES, Bools, Granularity, Ints, raw_time
-from splime.vocabulary import Vocabulary
 
 
 def is_table(source: object) -> bool:
@@ -101,18 +100,19 @@ def to_table(graph: TemporalGraph) -> pa.Table:
     facts, granularity = graph.facts(), graph.timeline.granularity
     split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in graph.splits()])
     columns = {
-        "split": pa.DictionaryArray.from_arrays(split, pa.array(SPLITS, pa.string())),
-        "subject": _named(facts.subject, graph.entities),
-        "predicate": _named(facts.predicate, graph.predicates),
-        "object": _named(facts.object, graph.entities),
+        "split": named(split, pa.array(SPLITS, pa.string())),
+        "subject": named(facts.subject, graph.entities.labels),
+        "predicate": named(facts.predicate, graph.predicates.labels),
+        "object": named(facts.object, graph.entities.labels),
         "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
         "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
     }
     return pa.table(columns)
 
 
-def _named(ids: Any, names: Vocabulary) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(ids), names.labels)
+def named(ids: Ids, labels: pa.Array) -> pa.Array:
+    """A column of names, as a dictionary."""
+    return pa.DictionaryArray.from_arrays(pa.array(ids), labels)
 
 
 def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -> pa.Array:
