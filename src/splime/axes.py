@@ -93,5 +93,7 @@ def read_axis(value: Any) -> Axis:
         try:
             return msgspec.convert(value, Range)
         except msgspec.ValidationError as error:
-            raise UsageError(f"low and high must be numbers, log is true or false: {error}") from None
+            raise UsageError(
+                f"low and high must be numbers, log is true or false: {error}"
+            ) from None
     return Values(tuple(value) if isinstance(value, list) else (value,))

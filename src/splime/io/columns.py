@@ -32,9 +32,8 @@ class EncodedColumn:
         elif any(chunk.dictionary.null_count for chunk in column.chunks):
             column = column.cast(column.type.value_type).dictionary_encode()
         column = column.unify_dictionaries()
-        self.values: pa.Array = (
-            column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
-        )
+        empty = pa.array([], pa.string())
+        self.values: pa.Array = column.chunk(0).dictionary if column.num_chunks else empty
         self._chunks: list[pa.Array] = [_signed(chunk.indices) for chunk in column.chunks]
         self.rows: int = len(column)
 
@@ -54,8 +53,7 @@ class EncodedColumn:
         """How often each value occurs."""
         total = np.zeros(len(self.values), np.int64)
         for chunk in self._chunks:
-            codes = chunk.drop_null().to_numpy()
-            total += np.bincount(codes, minlength=len(self.values))
+            total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
 
     @property
@@ -141,33 +139,23 @@ class Account:
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
 
-    def drop(
-        self,
-        reason: str,
-        rows: npt.NDArray[np.integer],
-        *,
-        whys: Sequence[str] = (),
-        texts: Sequence[tuple[str, ...]] | None = None,
-    ) -> None:
-        """Put rows aside; `whys` and `texts` say more about the first of them."""
-        if len(rows):
-            self._dropped[reason] += len(rows)
-            self.kept[rows] = False
-            self._show(reason, rows, whys, texts)
-
-    def note(self, what: str, rows: npt.NDArray[np.integer]) -> None:
-        """Remember rows that are kept, but not quite as they were written."""
-        if len(rows):
-            self._notes[what] += len(rows)
-            self._show(what, rows, (), None)
-
-    def _show(
+    def record(
         self,
         what: str,
         rows: npt.NDArray[np.integer],
-        whys: Sequence[str],
-        texts: Sequence[tuple[str, ...]] | None,
+        *,
+        keep: bool = False,
+        whys: Sequence[str] = (),
+        texts: Sequence[tuple[str, ...]] | None = None,
     ) -> None:
+        """Put rows aside, or note that they are kept, but not quite as they were written.
+
+        `whys` and `texts` say more about the first of them.
+        """
+        if not len(rows):
+            return
+        (self._notes if keep else self._dropped)[what] += len(rows)
+        self.kept[rows] &= keep
         first = rows[:EXAMPLES].tolist()
         whys = [f"{what}: {why}" for why in whys] or [what] * len(first)
         texts = self.raw.texts(first) if texts is None else texts
@@ -175,15 +163,9 @@ class Account:
 
     def source(self) -> Source:
         """The counts."""
-        return Source(
-            self.raw.name,
-            self.raw.split,
-            self.raw.rows,
-            int(self.kept.sum()),
-            dict(self._dropped),
-            dict(self._notes),
-            self.raw.header,
-        )
+        raw, kept = self.raw, int(self.kept.sum())
+        dropped, notes = dict(self._dropped), dict(self._notes)
+        return Source(raw.name, raw.split, raw.rows, kept, dropped, notes, raw.header)
 
     def examples(self) -> list[Example]:
         """The first rows that something happened to, and where they stand."""

@@ -18,6 +18,9 @@ from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
 
+OWN_END, OWN_BEGIN = "end", "begin"
+"""What `first` and `last` may be instead of a time: the other end of the fact itself."""
+
 _KINDS: Mapping[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
     int: (Integral, "a whole number"),

@@ -16,9 +16,9 @@ import pyarrow as pa
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import Layout, by_name
+from splime.io.layout import by_name
 from splime.io.saved import Limit, read_description, read_metadata, restore_graph
-from splime.io.tables import label_column, raw_from_columns, time_column
+from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
 
 _T = TypeVar("_T", bound=np.generic)
@@ -44,15 +44,11 @@ def read_parquet(
     if description is not None and split is None:
         return restore_graph(path, _read(path, schema, schema.names), description)
     layout = by_name(schema.names, columns, str(path))
-    positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
-    names = [schema.names[position] for position in positions]
+    names = [schema.names[position] for position in layout.positions]
     if len(set(schema.names)) < len(schema.names):
-        table = _read(path, schema, schema.names)
+        table = _read(path, schema, schema.names).select(layout.positions)
     else:
-        table = _read(path, schema, names)
-        count = len(layout.facts)
-        layout = Layout(tuple(range(count)), None if layout.split is None else count)
-        table = table.select(names)
+        table = _read(path, schema, names).select(names)
     if table.num_rows == 0:
         raise DataError(f"{path}: the table is empty")
     return raw_from_columns(table, layout, name=path.name, split=split)
@@ -77,16 +73,8 @@ def _unreadable(path: Path, error: Exception) -> DataError:
 
 def _texts(schema: pa.Schema) -> list[str]:
     """The columns that can be read as a dictionary of text."""
-    kinds = [
-        (
-            column.name,
-            column.type.value_type if pa.types.is_dictionary(column.type) else column.type,
-        )
-        for column in schema
-    ]
-    return [
-        name for name, kind in kinds if pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    ]
+    texts = (pa.string(), pa.large_string())
+    return [column.name for column in schema if value_type(column.type) in texts]
 
 
 @dataclass(frozen=True)
@@ -146,7 +134,7 @@ class FactFile:
         self.graph = read_description(path, schema.metadata)
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
         layout = by_name(schema.names, columns, str(path))
-        names = [schema.names[at] for at in layout.facts]
+        names = [schema.names[position] for position in layout.facts]
         self._names = dict(zip(_ROLES, names, strict=False))
         if layout.split is not None:
             self._names["split"] = schema.names[layout.split]
