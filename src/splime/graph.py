@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,15 +35,69 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class Statements:
+    """Columns of facts or triples: the ids of their names, and more."""
+
+    subject: Ids
+    predicate: Ids
+    object: Ids
+
+    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
+        """All columns, in their order."""
+        return tuple(getattr(self, column.name) for column in fields(self))
+
+    def array(self) -> Ids:
+        """Rows of subject, predicate and object."""
+        return np.stack([self.subject, self.predicate, self.object], axis=1)
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def take(self, rows: Bools | npt.NDArray[np.integer] | slice) -> Self:
+        """Some of them, by a mask, by positions or by a slice."""
+        return type(self)(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
+
+    def named_in(self, train: Statements) -> Bools:
+        """Which ones have only entities and predicates that others have too."""
+        entities = np.concatenate([train.subject, train.object])
+        subject, object_ = np.isin(self.subject, entities), np.isin(self.object, entities)
+        return subject & object_ & np.isin(self.predicate, train.predicate)
+
+
+_Statements = TypeVar("_Statements", bound=Statements)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits(Generic[_Statements]):
+    """Facts or triples of train, valid and test."""
+
+    train: _Statements
+    valid: _Statements
+    test: _Statements
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.valid) + len(self.test)
+
+    def splits(self) -> Iterator[tuple[SplitName, _Statements]]:
+        """The three splits with their names."""
+        for split in SPLITS:
+            yield split, getattr(self, split)
+
+    def keep(self, masks: Mapping[str, Bools]) -> Self:
+        """What a mask for each split chooses."""
+        train, valid, test = (
+            own if masks[split].all() else own.take(masks[split]) for split, own in self.splits()
+        )
+        return replace(self, train=train, valid=valid, test=test)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts(Statements):
     """The columns of some facts: ids of names, ticks of times.
 
     An unknown begin or end holds the first or last tick of the graph, and `unknown` remembers it.
     """
 
-    subject: Ids
-    predicate: Ids
-    object: Ids
     begin: Ints
     end: Ints
     unknown: npt.NDArray[np.uint8]
@@ -53,13 +107,6 @@ class Facts:
             if len(column) != len(self.subject):
                 raise UsageError("the columns of facts must be equally long")
             column.setflags(write=False)
-
-    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
-        """Subject, predicate, object, begin, end, unknown."""
-        return tuple(getattr(self, column.name) for column in fields(self))
-
-    def __len__(self) -> int:
-        return len(self.subject)
 
     def __eq__(self, other: Any) -> bool:  # `object` is a column here
         return isinstance(other, Facts) and all(
@@ -79,10 +126,6 @@ class Facts:
             object=of_entity[self.object],
         )
 
-    def take(self, rows: Bools | npt.NDArray[np.integer]) -> Facts:
-        """Some of the facts, by a mask or by positions."""
-        return Facts(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
-
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """Facts one after the other."""
@@ -100,7 +143,7 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class TemporalGraph:
+class TemporalGraph(Splits[Facts]):
     """Facts of train, valid and test, over shared names and one timeline.
 
     >>> import splime
@@ -112,9 +155,6 @@ class TemporalGraph:
     [Fact(subject='Ada', predicate='livesIn', object='Norport', begin='1990', end='1999')]
     """
 
-    train: Facts
-    valid: Facts
-    test: Facts
     entities: Vocabulary
     predicates: Vocabulary
     timeline: Timeline
@@ -129,9 +169,6 @@ class TemporalGraph:
                     raise UsageError(f"{split} uses an id that no {names.kind} has")
             if (facts.begin > facts.end).any():
                 raise UsageError(f"{split} has a fact that ends before it begins")
-
-    def __len__(self) -> int:
-        return len(self.train) + len(self.valid) + len(self.test)
 
     def __eq__(self, other: object) -> bool:
         """The same facts in the same order, with the same names and times."""
@@ -154,11 +191,6 @@ class TemporalGraph:
         ]
         name = f"{self.name}: " if self.name else ""
         return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
-
-    def splits(self) -> Iterator[tuple[SplitName, Facts]]:
-        """The three splits with their names."""
-        for split in SPLITS:
-            yield split, getattr(self, split)
 
     def facts(self, *splits: SplitName) -> Facts:
         """The facts of some splits, of all if none is named."""
@@ -185,14 +217,6 @@ class TemporalGraph:
         """The timestamps (positions in the timeline) at which facts begin and end."""
         begin = self.timeline.index(facts.begin)
         return begin, begin if facts.end is facts.begin else self.timeline.index(facts.end)
-
-    def keep(self, masks: Mapping[str, Bools]) -> TemporalGraph:
-        """The facts that a mask for each split chooses."""
-        train, valid, test = (
-            facts if masks[split].all() else facts.take(masks[split])
-            for split, facts in self.splits()
-        )
-        return replace(self, train=train, valid=valid, test=test)
 
     def where(
         self,

@@ -25,28 +25,20 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield silent
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    amount = [DownloadColumn(), TransferSpeedColumn()] if bytes else [MofNCompleteColumn()]
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
+    in_bytes = rich.DownloadColumn(), rich.TransferSpeedColumn()
+    amount = in_bytes if bytes else (rich.MofNCompleteColumn(),)
+    with rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
         *amount,
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
     ) as bars:
-        tasks: dict[str, TaskID] = {}
+        tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
             if what not in tasks:

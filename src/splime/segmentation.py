@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.counts import Counts
 from splime.errors import UsageError
@@ -115,8 +116,6 @@ class Scopes:
 
     def check_distinct(self) -> None:
         """An error if a name is that of a scope of another one, as `p[1990]` may be."""
-        import pyarrow.compute as pc
-
         counts = pc.value_counts(self.labels)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         if len(twice):
@@ -260,7 +259,7 @@ class Scopes:
         # Before a scope lie as many cuts as its number says, less one scope for each source.
         coarser_cuts = np.append(0, np.isin(self._keys, coarser._keys).cumsum())
         before = np.arange(len(self)) - self.sources
-        return (coarser_cuts[before] + self.sources).astype(np.int32)
+        return np.asarray(coarser_cuts[before] + self.sources, np.int32)
 
 
 @dataclass(frozen=True)
@@ -311,8 +310,6 @@ class Segmentation:
 
     def source(self, scoped: str) -> Scope:
         """Back from a scoped predicate to its source and dates."""
-        import pyarrow.compute as pc
-
         labels = self.predicates.labels
         number = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
         if number < 0:

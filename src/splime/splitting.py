@@ -10,7 +10,7 @@ import numpy as np
 from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
-from splime.times import Bools, Granularity, Ints, format_ticks
+from splime.times import Granularity, Ints, format_ticks
 
 HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
@@ -116,21 +116,13 @@ def _by_time(
     reading = _remarked(graph.reading, remark)
     train = facts.take(in_train)
     if not allow_unseen:
-        seen = _seen(train, facts, graph)
+        seen = facts.named_in(train)
         reading = _dropped(reading, graph, facts.take(~seen & ~in_train))
         in_valid &= seen
         in_test &= seen
     valid_facts, test_facts = facts.take(in_valid), facts.take(in_test)
     split = replace(graph, train=train, valid=valid_facts, test=test_facts, reading=reading)
     return split.compact()
-
-
-def _seen(train: Facts, facts: Facts, graph: TemporalGraph) -> Bools:
-    entities = np.zeros(len(graph.entities), bool)
-    entities[train.subject] = entities[train.object] = True
-    predicates = np.zeros(len(graph.predicates), bool)
-    predicates[train.predicate] = True
-    return entities[facts.subject] & entities[facts.object] & predicates[facts.predicate]
 
 
 def _remarked(reading: Reading, remark: str) -> Reading:

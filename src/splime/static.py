@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from splime.arrays import distinct, expand
 from splime.errors import UsageError, nearest
-from splime.graph import SPLITS, Facts, Ids, SplitName, TemporalGraph
+from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
@@ -18,40 +17,19 @@ from splime.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
-class Triples:
+class Triples(Statements):
     """The columns of some triples."""
 
-    subject: Ids
-    predicate: Ids
-    object: Ids
     fact: Ints
     """The position of the fact in its split."""
     overlap: Ids
     """At how many timestamps the fact holds inside of the scope."""
 
-    def __len__(self) -> int:
-        return len(self.subject)
-
-    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
-        """Subject, predicate, object, fact, overlap."""
-        return tuple(getattr(self, column.name) for column in fields(self))
-
-    def array(self) -> npt.NDArray[np.int32]:
-        """Rows of subject, predicate and object."""
-        return np.stack([self.subject, self.predicate, self.object], axis=1)
-
-    def take(self, rows: Bools | slice) -> Triples:
-        """Some of the triples."""
-        return Triples(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
-
 
 @dataclass(frozen=True, eq=False)
-class StaticGraph:
+class StaticGraph(Splits[Triples]):
     """What a segmentation makes of a temporal graph: triples for any static model."""
 
-    train: Triples
-    valid: Triples
-    test: Triples
     segmentation: Segmentation
     graph: TemporalGraph
     """The facts that the triples came from."""
@@ -60,9 +38,6 @@ class StaticGraph:
     def name(self) -> str:
         """What the graph is called."""
         return self.graph.name
-
-    def __len__(self) -> int:
-        return len(self.train) + len(self.valid) + len(self.test)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{split} {len(triples):,}" for split, triples in self.splits())
@@ -83,22 +58,12 @@ class StaticGraph:
         """The scoped predicates that the ids of predicates stand for."""
         return self.segmentation.predicates
 
-    def splits(self) -> Iterator[tuple[SplitName, Triples]]:
-        """The three splits with their names."""
-        for split in SPLITS:
-            yield split, getattr(self, split)
-
     def rows(self, split: SplitName) -> Iterator[tuple[str, str, str]]:
         """Triples with their names."""
         triples: Triples = getattr(self, split)
         entities, predicates = self.entities.labels, self.predicates.labels
         for s, p, o in triples.array().tolist():
             yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
-
-    def keep(self, masks: Mapping[str, Bools]) -> StaticGraph:
-        """The triples that a mask for each split chooses."""
-        train, valid, test = (triples.take(masks[split]) for split, triples in self.splits())
-        return replace(self, train=train, valid=valid, test=test)
 
     def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
         """Apply one of the leak filters to the transformed triples."""
@@ -112,13 +77,8 @@ class StaticGraph:
 
     def without_unseen(self) -> tuple[StaticGraph, dict[str, int]]:
         """Valid and test without triples that name an entity or scope which train does not."""
-        entities = np.zeros(len(self.entities), bool)
-        entities[self.train.subject] = entities[self.train.object] = True
-        predicates = np.zeros(len(self.predicates), bool)
-        predicates[self.train.predicate] = True
         masks: dict[str, Bools] = {
-            split: entities[t.subject] & entities[t.object] & predicates[t.predicate]
-            for split, t in self.splits()
+            split: triples.named_in(self.train) for split, triples in self.splits()
         }
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
 

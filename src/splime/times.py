@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import UsageError, check_name
 
@@ -150,7 +151,7 @@ def raw_time(when: object) -> str:
         try:
             return str(int(when))
         except ValueError as error:
-            raise UsageError(f"a time is a number that is too long: {error}") from None
+            raise UsageError(f"a number is too long: {error}") from None
     if isinstance(when, np.datetime64):
         return "" if np.isnat(when) else str(when)
     raise UsageError(
@@ -242,8 +243,6 @@ class Fields:
 
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Match every text against the grammar of times and take it apart."""
-    import pyarrow.compute as pc
-
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
@@ -289,8 +288,6 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
 
 def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
     """Give the times that are no dates as a whole a second chance, down to the forced unit."""
-    import pyarrow.compute as pc
-
     rows = np.flatnonzero((fields.state == NOT_A_TIME) | (fields.state >= PARTLY_MASKED))
     match = pc.extract_regex(text.take(pa.array(rows)), _FRONT[forced])
     matches = _mask(match.is_valid())
@@ -350,8 +347,6 @@ def _mask(values: pa.Array) -> Bools:
 
 def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
     """Digits as integers (0 where there are none or they are masked), and where there are some."""
-    import pyarrow.compute as pc
-
     # Arrow's cast takes no plus sign.
     text = pc.replace_substring_regex(text, r"^\+", "")
     there = pc.match_substring_regex(text, "[0-9]").fill_null(False)
@@ -361,8 +356,6 @@ def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
 
 def _offsets(zone: pa.Array) -> tuple[Ints, Bools, Bools]:
     """Seconds east of UTC, where a zone was given at all, and where it is none on Earth."""
-    import pyarrow.compute as pc
-
     zoned = _mask(pc.not_equal(zone, ""))
     digits = pc.extract_regex(zone, r"^(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?$")
     hours, _ = _numbers(digits.field("hours"))

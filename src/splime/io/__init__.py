@@ -6,11 +6,4 @@ from splime.io.segmentations import load_segmentation, save_segmentation
 from splime.io.sources import read
 from splime.io.tables import to_table
 
-__all__ = [
-    "load_segmentation",
-    "read",
-    "save",
-    "save_segmentation",
-    "to_table",
-    "write_text",
-]
+__all__ = ["load_segmentation", "read", "save", "save_segmentation", "to_table", "write_text"]

@@ -13,13 +13,7 @@ from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.reading import (
-    DUPLICATE,
-    END_BEFORE_BEGIN,
-    EVENT_WITHOUT_TIME,
-    UNREADABLE_TIME,
-    Reading,
-)
+from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME, Reading
 from splime.timeline import Timeline
 from splime.times import (
     REASONS,
@@ -68,12 +62,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
                 # As text again: the columns that were read are given up by now.
                 columns = own.take(np.flatnonzero(repeated)[:EXAMPLES]).columns()
                 texts = [
-                    (
-                        entities[s],
-                        predicates[p],
-                        entities[o],
-                        *format_ticks(np.array(t), unit),
-                    )
+                    (entities[s], predicates[p], entities[o], *format_ticks(np.array(t), unit))
                     for s, p, o, *t in zip(*columns[:5], strict=True)
                 ]
                 account.record(DUPLICATE, np.flatnonzero(chosen)[repeated], texts=texts)
@@ -81,7 +70,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
             facts[split].append(own)
         accounts.append(account)
 
-    joined = [Facts.concat(facts[split]) for split in SPLITS]
+    joined = train, valid, test = [Facts.concat(facts[split]) for split in SPLITS]
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
@@ -91,7 +80,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
         raise DataError(f"no facts are left: {reasons}; first example: {reading.examples[0]}")
     timeline = Timeline.of(ticks, unit)
-    graph = TemporalGraph(*joined, entities, predicates, timeline, reading, name)
+    graph = TemporalGraph(train, valid, test, entities, predicates, timeline, reading, name)
     return graph.compact()
 
 
@@ -257,13 +246,12 @@ def parse_spans(
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
     if raw.split or raw.splits is None:
         return [(raw.split or "train", None)]
-    names = raw.splits.values.cast(pa.string()).to_pylist()
-    codes = raw.splits.lookup(np.arange(len(names), dtype=np.int32), missing=-1)
-    for code, name in [*enumerate(names), (-1, None)]:
-        if name not in SPLITS and (codes == code).any():
-            where = raw.locate([raw.splits.first_row(code)])[0]
-            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
-    return [(split, codes == names.index(split)) for split in SPLITS if split in names]
+    splits = raw.splits.splits()
+    if (splits < 0).any():
+        row = int(np.argmin(splits))
+        where, name = raw.locate([row])[0], raw.splits.texts([row])[0]
+        raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+    return [(split, splits == number) for number, split in enumerate(SPLITS)]
 
 
 def _distinct(facts: Facts) -> Ints:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import SplitName
+from splime.graph import SPLITS, Ids, SplitName
 from splime.reading import Example, Source
 from splime.times import Bools
 
@@ -55,6 +55,12 @@ class EncodedColumn:
         for chunk in self._chunks:
             total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
+
+    def splits(self) -> Ids:
+        """The split of every row, by its position in SPLITS; -1 where it is none of them."""
+        names = self.values.cast(pa.string()).to_pylist()
+        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
+        return self.lookup(np.array(table, np.int32), missing=-1)
 
     @property
     def missing(self) -> int:
@@ -108,9 +114,7 @@ class RawFacts:
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
             return
-        agrees = self.splits.lookup(
-            np.array([name == self.split for name in self.splits.values.to_pylist()], bool)
-        )
+        agrees = self.splits.splits() == SPLITS.index(self.split)
         if not agrees.all():
             row = int(np.argmin(agrees))
             raise DataError(

@@ -13,6 +13,7 @@ from typing import IO, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
@@ -306,7 +307,6 @@ def write_text(
 
 def _text(graph: TemporalGraph, rows: slice, suffix: str) -> bytes:
     """Some facts as lines of text."""
-    import pyarrow.compute as pc
     from pyarrow import csv as arrow_csv
 
     facts = graph.facts().take(np.arange(len(graph))[rows])

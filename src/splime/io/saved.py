@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, SplimeError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.files import written_beside
 from splime.io.tables import dated, label_column, to_table
@@ -37,12 +38,9 @@ class _Names:
     predicates: list[str]
 
 
-# A time of facts, what the description calls the tick that it became where it is unknown, and its
-# bit in the column `unknown`.
-_ENDS: tuple[tuple[str, Limit, int], ...] = (
-    ("begin", "first", BEGIN_UNKNOWN),
-    ("end", "last", END_UNKNOWN),
-)
+LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
+"""What the description calls the tick that an unknown begin or end became."""
+_BITS = {"begin": BEGIN_UNKNOWN, "end": END_UNKNOWN}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +75,19 @@ class Description:
             for limit, when in self.filled.items()
         }
 
+    def fill(self, name: str, times: pa.Array, beside: pa.Array | None) -> pa.Array:
+        """Begins or ends with what unknown ones became, where it stands in a column beside them.
+
+        An error if it stands nowhere.
+        """
+        lost = times.null_count and LIMITS[name] not in self.limits
+        if beside is not None:
+            times = pc.coalesce(times, beside)
+            lost = lost or times.null_count
+        if lost:
+            raise ValueError(f"what an unknown {name} became is missing")
+        return times
+
     def check_outside(self, facts: int) -> None:
         """An error if more facts reach beyond the timeline than the description says."""
         if self.outside is not None and facts > self.outside:
@@ -108,8 +119,8 @@ def _filled(graph: TemporalGraph) -> dict[Limit, int]:
     """The ticks that unknown begins and ends became, except where they gave way."""
     facts = graph.facts()
     filled: dict[Limit, int] = {}
-    for name, limit, bit in _ENDS:
-        ticks, unknown = getattr(facts, name), (facts.unknown & bit) != 0
+    for name, limit in LIMITS.items():
+        ticks, unknown = getattr(facts, name), (facts.unknown & _BITS[name]) != 0
         if unknown.any():
             stayed = unknown & (facts.begin < facts.end)
             among = ticks[stayed] if stayed.any() else ticks[unknown]
@@ -136,7 +147,7 @@ def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
         return {}
     return {
         f"{name}_filled": dated(getattr(facts, name), granularity, (facts.unknown & bit) == 0)
-        for name, _, bit in _ENDS
+        for name, bit in _BITS.items()
     }
 
 
@@ -207,18 +218,16 @@ def restore_graph(path: Path, table: pa.Table, description: Description) -> Temp
         facts, splits, entities, predicates = _facts_of(table, description)
         timeline = description.timestamps
         description.check_outside(_outside(facts, timeline))
-        by_split = (facts.take(splits == number) for number in range(len(SPLITS)))
-        about = description.reading, description.name
-        graph = TemporalGraph(*by_split, entities, predicates, timeline, *about).compact()
+        train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
+        graph = TemporalGraph(train, valid, test, entities, predicates, timeline)
+        graph = replace(graph, reading=description.reading, name=description.name).compact()
         return _with_unused(graph, description)
 
 
 def _facts_of(
     table: pa.Table, description: Description
-) -> tuple[Facts, npt.NDArray[np.int8], Vocabulary, Vocabulary]:
+) -> tuple[Facts, Ids, Vocabulary, Vocabulary]:
     """The facts of a saved table, the split of each, and their names."""
-    import pyarrow.compute as pc
-
     columns = [
         EncodedColumn(label_column(table.column(name), name, "table"))
         for name in ("subject", "predicate", "object", "split")
@@ -226,7 +235,9 @@ def _facts_of(
     if any(column.missing for column in columns):
         raise ValueError("a name or split is missing")
     subject, predicate, object_, split = columns
-    in_split = split.lookup(np.array([SPLITS.index(s) for s in split.values.to_pylist()], np.int8))
+    in_split = split.splits()
+    if (in_split < 0).any():
+        raise ValueError("a split is none of train, valid and test")
     entities, predicates = (
         Vocabulary(pa.concat_arrays([c.values.cast(pa.large_string()) for c in own]), kind=kind)
         for own, kind in (((subject, object_), "entity"), ((predicate,), "predicate"))
@@ -234,26 +245,21 @@ def _facts_of(
     unknown = np.zeros(len(table), np.uint8)
     given_beside = "begin_filled" in table.column_names
     times = []
-    for name, limit, bit in _ENDS:
+    for name, bit in _BITS.items():
         column = table.column(name)
         unknown[column.is_null().to_numpy().astype(bool)] |= bit
-        lost = column.null_count and limit not in description.limits
-        if given_beside:
-            column = pc.coalesce(column, table.column(f"{name}_filled"))
-            lost = lost or column.null_count
-        if lost:
-            raise ValueError(f"what an unknown {name} became is missing")
-        times.append(_ticks(column, description.granularity))
+        beside = table.column(f"{name}_filled") if given_beside else None
+        times.append(_ticks(description.fill(name, column, beside), description.granularity))
     begin, end = times
     if not given_beside:
         _fill(begin, end, unknown, description.limits)
     if (begin > end).any():
         raise ValueError("a fact ends before it begins")
-    ids = (
+    s, p, o = (
         column.lookup(names.ids(column.values))
         for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
     )
-    return Facts(*ids, begin, end, unknown), in_split, entities, predicates
+    return Facts(s, p, o, begin, end, unknown), in_split, entities, predicates
 
 
 def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> Ints:

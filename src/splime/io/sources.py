@@ -59,9 +59,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
         graph = _make_graph(opened, source, chosen)
     if chosen.bucket is None:
         return graph
-    if chosen.bucket_on == "train":
-        return graph.bucket(chosen.bucket, "train")
-    return graph.bucket(chosen.bucket)
+    decide: tuple[SplitName, ...] = ("train",) if chosen.bucket_on == "train" else ()
+    return graph.bucket(chosen.bucket, *decide)
 
 
 read.__doc__ = (read.__doc__ or "").replace("    {options}", ReadOptions.described())
@@ -154,9 +153,8 @@ def _name_of(source: FactSource) -> str:
 
 
 def _similar(path: Path) -> str:
-    if not path.parent.is_dir():
-        return ""
-    return nearest(path.name, [other.name for other in path.parent.iterdir()])
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return nearest(path.name, [other.name for other in beside])
 
 
 def _name_ids(raws: Sequence[RawFacts], source: object, options: ReadOptions) -> None:
@@ -171,8 +169,9 @@ def _name_ids(raws: Sequence[RawFacts], source: object, options: ReadOptions) ->
             beside = next((p for name in usual if (p := Path(source) / name).is_file()), None)
             if beside is not None:
                 names = read_ids(beside)
+                used = (v for raw in raws for at in _COLUMNS[kind] for v in _used(raw.names[at]))
                 # Facts that only use names of a dictionary are written with names already.
-                if not _are_names(raws, kind, set(names.values())):
+                if not set(names.values()).issuperset(used):
                     _apply(raws, kind, names, f"{beside.name}, which lies beside it")
 
 
@@ -190,8 +189,10 @@ def read_ids(path: Path) -> dict[str, str]:
         rows.append((number, cells[0], cells[1].strip()))
     if not rows:
         raise DataError(f"{path}: the file is empty; expected lines of a name and an id")
-    left_are_ids = all(_is_id(left) for _, left, _ in rows)
-    right_are_ids = all(_is_id(right) for _, _, right in rows)
+    left_are_ids, right_are_ids = (
+        all(text.isascii() and text.isdigit() for text in column)
+        for column in ([left for _, left, _ in rows], [right for _, _, right in rows])
+    )
     if not left_are_ids and not right_are_ids:
         raise DataError(f"{path}: neither the first nor the second column holds ids 0, 1, 2, …")
     if left_are_ids and right_are_ids and any(left != right for _, left, right in rows):
@@ -211,20 +212,11 @@ def read_ids(path: Path) -> dict[str, str]:
     return names
 
 
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _are_names(raws: Sequence[RawFacts], kind: str, known: set[str]) -> bool:
-    columns = (raw.names[at] for raw in raws for at in _COLUMNS[kind])
-    return all(value in known for column in columns for value in _used(column).values())
-
-
 def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str) -> None:
     """Replace the ids in facts by their names."""
     for raw, at in ((raw, at) for raw in raws for at in _COLUMNS[kind]):
         column = raw.names[at]
-        for code, identifier in _used(column).items():
+        for identifier, code in _used(column).items():
             if identifier not in names:
                 where = raw.locate([column.first_row(code)])[0]
                 raise DataError(
@@ -235,7 +227,7 @@ def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str
         column.values = pa.array([names.get(value, value) for value in values], pa.string())
 
 
-def _used(column: EncodedColumn) -> dict[int, str]:
-    """The values that occur, by their code."""
+def _used(column: EncodedColumn) -> dict[str, int]:
+    """The values that occur, and their codes."""
     values = column.values.to_pylist()
-    return {int(code): values[code] for code in np.flatnonzero(column.counts())}
+    return {values[code]: int(code) for code in np.flatnonzero(column.counts())}

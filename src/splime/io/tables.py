@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Ids, SplitName, TemporalGraph
@@ -74,7 +75,7 @@ def raw_from_rows(
         if len(row) != len(columns):
             raise DataError(f"{where}: {len(row)} values, but {len(columns)} in the rows before")
         for position, value in enumerate(row):
-            columns[position].append(_label(value, where) if position < 3 else _time(value, where))
+            columns[position].append(_text(value, where, is_time=position > 2))
     if not columns:
         raise DataError(f"{name}: there are no facts")
     try:
@@ -156,8 +157,6 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
     if _is_text(kind) or pa.types.is_null(kind):
         return EncodedColumn(_plain_text(column))
     if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
-        import pyarrow.compute as pc
-
         column = column.cast(kind)
         column = pc.if_else(pc.is_nan(column), None, column)
         try:
@@ -184,18 +183,10 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
     return encoded
 
 
-def _label(value: object, where: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        try:
-            return str(int(value))
-        except ValueError as error:
-            raise DataError(f"{where}: a name is a number that is too long: {error}") from None
-    raise DataError(f"{where}: {value!r} is no name; names are text or integers")
-
-
-def _time(value: object, where: str) -> str:
+def _text(value: object, where: str, *, is_time: bool) -> str:
+    is_name = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+    if not is_time and not is_name:
+        raise DataError(f"{where}: {value!r} is no name; names are text or integers")
     try:
         return raw_time(value)
     except UsageError as error:
