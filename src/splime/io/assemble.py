@@ -249,7 +249,9 @@ def _rows_by_split(raw: RawFacts) -> RowsBySplit:
     splits = raw.splits.splits()
     if (splits < 0).any():
         row = int(np.argmin(splits))
-        where, name = raw.locate([row])[0], raw.splits.texts([row])[0]
+        code = raw.splits.codes([row])[0]
+        name = None if code < 0 else raw.splits.values[code].as_py()
+        where = raw.locate([row])[0]
         raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
     return [(split, splits == number) for number, split in enumerate(SPLITS)]
 

@@ -87,7 +87,7 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
 def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
     """The layout of named columns: those asked for, else the usual names, else their order.
 
-    Where subject, predicate and object are found by name, what comes after them are the times.
+    Where subject, predicate and object are named so, what comes after them are the times.
     The index of a pandas table is no column.
 
     >>> by_name(["object", "subject", "predicate", "from", "to"], None, "table").facts

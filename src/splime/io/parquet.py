@@ -23,7 +23,7 @@ from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
 
 _T = TypeVar("_T", bound=np.generic)
 _ROLES = ("subject", "predicate", "object", "begin", "end")
-# The granularity is found out from at most so many different times.
+# The granularity is inferred from at most so many different times.
 _MOST_TIMES = 1 << 20
 # Whole numbers and dates within so many ticks are read without parsing.
 _DENSE = 1 << 16
@@ -252,7 +252,7 @@ class Batch:
 
 
 def find_granularity(file: FactFile, parts: Sequence[Part]) -> Granularity:
-    """The granularity of the times, found out from all that differ (the first million)."""
+    """The granularity of the times, inferred from all that differ (the first million)."""
     times: Counter[str] = Counter()
     for batch in (batch for part in parts for batch in file.batches(part, "begin", "end")):
         for role in batch.columns:

@@ -207,7 +207,7 @@ def read_description(path: Path, metadata: dict[bytes, bytes] | None) -> Descrip
         return None
     with damages(path):
         description = msgspec.convert(about, Description)
-        # Made here, so that one that cannot be made is found here.
+        # Made now, so that one that cannot be made is an error now.
         _ = description.timestamps, description.limits
     return description
 
