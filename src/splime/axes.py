@@ -57,8 +57,7 @@ class Range(msgspec.Struct, frozen=True):
         if self.low == self.high:
             return self.low
         if self.whole:
-            number: int = trial.suggest_int(name, self.low, self.high, log=self.log)
-            return number
+            return int(trial.suggest_int(name, self.low, self.high, log=self.log))
         rounded = float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
         return min(max(rounded, self.low), self.high)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
@@ -232,28 +232,26 @@ class TemporalGraph(Splits[Facts]):
 
         `entity` matches subject or object; `during` matches facts that hold at some time of it.
         """
-        tests: list[Callable[[Facts], Bools]] = []
-        for column, names, vocabulary in (
-            ("subject", subject, self.entities),
-            ("predicate", predicate, self.predicates),
-            ("object", object, self.entities),
-        ):
-            if names is not None:
-                chosen = _chosen(names, vocabulary)
-                tests.append(lambda facts, c=column, chosen=chosen: chosen[getattr(facts, c)])  # type: ignore[misc]
-        if entity is not None:
-            either = _chosen(entity, self.entities)
-            tests.append(lambda facts: either[facts.subject] | either[facts.object])
-        if during is not None:
-            first, last = self.timeline.interval(*during)
-            tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
+        conditions = [
+            (columns, _chosen(names, vocabulary))
+            for columns, names, vocabulary in (
+                (["subject"], subject, self.entities),
+                (["predicate"], predicate, self.predicates),
+                (["object"], object, self.entities),
+                (["subject", "object"], entity, self.entities),
+            )
+            if names is not None
+        ]
+        interval = None if during is None else self.timeline.interval(*during)
         if split is not None:
             check_split(split)
         masks: dict[str, Bools] = {}
         for name, facts in self.splits():
             masks[name] = np.full(len(facts), split in (None, name))
-            for test in tests:
-                masks[name] &= test(facts)
+            for columns, chosen in conditions:
+                masks[name] &= np.any([chosen[getattr(facts, c)] for c in columns], axis=0)
+            if interval is not None:
+                masks[name] &= (facts.begin <= interval[1]) & (facts.end >= interval[0])
         return self.keep(masks)
 
     def at(self, when: When) -> TemporalGraph:

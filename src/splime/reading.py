@@ -81,5 +81,4 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
+        return dict(msgspec.to_builtins(self))

@@ -93,23 +93,16 @@ def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
 def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
     """The triples of some facts, in the order of the facts and of time."""
     begin, end = graph.timestamps(facts)
-    if segmentation.entities is None:
-        return _cut_predicates(segmentation.predicates, facts, begin, end)
-    keys = (
-        (segmentation.entities, facts.subject),
-        (segmentation.predicates, facts.predicate),
-        (segmentation.entities, facts.object),
-    )
-    return _cut_all(keys, begin, end)
-
-
-def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Triples:
+    scopes, entities = segmentation.predicates, segmentation.entities
+    if entities is not None:
+        keys = (entities, facts.subject), (scopes, facts.predicate), (entities, facts.object)
+        return _cut_all(keys, begin, end)
+    rows = np.arange(len(facts))
     low, high = scopes.find(facts.predicate, begin, end)
     if (low == high).all():
-        rows = np.arange(len(facts))
         return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
     count, scope, overlap = scopes.cut(facts.predicate, begin, end, low, high)
-    rows = np.repeat(np.arange(len(facts)), count)
+    rows = np.repeat(rows, count)
     return Triples(facts.subject[rows], scope, facts.object[rows], rows, overlap)
 
 

@@ -36,8 +36,7 @@ class Vocabulary:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> str:
-        label: str = self.labels[int(index)].as_py()
-        return label
+        return str(self.labels[int(index)].as_py())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels.to_pylist())
@@ -70,5 +69,4 @@ class Vocabulary:
     def ids(self, labels: pa.Array) -> npt.NDArray[np.int32]:
         """The integers of many labels, -1 where a label is unknown."""
         positions = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
-        ids: npt.NDArray[np.int32] = positions.fill_null(-1).to_numpy().astype(np.int32)
-        return ids
+        return np.asarray(positions.fill_null(-1).to_numpy(), np.int32)
