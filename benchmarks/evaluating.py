@@ -103,8 +103,8 @@ class Pykeen:
         rows = torch.from_numpy(np.flatnonzero(left.candidates))
         same = random_model(name, entities, len(static.predicates), DIMENSION)
         with torch.no_grad():
-            same.entities.weight.copy_(model.entities.vectors()[rows])
-            same.predicates.weight.copy_(model.predicates.vectors())
+            same.entities.vectors().copy_(model.entities.vectors()[rows])
+            same.predicates.vectors().copy_(model.predicates.vectors())
         give_weights(self.model, same)
 
     def _ids(self, triples: Triples) -> torch.Tensor:

@@ -29,6 +29,7 @@ import torch
 from peers import as_triples, random_model, rounded, wait_for_quiet
 from record import peak_mb, write_results
 from splime.embedding.settings import Settings
+from splime.embedding.tables import Lookup
 from splime.training.engines import make_settings
 from splime.training.trainer import Trainer
 
@@ -88,7 +89,7 @@ def measure(who: str, entities: int, triples: int, dimension: int, limit: float)
         "peak_mb": round(peak_mb()),
         "before_mb": round(before),
         "tables_mb": round(sum(t.numel() for t in model.parameters()) * 4 / 2**20, 1),
-        "sparse": trainer.objective.sparse,
+        "sparse": isinstance(model.entities, Lookup) and model.entities.sparse,
     }
 
 

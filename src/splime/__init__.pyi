@@ -59,3 +59,4 @@ from .tuning import Tuned as Tuned, tune as tune
 from .vocabulary import Vocabulary as Vocabulary
 
 __version__: str
+__all__: list[str]

@@ -92,7 +92,7 @@ def test_of_a_run(fine: Path) -> None:
 def test_planted_vectors(fine: Path) -> None:
     """Scopes that move along a line are smooth, whatever else is in the table."""
     run = Run(fine)
-    table = run.model.predicates.weight
+    table = run.model.predicates.vectors()
     table[:] = torch.arange(len(table))[:, None]
     assert (smoothness(run).overall or 9) < 0.3
     table[:] = torch.arange(len(table))[torch.randperm(len(table))][:, None]
@@ -107,8 +107,8 @@ def test_reciprocal_and_odd_models(graph: TemporalGraph, tmp_path: Path, model: 
         loss="bce", epochs=1,
     )  # fmt: skip
     count = len(run.static.predicates)
-    assert len(run.model.predicates.weight) == count * (2 if model == "distmult" else 1)
-    vectors = run.model.predicate_vectors(run.model.predicates.weight).numpy()[:count]
+    assert len(run.model.predicates.vectors()) == count * (2 if model == "distmult" else 1)
+    vectors = run.model.predicate_vectors(run.model.predicates.vectors()).numpy()[:count]
     if model == "rotate":
         angles = run.tensors["predicates"].numpy()
         np.testing.assert_allclose(vectors, np.hstack([np.cos(angles), np.sin(angles)]), rtol=1e-5)
@@ -142,7 +142,7 @@ def test_other_runs(run: Run, fine: Path) -> None:
         with pytest.raises(UsageError, match="one of PyKEEN's"):
             ask(run)
     damaged = Run(fine)
-    damaged.model.predicates.weight[:] = float("nan")
+    damaged.model.predicates.vectors()[:] = float("nan")
     with pytest.raises(DataError, match=r"model\.safetensors: some embeddings are not finite"):
         smoothness(damaged)
 

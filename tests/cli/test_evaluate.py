@@ -127,7 +127,7 @@ def test_a_run_in_use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         done = call("evaluate", folder)
     assert done.code == 0
     assert "protocol fact, test" in done.out
-    assert done.err.startswith("the figures are not kept: ")
+    assert done.err.startswith("the metrics are not kept: ")
     assert not (folder / "metrics.json").exists()
 
 

@@ -161,5 +161,8 @@ def make_model(
 def score_of(name: str, model: Model, s: int, p: int, o: int) -> Tensor:
     """The score of one triple, by the formula."""
     return FORMULAS[name](
-        model.entities.weight[s], model.predicates.weight[p], model.entities.weight[o], model.norm
+        model.entities.vectors()[s],
+        model.predicates.vectors()[p],
+        model.entities.vectors()[o],
+        model.norm,
     )

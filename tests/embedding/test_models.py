@@ -29,10 +29,10 @@ def all_scores(name: str, model: Model) -> Tensor:
         return torch.tensor(
             [
                 [
-                    [score_of(name, model, s, p, o) for o in range(len(model.entities.weight))]
-                    for p in range(len(model.predicates.weight))
+                    [score_of(name, model, s, p, o) for o in range(len(model.entities.vectors()))]
+                    for p in range(len(model.predicates.vectors()))
                 ]
-                for s in range(len(model.entities.weight))
+                for s in range(len(model.entities.vectors()))
             ],
             dtype=torch.float64,
         )
@@ -42,9 +42,9 @@ def all_scores(name: str, model: Model) -> Tensor:
 def test_the_formula(name: str, norm: int) -> None:
     model = make_model(name, norm)
     s, p, o = (
-        model.entities.weight[:, None, None],
-        model.predicates.weight[None, :, None],
-        model.entities.weight,
+        model.entities.vectors()[:, None, None],
+        model.predicates.vectors()[None, :, None],
+        model.entities.vectors(),
     )
     torch.testing.assert_close(model.score(s, p, o), all_scores(name, model))
 
@@ -60,11 +60,15 @@ def test_candidates_score_as_their_triples(name: str, norm: int, own: bool, side
         ids = torch.randint(len(table), shape, generator=generator)
         return table.detach()[ids].requires_grad_()
 
-    one = some(model.entities.weight if side != "subject" else model.predicates.weight, questions)
-    other = some(model.predicates.weight if side == "object" else model.entities.weight, questions)
+    one = some(
+        model.entities.vectors() if side != "subject" else model.predicates.vectors(), questions
+    )
+    other = some(
+        model.predicates.vectors() if side == "object" else model.entities.vectors(), questions
+    )
     shape = (questions, candidates) if own else (candidates,)
     offered = some(
-        model.predicates.weight if side == "predicate" else model.entities.weight, *shape
+        model.predicates.vectors() if side == "predicate" else model.entities.vectors(), *shape
     )
     first, second = one.unsqueeze(1), other.unsqueeze(1)
     if side == "object":
@@ -125,16 +129,16 @@ def test_scoring_keeps_nothing_for_gradients() -> None:
 def test_gradients_are_numbers_where_distances_are_0(name: str, norm: int) -> None:
     model = make_model(name, norm)
     with torch.no_grad():
-        model.entities.weight.zero_()
-        model.predicates.weight[:, : model.predicates.weight.shape[1] // 2].zero_()
-        model.predicates.weight[1:].zero_()
-    vs, vp = model.entities.weight[:4], model.predicates.weight
+        model.entities.vectors().zero_()
+        model.predicates.vectors()[:, : model.predicates.vectors().shape[1] // 2].zero_()
+        model.predicates.vectors()[1:].zero_()
+    vs, vp = model.entities.vectors()[:4], model.predicates.vectors()
     scores = [
         model.score(vs, vp, vs),
-        model.compare(model.object_query(vs, vp), model.entities.weight),
-        model.compare(model.object_query(vs, vp), model.entities.weight.expand(4, -1, -1)),
-        model.compare(model.subject_query(vp, vs), model.entities.weight),
-        model.compare_predicates(model.predicate_query(vs, vs), model.predicates.weight),
+        model.compare(model.object_query(vs, vp), model.entities.vectors()),
+        model.compare(model.object_query(vs, vp), model.entities.vectors().expand(4, -1, -1)),
+        model.compare(model.subject_query(vp, vs), model.entities.vectors()),
+        model.compare_predicates(model.predicate_query(vs, vs), model.predicates.vectors()),
         model.sizes(vs).pow(3),
     ]
     for found in scores:
@@ -144,11 +148,11 @@ def test_gradients_are_numbers_where_distances_are_0(name: str, norm: int) -> No
         assert all(part.isfinite().all() for part in gradients if part is not None)
 
 
-class _Largest(TorchDispatchMode):  # type: ignore[misc]
+class _Largest(TorchDispatchMode):
     """Notes the numbers in the largest tensor that is made; a view of another is none."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.numbers = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -180,17 +184,21 @@ def test_nothing_of_queries_x_candidates_x_dimensions(
 ) -> None:
     n = m = 64
     model = make_model(name, norm, entities=m, predicates=m, dimension=32)
-    monkeypatch.setitem(distances._BLOCK, "cpu", 4 * model.entities.weight.numel())
-    vs, vp, vo = model.entities.weight[:n], model.predicates.weight[:n], model.entities.weight[-n:]
+    monkeypatch.setitem(distances._BLOCK, "cpu", 4 * model.entities.vectors().numel())
+    vs, vp, vo = (
+        model.entities.vectors()[:n],
+        model.predicates.vectors()[:n],
+        model.entities.vectors()[-n:],
+    )
     with _Largest() as largest, kept() as tensors:
         if side == "predicate":
             scores = model.compare_predicates(
-                model.predicate_query(vs, vo), model.predicates.weight
+                model.predicate_query(vs, vo), model.predicates.vectors()
             )
         elif side == "object":
-            scores = model.compare(model.object_query(vs, vp), model.entities.weight)
+            scores = model.compare(model.object_query(vs, vp), model.entities.vectors())
         else:
-            scores = model.compare(model.subject_query(vp, vo), model.entities.weight)
+            scores = model.compare(model.subject_query(vp, vo), model.entities.vectors())
         scores.sum().backward()
     assert n * m <= largest.numbers <= n * m * 32 / 4
     if side != "predicate":  # nothing is trained with those

@@ -16,7 +16,7 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.models import Model
 from splime.embedding.objective import Objective, smoothness
 from splime.embedding.settings import Settings
-from splime.embedding.tables import follows_in_time
+from splime.embedding.tables import Lookup, follows_in_time
 from splime.methods import Merge, Timestamp
 from splime.segmentation import Scopes
 from splime.training.trainer import make_optimizer
@@ -40,7 +40,7 @@ OWN = [[(3 * row + 2 * k + row * k) % ENTITIES for k in range(NEGATIVES)] for ro
 
 def plain_loss(name: str, model: Model, settings: Settings, drawn: list[Any]) -> Tensor:
     """The loss, question by question."""
-    half = len(model.predicates.weight) // 2
+    half = len(model.predicates.vectors()) // 2
     scores: dict[tuple[int, int, int], Tensor] = {}
 
     def f(s: int, p: int, o: int) -> Tensor:
@@ -61,10 +61,10 @@ def plain_loss(name: str, model: Model, settings: Settings, drawn: list[Any]) ->
             if settings.loss == "softmax":
                 if settings.corrupt != "subject":
                     every = [f(s, p, entity) for entity in range(ENTITIES)]
-                    total = total - f(s, p, o) + sum(x.exp() for x in every).log()
+                    total = total - f(s, p, o) + torch.stack(every).exp().sum().log()
                 if settings.corrupt != "object" and not settings.reciprocal:
                     every = [f(entity, p, o) for entity in range(ENTITIES)]
-                    total = total - f(s, p, o) + sum(x.exp() for x in every).log()
+                    total = total - f(s, p, o) + torch.stack(every).exp().sum().log()
             else:
                 wrong = corrupted(
                     (s, p, o), drawn[row] if settings.share == "none" else drawn, settings
@@ -110,9 +110,9 @@ def penalties(name: str, model: Model, triple: tuple[int, int, int], settings: S
     s, p, o = triple
     sizes = torch.cat(
         [
-            entity_sizes(name, model.entities.weight[s]),
-            entity_sizes(name, predicate_vector(name, model.predicates.weight[p])),
-            entity_sizes(name, model.entities.weight[o]),
+            entity_sizes(name, model.entities.vectors()[s]),
+            entity_sizes(name, predicate_vector(name, model.predicates.vectors()[p])),
+            entity_sizes(name, model.entities.vectors()[o]),
         ]
     )
     return settings.l2 * (sizes**2).sum() + settings.n3 * (sizes**3).sum()
@@ -125,7 +125,7 @@ def plain_smoothness(name: str, model: Model, sources: list[int], *, reciprocal:
         pairs += [(a + len(sources), b + len(sources)) for a, b in pairs]
     total = torch.zeros((), dtype=torch.float64)
     for a, b in pairs:
-        one, other = (predicate_vector(name, model.predicates.weight[k]) for k in (a, b))
+        one, other = (predicate_vector(name, model.predicates.vectors()[k]) for k in (a, b))
         total = total + sum((x - y) ** 2 for x, y in zip(one, other, strict=True))
     return total / max(1, len(pairs))
 
@@ -141,7 +141,7 @@ def check(name: str, norm: int, **values: Any) -> None:
     expected = expected + settings.smooth * plain_smoothness(
         name, model, SOURCES, reciprocal=settings.reciprocal
     )
-    tables = [model.entities.weight, model.predicates.weight]
+    tables = [model.entities.vectors(), model.predicates.vectors()]
     gradients = torch.autograd.grad(expected, tables)
 
     follows = [1.0, 0.0, 0.0, 1.0, 0.0] if settings.reciprocal else [1.0, 0.0]
@@ -217,7 +217,7 @@ def test_the_size_of_parts_does_not_matter(
         monkeypatch.setitem(module._PART, "cpu", size)
         model = make_model(name, predicates=6)
         found = Objective(model, settings, torch.tensor(TRAIN)).backward(torch.tensor(BATCH), drawn)
-        results.append((found, model.entities.weight.grad, model.predicates.weight.grad))
+        results.append((found, model.entities.vectors().grad, model.predicates.vectors().grad))
     for other in results[1:]:
         torch.testing.assert_close(results[0], other)
 
@@ -274,14 +274,18 @@ def test_sparse_steps_are_dense_steps(
     tables = []
     for sparse in (False, True):
         objective = large(settings)
-        assert objective.model.entities.sparse
-        objective.model.entities.sparse = sparse
+        entities = objective.model.entities
+        assert isinstance(entities, Lookup)
+        assert entities.sparse
+        entities.sparse = sparse
         stepper = make_optimizer(objective.model, settings)
-        before = objective.model.entities.weight.detach().clone()
+        before = objective.model.entities.vectors().detach().clone()
         for step in range(3):
             stepper.zero_grad(set_to_none=True)
             objective.backward(torch.tensor(BATCH), drawn[step])
-            assert objective.model.entities.weight.grad.is_sparse == sparse
+            gradient = entities.weight.grad
+            assert gradient is not None
+            assert gradient.is_sparse == sparse
             stepper.step()
         tables.append([table.detach() for table in objective.model.parameters()])
         moved = (tables[-1][0] != before).any(1).nonzero().flatten().tolist()
@@ -323,11 +327,11 @@ def test_smoothness(make: Callable[[], Scopes], reciprocal: bool) -> None:
     ]
     model = make_model("distmult", predicates=count)
     expected = plain_smoothness("distmult", model, numbers, reciprocal=reciprocal)
-    found = smoothness(model.predicates.weight, follows)
+    found = smoothness(model.predicates.vectors(), follows)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(
-        torch.autograd.grad(found, model.predicates.weight),
-        torch.autograd.grad(expected, model.predicates.weight),
+        torch.autograd.grad(found, model.predicates.vectors()),
+        torch.autograd.grad(expected, model.predicates.vectors()),
     )
 
 
@@ -341,9 +345,9 @@ def test_angles_are_neighbours_across_the_circle() -> None:
     """π - 0.01 and -π + 0.01 turn alike; RotatE's smoothness must see that."""
     model = make_model("rotate", predicates=2)
     with torch.no_grad():
-        model.predicates.weight[0] = torch.pi - 0.01
-        model.predicates.weight[1] = -torch.pi + 0.01
-    vectors = model.predicate_vectors(model.predicates.weight)
+        model.predicates.vectors()[0] = torch.pi - 0.01
+        model.predicates.vectors()[1] = -torch.pi + 0.01
+    vectors = model.predicate_vectors(model.predicates.vectors())
     assert float(smoothness(vectors, torch.ones(1)).detach()) == pytest.approx(
         3 * 0.02**2, rel=1e-3
     )
@@ -373,5 +377,5 @@ def test_a_gpu_scores_every_row_and_finds_the_same(monkeypatch: pytest.MonkeyPat
         if not together:
             monkeypatch.setattr(Objective, "_distinct", lambda *_: (None, None))
         loss = objective.backward(objective.examples(triples), None)
-        found.append((loss, model.entities.weight.grad, model.predicates.weight.grad))
+        found.append((loss, model.entities.vectors().grad, model.predicates.vectors().grad))
     torch.testing.assert_close(found[0], found[1])

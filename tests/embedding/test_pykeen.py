@@ -92,11 +92,11 @@ def test_scores(name: str, norm: int, theirs: str, options: dict[str, Any], fact
 
     model = plain_model(name, ENTITIES, PREDICATES, DIMENSION, norm=norm)
     with torch.no_grad():
-        model.entities.weight.copy_(as_ours(entities))
+        model.entities.vectors().copy_(as_ours(entities))
         if name == "rotate":
-            model.predicates.weight.copy_(torch.angle(predicates[0].detach()))
+            model.predicates.vectors().copy_(torch.angle(predicates[0].detach()))
         else:
-            model.predicates.weight.copy_(as_ours(predicates))
+            model.predicates.vectors().copy_(as_ours(predicates))
 
     generator = np.random.default_rng(3)
     triples = torch.from_numpy(
@@ -111,7 +111,7 @@ def test_scores(name: str, norm: int, theirs: str, options: dict[str, Any], fact
 
     with torch.no_grad():
         scores = model.score(
-            model.entities.weight[s], model.predicates.weight[p], model.entities.weight[o]
+            model.entities.vectors()[s], model.predicates.vectors()[p], model.entities.vectors()[o]
         )
         close(scores, peer.score_hrt(triples).squeeze(1))
         close(scorer.objects(s, p), peer.score_t(triples[:, :2]))

@@ -21,7 +21,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 def test_predicates_at_a_time(trained: dict[str, Path], name: str) -> None:
     run = Run(trained[name])
     query = Query(run)
-    table = run.model.predicates.weight.numpy(force=True)
+    table = run.model.predicates.vectors().numpy(force=True)
     labels = run.segmentation.predicates.labels.to_pylist()
     for year in (1990, 1997, 2003):
         answers = query.near("p1", at=year, limit=None)
@@ -39,7 +39,7 @@ def test_predicates_at_a_time(trained: dict[str, Path], name: str) -> None:
 def test_predicates_at_any_time(trained: dict[str, Path]) -> None:
     run = Run(trained["split"])
     scopes = run.segmentation.predicates
-    table = run.model.predicates.weight.numpy(force=True)
+    table = run.model.predicates.vectors().numpy(force=True)
     labels = scopes.labels.to_pylist()
     own = table[[label.startswith("p1") for label in labels]].mean(0)
     answers = Query(run).near("p1", limit=None)
@@ -53,7 +53,7 @@ def test_predicates_at_any_time(trained: dict[str, Path]) -> None:
 def test_entities(trained: dict[str, Path], name: str) -> None:
     run = Run(trained[name])
     query = Query(run)
-    table = run.model.entities.weight.numpy(force=True)
+    table = run.model.entities.vectors().numpy(force=True)
     answers = query.near("entity 3", at=1994, limit=4)
     assert len(answers) == 4
     assert "entity 3" not in [row.name for row in answers]

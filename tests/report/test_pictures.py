@@ -231,7 +231,7 @@ def test_what_is_wrong_is_not_skipped(runs: list[Run]) -> None:
     with pytest.raises(UsageError, match="p9"):
         draw_pictures(runs, "p9")
     damaged = Run(runs[0].path)
-    damaged.model.predicates.weight[:] = float("inf")
+    damaged.model.predicates.vectors()[:] = float("inf")
     with pytest.raises(DataError, match="not finite"):
         draw_pictures([damaged])
 

@@ -122,14 +122,14 @@ def test_a_folder_that_cannot_be_written(run: Run) -> None:
     expected = evaluate(run)
     (run.path / "metrics.json").unlink()
     unwritable(run.path)
-    with pytest.warns(UserWarning, match="the figures are not kept"):
+    with pytest.warns(UserWarning, match="the metrics are not kept"):
         assert evaluate(run).metrics == expected.metrics
     done = call("evaluate", run.path, "--json")
     assert done.code == 0
     assert json.loads(done.out)["metrics"]["exact"]["both"]["mrr"] == pytest.approx(
         expected.metrics["exact"]["both"].mrr
     )
-    assert done.err.startswith(f"the figures are not kept: {run.path}")
+    assert done.err.startswith(f"the metrics are not kept: {run.path}")
     assert "Traceback" not in done.err
 
 

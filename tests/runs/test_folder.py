@@ -27,8 +27,7 @@ from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
 from splime.io.files import locked, read_json, to_toml as write_toml
 from splime.runs import Epoch, Run, folder, is_finished
-from splime.runs.config import checksum, checksum_of_cuts, fingerprint
-from splime.runs.folder import read_history, write_history
+from splime.runs.folder import checksum, checksum_of_cuts, fingerprint, read_history, write_history
 from tests.graphs import graphs
 from tests.runs.small import CUTS, SETTINGS, StopAfter, small_graph, small_run
 
@@ -329,7 +328,7 @@ def test_what_was_only_begun_gives_way(graph: TemporalGraph, tmp_path: Path) -> 
             assert not list(out.glob(".*"))
 
 
-@pytest.mark.parametrize("name", ["save", "save_segmentation", "write_config"])
+@pytest.mark.parametrize("name", ["save", "save_segmentation", "write_toml"])
 def test_a_kill_at_the_very_beginning(
     name: str, graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ import splime
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.runs import Run, evaluate, evaluations
-from splime.runs.config import fingerprint
+from splime.runs.folder import fingerprint
 from splime.runs.tensors import load_tensors, save_tensors
 from tests.runs.small import CUTS, call, small_graph, small_run
 
@@ -312,7 +312,7 @@ def test_damaged_metrics(run: Run, content: str) -> None:
     with pytest.raises(DataError, match=r"metrics\.json"):
         evaluations(run)
     if not content.startswith('{"a"'):
-        with pytest.warns(UserWarning, match=r"the figures are not kept: .*metrics\.json"):
+        with pytest.warns(UserWarning, match=r"the metrics are not kept: .*metrics\.json"):
             assert evaluate(run).metrics
 
 

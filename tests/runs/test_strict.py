@@ -49,7 +49,9 @@ def test_a_third_parameter_is_restored(
     run = small_run(graph, tmp_path / "run", **values)
     saved = load_tensors(run.path / "model.safetensors")[0]["scale"]
     assert float(saved) != 1.0
-    assert torch.equal(Run(run.path).model.scale.detach(), saved)
+    restored = Run(run.path).model
+    assert isinstance(restored, Scaled)
+    assert torch.equal(restored.scale.detach(), saved)
     tensors, about = load_tensors(run.path / "model.safetensors")
     for wrong, message in (
         ({k: v for k, v in tensors.items() if k != "scale"}, "scale missing"),

@@ -15,7 +15,7 @@ from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.graph import Facts, SplitName, check_split
 from splime.io.files import read_json, write_json
 from splime.runs import Run
-from splime.runs.config import fingerprint
+from splime.runs.folder import fingerprint
 from splime.scoring.known import KINDS, Kind
 from splime.scoring.queries import Scoring
 from splime.scoring.questions import blocks, known_spans, span_block, spans_of

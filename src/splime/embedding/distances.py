@@ -49,11 +49,11 @@ class _L1(torch.autograd.Function):
     def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
         ctx.save_for_backward(query, candidates)
         (rows, width), columns = query.shape, len(candidates)
-        found = query.new_zeros(rows, columns)
+        result = query.new_zeros(rows, columns)
         by_query, by_candidate = query.T.contiguous(), candidates.T.contiguous()
         for top in range(0, rows, _TILE[0]):
             for left in range(0, columns, _TILE[1]):
-                tile = found[top : top + _TILE[0], left : left + _TILE[1]]
+                tile = result[top : top + _TILE[0], left : left + _TILE[1]]
                 total, apart = torch.zeros_like(tile), torch.empty_like(tile)
                 q = by_query[:, top : top + _TILE[0]].unsqueeze(2)
                 x = by_candidate[:, left : left + _TILE[1]]
@@ -61,7 +61,7 @@ class _L1(torch.autograd.Function):
                     torch.sub(q[k], x[k], out=apart)
                     total += apart.abs_()
                 tile.copy_(total)
-        return found
+        return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
@@ -126,11 +126,11 @@ class _Moduli(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
         ctx.save_for_backward(query, candidates)
-        found = query.new_empty(len(query), len(candidates))
+        result = query.new_empty(len(query), len(candidates))
         for rows, real, imaginary in _differences(query, candidates):
             squares = real.square_().addcmul_(imaginary, imaginary)
-            torch.sum(squares.clamp_min_(_TINY).sqrt_(), 2, out=found[rows])
-        return found
+            torch.sum(squares.clamp_min_(_TINY).sqrt_(), 2, out=result[rows])
+        return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:

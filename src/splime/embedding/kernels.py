@@ -1,4 +1,4 @@
-"""What a GPU does best in one piece: pairwise distances, the self-adversarial loss, Adam (Triton).
+"""What a GPU does best in one kernel: pairwise distances, the self-adversarial loss, Adam (Triton).
 
 Each is a plain formula elsewhere, which is what processors use and what the tests compare with:
 `distances._L1` and `distances._Moduli`, `losses.self_adversarial`, `torch.optim.Adam`. Written out
@@ -25,7 +25,7 @@ _ROUNDS = 8
 
 @triton.jit
 def _distances(
-    query, candidates, found, n, m, d,
+    query, candidates, distances, n, m, d,
     COMPLEX: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, ROUNDS: tl.constexpr,
 ):  # fmt: skip
     """Σ |q - x| of all pairs; vectors are columns, so that neighbouring threads read neighbours."""
@@ -48,7 +48,7 @@ def _distances(
             else:
                 total += tl.abs(real)
     at = i[:, None].to(tl.int64) * m + j[None, :]
-    tl.store(found + at, total, of_rows[:, None] & of_columns[None, :])
+    tl.store(distances + at, total, of_rows[:, None] & of_columns[None, :])
 
 
 @triton.jit
@@ -91,14 +91,14 @@ class _Distances(torch.autograd.Function):
         ctx.save_for_backward(query, candidates)
         ctx.is_complex = is_complex
         (n, width), m = query.shape, len(candidates)
-        found = query.new_empty(n, m)
+        distances = query.new_empty(n, m)
         grid = (triton.cdiv(n, _ROWS), triton.cdiv(m, _COLUMNS))
         _distances[grid](
-            query.T.contiguous(), candidates.T.contiguous(), found,
+            query.T.contiguous(), candidates.T.contiguous(), distances,
             n, m, width // 2 if is_complex else width,
             COMPLEX=is_complex, ROWS=_ROWS, COLUMNS=_COLUMNS, ROUNDS=_ROUNDS,
         )  # fmt: skip
-        return found
+        return distances
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:

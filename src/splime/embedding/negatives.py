@@ -71,8 +71,8 @@ class Known:
 
     @staticmethod
     def _among(known: Tensor, keys: Tensor) -> Tensor:
-        found = torch.searchsorted(known, keys).clamp_max(len(known) - 1)
-        return known[found] == keys
+        place = torch.searchsorted(known, keys).clamp_max(len(known) - 1)
+        return known[place] == keys
 
 
 def seed_of(*parts: int) -> int:

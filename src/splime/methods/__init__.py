@@ -14,8 +14,16 @@ from splime.methods.timestamp import Timestamp
 from splime.methods.vanilla import Vanilla
 from splime.segmentation import Segmentation
 
-METHODS: Mapping[str, type[Method]] = {
-    kind.name: kind for kind in (Vanilla, RandomSplit, Timestamp, Split, ChangePointSplit, Merge)
+METHODS: dict[str, type[Method]] = {
+    method.name: method
+    for method in (
+        Vanilla,
+        RandomSplit,
+        Timestamp,
+        Split,
+        ChangePointSplit,
+        Merge,
+    )
 }
 
 

@@ -26,7 +26,7 @@ from splime.report.comparison import comparison_table, in_short, plot_comparison
 from splime.report.embeddings import plot_predicate, plot_predicates
 from splime.report.plots import plot_change_costs, plot_facts_over_time, plot_segmentation
 from splime.report.results import plot_learning, plot_strata
-from splime.runs.config import CONFIG
+from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

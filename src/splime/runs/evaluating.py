@@ -1,4 +1,4 @@
-"""Evaluate a run, and keep the figures and the ranks in its folder."""
+"""Evaluate a run, and keep metrics and ranks in its folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from splime.runs import folder as files
 from splime.runs.run import Run
 
 PROTOCOLS = ("fact", "triple", "predicate")
-_WAIT = 10.0  # seconds, for another evaluation that writes its figures
+_WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 
 def evaluate(
@@ -31,23 +31,23 @@ def evaluate(
     warn: Callable[[str], None] = warnings.warn,
     **options: Any,
 ) -> Evaluation:
-    """Evaluate a run by a protocol; figures and ranks are kept in its folder.
+    """Evaluate a run by a protocol; metrics and ranks are kept in its folder.
 
     The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
-    the folder cannot be written, the figures are only returned, and `warn` is told why.
+    the folder cannot be written, the metrics are only returned, and `warn` gets the reason.
     """
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
         options.setdefault("distinct", run.settings.distinct)
-        found = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
+        evaluation = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
     else:
         chosen = Options(split=split, **options)  # type: ignore[arg-type]
-        found = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
+        evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
     try:
-        _keep(run.path, found)
+        _keep(run.path, evaluation)
     except SplimeError as error:
-        warn(f"the figures are not kept: {error}")
-    return found
+        warn(f"the metrics are not kept: {error}")
+    return evaluation
 
 
 def evaluations(run: Run) -> list[Evaluation]:
@@ -64,7 +64,7 @@ def kept(
 ) -> Evaluation | None:
     """What `evaluate` with these arguments kept in the folder, with the ranks; None if it did not.
 
-    Ranks that are damaged, or that do not give the figures beside them, are a DataError.
+    Ranks that are damaged, or that do not give the metrics beside them, are a DataError.
     """
     triple = protocol == "triple"
     wanted = {
@@ -74,38 +74,38 @@ def kept(
         "aggregate": None if triple else "mean",
         "ties": "worst" if triple else "mean",
     }
-    for found in evaluations(run):
-        if any(getattr(found, name) != value for name, value in wanted.items()):
+    for evaluation in evaluations(run):
+        if any(getattr(evaluation, name) != value for name, value in wanted.items()):
             continue
-        if triple and ("repeated" in found.left_out) != run.settings.distinct:
+        if triple and ("repeated" in evaluation.left_out) != run.settings.distinct:
             continue
-        path = run.path / f"ranks-{key(found)}.parquet"
-        return _with_ranks(path, found) if path.exists() else None
+        path = run.path / f"ranks-{key(evaluation)}.parquet"
+        return _with_ranks(path, evaluation) if path.exists() else None
     return None
 
 
-def _with_ranks(path: Path, found: Evaluation) -> Evaluation:
+def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
     import pyarrow.parquet as pq
 
-    asked = _asked(found.protocol)
+    asked = _asked(evaluation.protocol)
     try:
         table = pq.read_table(path)
         facts = table["fact"].to_numpy()
         ranks = {
             name: np.stack([table[f"{name}_{what}"].to_numpy() for what in asked], axis=1)
-            for name in found.filters
+            for name in evaluation.filters
         }
         for name, each in ranks.items():
-            if not (each.size == found.queries and each.min(initial=1) >= 1):
-                raise ValueError(f"not the ranks of {found.queries:,} queries")
-            there, figures = Metrics.of(each), found.metrics[name]["both"]
-            if not math.isclose(there.mrr, figures.mrr) or there.queries != figures.queries:
+            if not (each.size == evaluation.queries and each.min(initial=1) >= 1):
+                raise ValueError(f"not the ranks of {evaluation.queries:,} queries")
+            there, stored = Metrics.of(each), evaluation.metrics[name]["both"]
+            if not math.isclose(there.mrr, stored.mrr) or there.queries != stored.queries:
                 raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
     except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not the ranks of this run: {error}; remove it, and they are made again"
         ) from None
-    return replace(found, ranks=ranks, facts=facts)
+    return replace(evaluation, ranks=ranks, facts=facts)
 
 
 def _stored(folder: Path) -> dict[str, Any]:
@@ -113,38 +113,38 @@ def _stored(folder: Path) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 
 
-def _keep(folder: Path, found: Evaluation) -> None:
+def _keep(folder: Path, evaluation: Evaluation) -> None:
     """Add an evaluation to the metrics; the same one again takes the place of the old one."""
-    name = key(found)
+    name = key(evaluation)
     with locked(folder, wait=_WAIT):
         stored = _stored(folder)
-        _write_ranks(folder / f"ranks-{name}.parquet", found)
-        write_json(folder / files.METRICS, {**stored, name: found.to_json()})
+        _write_ranks(folder / f"ranks-{name}.parquet", evaluation)
+        write_json(folder / files.METRICS, {**stored, name: evaluation.to_json()})
 
 
-def key(found: Evaluation) -> str:
+def key(evaluation: Evaluation) -> str:
     """The name of an evaluation: all that makes it another one."""
     repeated = None
-    if found.protocol == "triple" and "repeated" not in found.left_out:
+    if evaluation.protocol == "triple" and "repeated" not in evaluation.left_out:
         repeated = "repeated"  # triples that occur again are ranked again
     parts = [
-        found.protocol,
-        found.split,
-        found.leak_filter,
+        evaluation.protocol,
+        evaluation.split,
+        evaluation.leak_filter,
         repeated,
-        found.aggregate,
-        found.ties,
+        evaluation.aggregate,
+        evaluation.ties,
     ]
     return "-".join(part for part in parts if part)
 
 
-def _write_ranks(path: Path, found: Evaluation) -> None:
+def _write_ranks(path: Path, evaluation: Evaluation) -> None:
     """A row for each fact or triple: its position in the split, and its ranks."""
     import pyarrow.parquet as pq
 
-    columns: dict[str, Any] = {"fact": np.asarray(found.facts)}
-    for name, ranks in found.ranks.items():
-        for column, what in enumerate(_asked(found.protocol)):
+    columns: dict[str, Any] = {"fact": np.asarray(evaluation.facts)}
+    for name, ranks in evaluation.ranks.items():
+        for column, what in enumerate(_asked(evaluation.protocol)):
             columns[f"{name}_{what}"] = np.ascontiguousarray(ranks[:, column])
     with written_beside(path) as beside:
         pq.write_table(pa.table(columns), beside, compression="zstd")

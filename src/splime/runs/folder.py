@@ -1,20 +1,25 @@
-"""The folder of a run: which files it has, what it holds already, and the history of its epochs."""
+"""The folder of a run: its files, its configuration, what it holds already, and its history."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+import hashlib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import LOCK, written_beside
-from splime.runs.config import CONFIG, Config, differences, fingerprint, read_config, write_config
+from splime.io.files import LOCK, to_toml, whole_numbers, write_toml, written_beside
 from splime.segmentation import Segmentation
 
+CONFIG = "config.toml"
 ABOUT = "about.json"
 """Versions, device, times: what does not decide the result."""
 GRAPH = "graph.parquet"
@@ -27,6 +32,121 @@ MODEL = "model.safetensors"
 """The parameters with the names of entities and predicates; there when the training is finished."""
 HISTORY = "history.csv"
 METRICS = "metrics.json"
+
+Config: TypeAlias = dict[str, dict[str, Any]]
+
+# What every configuration has.
+_KEYS: Mapping[str, Mapping[str, type]] = {
+    "run": {"engine": str},
+    "data": {"name": str, "sha256": str, "train": int},
+    "method": {"name": str},
+    "cuts": {"predicates": int, "sha256": str},
+    "settings": {"model": str},
+}
+
+
+def describe(
+    graph: TemporalGraph, segmentation: Segmentation, settings: Mapping[str, Any], engine: str
+) -> Config:
+    """The configuration of a run: data, method, the cuts that came of it, settings."""
+    method = segmentation.method
+    parameters = {key: value for key, value in method.items() if key not in ("method", "name")}
+    config: Config = {
+        "run": {"engine": engine},
+        "data": {
+            "name": graph.name,
+            "sha256": checksum(graph),
+            **{split: len(facts) for split, facts in graph.splits()},
+            "timestamps": len(graph.timeline),
+        },
+        "method": {"name": str(method.get("method", "given")), **parameters},
+        "cuts": {
+            "predicates": len(segmentation.predicates),
+            "entities": None if segmentation.entities is None else len(segmentation.entities),
+            "sha256": checksum_of_cuts(segmentation),
+        },
+        "settings": {**settings},
+    }
+    return tomllib.loads(to_toml(config))  # exactly what a reader will find
+
+
+def fingerprint(config: Config) -> str:
+    """A checksum of a configuration, which the files that belong to it carry."""
+    return hashlib.sha256(json.dumps(whole_numbers(config), sort_keys=True).encode()).hexdigest()
+
+
+def read_config(folder: Path) -> Config:
+    """The configuration of a run."""
+    path = folder / CONFIG
+    try:
+        config = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        why = f"it has no {CONFIG}" if folder.is_dir() else "there is no such folder"
+        raise UsageError(f"{folder}: this is not a run of splime: {why}") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from None
+    for title, keys in _KEYS.items():
+        table = config.get(title)
+        for key, kind in keys.items():
+            if not isinstance(table, dict) or not isinstance(table.get(key), kind):
+                raise DataError(
+                    f"{path}: not the configuration of a run: {title}.{key} is missing or wrong"
+                )
+    return config
+
+
+def differences(there: Config, wanted: Config) -> str:
+    """What two configurations differ in, the first three of it."""
+    listed = []
+    for title in {**there, **wanted}:
+        mine, yours = there.get(title, {}), wanted.get(title, {})
+        keys = [key for key in {**mine, **yours} if mine.get(key) != yours.get(key)]
+        for key in keys:
+            if key != "sha256":
+                listed.append(f"{title}.{key} is {_shown(mine, key)}, not {_shown(yours, key)}")
+            elif len(keys) == 1:
+                listed.append(f"the {title} are others")
+    more = f"; and {len(listed) - 3} more" if len(listed) > 3 else ""
+    return "; ".join(listed[:3]) + more
+
+
+def _shown(table: Mapping[str, Any], key: str) -> str:
+    return repr(table[key]) if key in table else "not set"
+
+
+def checksum(graph: TemporalGraph) -> str:
+    """A checksum of the facts, names and times of a graph, however it is stored."""
+    digest = hashlib.sha256()
+    for names in (graph.entities, graph.predicates):
+        _add_names(digest, names)
+    timeline = graph.timeline
+    digest.update(timeline.granularity.encode())
+    _add_numbers(digest, timeline.starts, timeline.ends)
+    for split, facts in graph.splits():
+        digest.update(split.encode())
+        _add_numbers(digest, *facts.columns())
+    return digest.hexdigest()
+
+
+def checksum_of_cuts(segmentation: Segmentation) -> str:
+    """A checksum of cuts and scopes, however they were chosen."""
+    digest = hashlib.sha256()
+    for scopes in (segmentation.predicates, segmentation.entities):
+        if scopes is not None:
+            _add_names(digest, scopes.names)
+            columns = (scopes.cuts, scopes.offsets, scopes.facts, scopes.first, scopes.last)
+            _add_numbers(digest, *columns)
+    return digest.hexdigest()
+
+
+def _add_names(digest: hashlib._Hash, names: Iterable[str]) -> None:
+    digest.update(json.dumps(list(names)).encode())
+
+
+def _add_numbers(digest: hashlib._Hash, *columns: np.ndarray[Any, Any]) -> None:
+    for column in columns:
+        digest.update(f" {len(column)} ".encode())
+        digest.update(np.ascontiguousarray(column, "<i8").data)
 
 
 State = Literal["new", "started", "finished"]
@@ -63,8 +183,8 @@ def look(folder: Path, config: Config) -> State:
 
 
 def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segmentation) -> None:
-    """Write what a run begins with; the configuration first, since it claims the folder."""
-    write_config(folder, config)
+    """Write what a run begins with; the configuration first: then the folder is this run's."""
+    write_toml(folder / CONFIG, config)
     save(graph, folder / GRAPH)
     save_segmentation(segmentation, folder / SEGMENTATION)
 

@@ -16,8 +16,15 @@ from splime.io import load_segmentation, read
 from splime.io.files import read_json
 from splime.methods import Method, restore_method
 from splime.runs import folder as files
-from splime.runs.config import CONFIG, checksum, checksum_of_cuts, fingerprint, read_config
-from splime.runs.folder import Epoch, read_history
+from splime.runs.folder import (
+    CONFIG,
+    Epoch,
+    checksum,
+    checksum_of_cuts,
+    fingerprint,
+    read_config,
+    read_history,
+)
 from splime.runs.tensors import NAMES, check_names, load_tensors
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
@@ -109,11 +116,11 @@ class Run:
     def about(self) -> dict[str, Any]:
         """Versions, device, date, seconds, number of parameters."""
         path = self.path / files.ABOUT
-        found = read_json(path)
+        about = read_json(path)
         for key in ("versions", "device", "seconds", "parameters"):
-            if key not in found:
+            if key not in about:
                 raise DataError(f"{path}: {key} is missing")
-        return found
+        return about
 
     @cached_property
     def tensors(self) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import Method
 from splime.runs import folder as files
-from splime.runs.config import Config, describe, fingerprint
-from splime.runs.folder import Epoch, write_history
+from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.scoring.scoping import Scoping
@@ -147,6 +146,8 @@ class _Session:
     save_seconds: float
     resumes: bool
     learner: Learner
+    started_at: float
+    saved_at: float
 
     def __init__(
         self,
@@ -161,7 +162,6 @@ class _Session:
         self.config, self.fingerprint = config, fingerprint(config)
         self.about = _machine(device)
         self.progress = _Progress(started=self.about["started"])
-        self.saved_at = self.started_at = time.monotonic()
 
     def begin(self, learner: Learner, **about: Any) -> None:
         """Restore the last checkpoint, or take the folder.
@@ -169,6 +169,7 @@ class _Session:
         Whatever is wrong with the settings has shown by now, before the folder is taken.
         """
         self.learner = learner
+        self.saved_at = self.started_at = time.monotonic()
         self.about |= about
         if self.resumes:
             self._restore()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Steps that are taken one by one before the recording, so that everything is set up.
 _WARM_UP = 3
-# Replays between two looks at the loss, which wait for the GPU.
+# Replays between two readings of the loss, which wait for the GPU.
 _AT_ONCE = 256
 
 

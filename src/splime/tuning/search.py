@@ -28,7 +28,7 @@ from splime.graph import TemporalGraph
 from splime.io import read, save
 from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml
 from splime.runs import Epoch, Interrupted, Run, folder as files, train
-from splime.runs.config import checksum, checksum_of_cuts, differences
+from splime.runs.folder import checksum, checksum_of_cuts, differences
 from splime.segmentation import Segmentation
 from splime.training.engines import make_settings
 from splime.tuning.space import Configuration, Space

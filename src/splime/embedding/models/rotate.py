@@ -64,13 +64,13 @@ class RotatE(Model):
             return -root(lengths - 2 * product)
         (sr, si), (or_, oi) = complex_parts(s.unsqueeze(1)), complex_parts(o.unsqueeze(1))
         cosine, sine = complex_parts(_turn(candidates))
-        found = query.new_zeros(len(query), candidates.shape[-2])
+        scores = query.new_zeros(len(query), candidates.shape[-2])
         for k in range(sr.shape[-1]):
             c, d = cosine[..., k], sine[..., k]
             real = sr[..., k] * c - si[..., k] * d - or_[..., k]
             imaginary = sr[..., k] * d + si[..., k] * c - oi[..., k]
-            found = found - root(real.square() + imaginary.square())
-        return found
+            scores = scores - root(real.square() + imaginary.square())
+        return scores
 
     def sizes(self, vectors: Tensor) -> Tensor:
         """Moduli."""
