@@ -29,14 +29,14 @@ def test_dataset_table(
     rows: tuple[int, ...],
     kept: tuple[int, ...],
 ) -> None:
-    found = splime.describe(published_graphs[name])
-    assert (found.entities, found.predicates, found.timestamps) == (
+    sizes = splime.describe(published_graphs[name])
+    assert (sizes.entities, sizes.predicates, sizes.timestamps) == (
         entities,
         predicates,
         timestamps,
     )
-    assert tuple(found.rows.values()) == rows
-    assert tuple(found.facts.values()) == kept
+    assert tuple(sizes.rows.values()) == rows
+    assert tuple(sizes.facts.values()) == kept
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_duplicates_table(
     in_splits: tuple[str, ...],
     in_train: tuple[str, ...],
 ) -> None:
-    found = leakage.report(published_graphs[name])
-    assert tuple(map(str, found.duplicates.values())) == in_splits
-    assert tuple(map(str, found.in_train.values())) == in_train
+    leaks = leakage.report(published_graphs[name])
+    assert tuple(map(str, leaks.duplicates.values())) == in_splits
+    assert tuple(map(str, leaks.in_train.values())) == in_train
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_where_is_a_loop_over_the_facts(graph: TemporalGraph, data: st.DataObjec
             with pytest.raises(UsageError, match="is called"):
                 graph.where(subject=subject, predicate=predicate, entity=either)
             return
-    found = graph.where(
+    selected = graph.where(
         subject=subject,
         predicate=predicate,
         entity=either,
@@ -54,9 +54,9 @@ def test_where_is_a_loop_over_the_facts(graph: TemporalGraph, data: st.DataObjec
             and spans(graph, fact)[0] <= during[1]
             and spans(graph, fact)[1] >= during[0]
         ]
-        assert list(found.rows(part)) == wanted
-    assert found.entities is graph.entities
-    assert found.timeline is graph.timeline
+        assert list(selected.rows(part)) == wanted
+    assert selected.entities is graph.entities
+    assert selected.timeline is graph.timeline
 
 
 @given(graphs(), years)

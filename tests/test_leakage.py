@@ -51,22 +51,22 @@ def literal_report(graph: TemporalGraph, split: str) -> dict[str, object]:
 
 @given(graphs())
 def test_the_report_is_a_count(graph: TemporalGraph) -> None:
-    found = leakage.report(graph)
+    leaks = leakage.report(graph)
     for split in ("valid", "test"):
         wanted = literal_report(graph, split)
-        assert found.duplicates[split].count == wanted["duplicates"]
-        assert found.in_train[split].count == wanted["in_train"]
-        assert found.pair_in_train[split].count == wanted["pairs"]
-        assert found.reversed_in_train[split].count == wanted["reversed"]
-        assert found.fact_in_train[split].count == wanted["facts"]
+        assert leaks.duplicates[split].count == wanted["duplicates"]
+        assert leaks.in_train[split].count == wanted["in_train"]
+        assert leaks.pair_in_train[split].count == wanted["pairs"]
+        assert leaks.reversed_in_train[split].count == wanted["reversed"]
+        assert leaks.fact_in_train[split].count == wanted["facts"]
         distances = wanted["distances"]
         assert isinstance(distances, list)
-        recurrence = found.recurrence[split]
+        recurrence = leaks.recurrence[split]
         assert recurrence.facts == len(distances)
         assert recurrence.median == (np.median(distances) if distances else None)
         for at, count in recurrence.within.items():
             assert count == sum(distance <= at for distance in distances)
-    assert found.duplicates["train"].count == literal_report(graph, "train")["duplicates"]
+    assert leaks.duplicates["train"].count == literal_report(graph, "train")["duplicates"]
 
 
 @given(triples, triples, triples, st.sampled_from(FILTERS))
@@ -105,9 +105,9 @@ def test_times_in_microseconds_do_not_overflow() -> None:
     start = 1_600_000_000_000_000
     train = [(f"s{n}", "p", "o", start + n * 10**12) for n in range(20_000)]
     test = [(f"s{n}", "p", "o", start + n * 10**12 + n) for n in range(0, 20_000, 10)]
-    found = leakage.report(splime.read({"train": train, "test": test}))
-    assert found.recurrence["test"].median == np.median(range(0, 20_000, 10))
-    assert found.fact_in_train["test"].count == 1
+    leaks = leakage.report(splime.read({"train": train, "test": test}))
+    assert leaks.recurrence["test"].median == np.median(range(0, 20_000, 10))
+    assert leaks.fact_in_train["test"].count == 1
 
 
 def test_a_graph_is_filtered() -> None:
@@ -132,6 +132,6 @@ def test_unknown_filter_suggests() -> None:
 
 def test_empty_splits() -> None:
     graph = splime.read([("a", "p", "b", 1990)], split="none")
-    found = leakage.report(graph)
-    assert str(found.in_train["test"]) == "0 (0.00 %)"
-    assert json.loads(json.dumps(found.to_json()))["recurrence"]["test"]["median"] is None
+    leaks = leakage.report(graph)
+    assert str(leaks.in_train["test"]) == "0 (0.00 %)"
+    assert json.loads(json.dumps(leaks.to_json()))["recurrence"]["test"]["median"] is None

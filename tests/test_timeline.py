@@ -43,8 +43,8 @@ def test_buckets_follow_the_literal_rule(facts: list[tuple[int, int]], min_facts
     timeline = Timeline.of(np.concatenate([begin, end]), "year")
     buckets = timeline.bucket(begin, end, min_facts=min_facts)
     wanted = literal_buckets(facts, min_facts)
-    found = [(int(a), int(b)) for a, b in zip(buckets.starts, buckets.ends, strict=True)]
-    assert found == wanted
+    bounds = [(int(a), int(b)) for a, b in zip(buckets.starts, buckets.ends, strict=True)]
+    assert bounds == wanted
 
 
 @given(

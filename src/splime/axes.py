@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from splime.errors import UsageError, nearest
+import msgspec
 
-_KEYS = ("low", "high", "log")
+from splime.errors import UsageError, check_name
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,15 @@ class Values:
         return self.values[0] if len(self.values) == 1 else list(self.values)
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(msgspec.Struct, frozen=True):
     """A number between two, both included; whole if both are."""
 
-    low: float
-    high: float
+    low: int | float
+    high: int | float
     log: bool = False
     """Whether to search on a logarithmic scale: 1 to 10 counts as much as 10 to 100."""
 
     def __post_init__(self) -> None:
-        for end in (self.low, self.high):
-            if isinstance(end, bool) or not isinstance(end, int | float):
-                raise UsageError(f"low and high must be numbers, not {end!r}")
         if not self.low <= self.high < float("inf"):
             raise UsageError(f"low must not be above high, nor infinite: {self.low}, {self.high}")
         if self.log and not self.low > 0:
@@ -61,8 +57,7 @@ class Range:
         if self.low == self.high:
             return self.low
         if self.whole:
-            number: int = trial.suggest_int(name, self.low, self.high, log=self.log)
-            return number
+            return int(trial.suggest_int(name, self.low, self.high, log=self.log))
         rounded = float(f"{trial.suggest_float(name, self.low, self.high, log=self.log):.3g}")
         return min(max(rounded, self.low), self.high)
 
@@ -93,13 +88,11 @@ def read_axis(value: Any) -> Axis:
     """
     if isinstance(value, Mapping):
         for key in value:
-            if key not in _KEYS:
-                raise UsageError(
-                    f"a range has low, high and log, not {key!r}.{nearest(key, _KEYS)}"
-                )
-        if not {"low", "high"} <= value.keys():
-            raise UsageError("a range needs low and high, such as {low = 2.0, high = 50.0}")
-        if not isinstance(value.get("log", False), bool):
-            raise UsageError(f"log is true or false, not {value['log']!r}")
-        return Range(**value)
+            check_name("key of a range", key, Range.__struct_fields__)
+        try:
+            return msgspec.convert(value, Range)
+        except msgspec.ValidationError as error:
+            raise UsageError(
+                f"low and high must be numbers, log is true or false: {error}"
+            ) from None
     return Values(tuple(value) if isinstance(value, list) else (value,))

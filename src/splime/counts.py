@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from splime.graph import Ids
-from splime.times import Ints
+from splime.times import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Counts:
     ends: Ints
 
     @classmethod
-    def of(cls, name: Ids, begin: Ids, end: Ids, names: int, timestamps: int) -> Counts:
+    def of(cls, source: Ids, begin: Ids, end: Ids, names: int, timestamps: int) -> Counts:
         """Count facts, given by the name they belong to and their first and last timestamp.
 
         >>> one = np.array([0, 0], np.int32)
@@ -31,33 +31,25 @@ class Counts:
         >>> counts.holding.tolist(), counts.instants.tolist()
         ([[1, 2, 1]], [[0, 1, 0]])
         """
+
+        def table(rows: Bools, times: Ids) -> Ints:
+            cells = source[rows].astype(np.int64) * timestamps + times[rows]
+            return np.bincount(cells, minlength=names * timestamps).reshape(names, timestamps)
+
         instant = begin == end
-        size = names * timestamps
-
-        def table(rows: Ids, times: Ids) -> Ints:
-            cells = rows.astype(np.int64) * timestamps + times
-            return np.bincount(cells, minlength=size).reshape(names, timestamps)
-
-        longer = ~instant
-        return cls(
-            table(name[instant], begin[instant]),
-            table(name[longer], begin[longer]),
-            table(name[longer], end[longer]),
-        )
+        return cls(table(instant, begin), table(~instant, begin), table(~instant, end))
 
     @cached_property
     def holding(self) -> Ints:
         """How many facts hold at each timestamp."""
         ended = np.zeros_like(self.ends)
         ended[:, 1:] = self.ends[:, :-1]
-        holding: Ints = self.instants + (self.begins - ended).cumsum(axis=1)
-        return holding
+        return np.asarray(self.instants + (self.begins - ended).cumsum(axis=1))
 
     @cached_property
     def totals(self) -> Ints:
         """How many facts each name has."""
-        total: Ints = (self.instants + self.begins).sum(axis=1)
-        return total
+        return np.asarray((self.instants + self.begins).sum(axis=1))
 
     @cached_property
     def _upto(self) -> tuple[Ints, Ints, Ints]:
@@ -66,7 +58,7 @@ class Counts:
         instants, begins, ends = (np.pad(t.cumsum(axis=1), ((0, 0), (1, 0))) for t in tables)
         return instants, begins, ends
 
-    def within(self, name: Ints, left: Ints, right: Ints) -> tuple[Ints, Ids, Ids]:
+    def within(self, source: Ints, left: Ints, right: Ints) -> tuple[Ints, Ids, Ids]:
         """Facts in scopes between two doubled cuts, and their first and last timestamp.
 
         A scope without facts gets the timestamps between its cuts.
@@ -76,7 +68,7 @@ class Counts:
 
         def upto(table: Ints, cut: Ints) -> Ints:
             """Of a cumulated table, how much lies at or before a doubled cut."""
-            return table[name, np.clip(cut // 2 + 1, 0, timestamps)]
+            return table[source, np.clip(cut // 2 + 1, 0, timestamps)]
 
         # Longer facts are in the scope unless they begin at or after its right cut, or end at or
         # before its left one; instants on a cut are to the left of it.
@@ -90,11 +82,9 @@ class Counts:
         after = np.clip(left // 2 + 1, 0, timestamps)
         before = np.clip((right + 1) // 2 - 1, -1, timestamps - 1)
         on_right = (right % 2 == 0) & (right // 2 < timestamps)
-        on_right[on_right] = self.instants[name[on_right], right[on_right] // 2] > 0
-        starts = self._next[name, after]
-        stops = self._previous[name, before + 1]
-        first = np.where(crosses_left, lowest, starts)
-        last = np.where(crosses_right | on_right, highest, stops)
+        on_right[on_right] = self.instants[source[on_right], right[on_right] // 2] > 0
+        first = np.where(crosses_left, lowest, self._next[source, after])
+        last = np.where(crosses_right | on_right, highest, self._previous[source, before + 1])
         empty = facts == 0
         first[empty], last[empty] = lowest[empty], np.maximum(lowest, highest)[empty]
         return facts, first.astype(np.int32), last.astype(np.int32)
@@ -105,13 +95,11 @@ class Counts:
         timestamps = self.instants.shape[1]
         at = np.where(self.instants + self.begins > 0, np.arange(timestamps), timestamps)
         at = np.pad(at, ((0, 0), (0, 1)), constant_values=timestamps)
-        found: Ints = np.minimum.accumulate(at[:, ::-1], axis=1)[:, ::-1]
-        return found
+        return np.asarray(np.minimum.accumulate(at[:, ::-1], axis=1)[:, ::-1])
 
     @cached_property
     def _previous(self) -> Ints:
         """The last timestamp up to t - 1 at which something ends."""
         at = np.where(self.instants + self.ends > 0, np.arange(self.instants.shape[1]), -1)
         at = np.pad(at, ((0, 0), (1, 0)), constant_values=-1)
-        found: Ints = np.maximum.accumulate(at, axis=1)
-        return found
+        return np.asarray(np.maximum.accumulate(at, axis=1))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,15 +35,69 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class Statements:
+    """Columns of facts or triples: the ids of their names, and more."""
+
+    subject: Ids
+    predicate: Ids
+    object: Ids
+
+    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
+        """All columns, in their order."""
+        return tuple(getattr(self, column.name) for column in fields(self))
+
+    def array(self) -> Ids:
+        """Rows of subject, predicate and object."""
+        return np.stack([self.subject, self.predicate, self.object], axis=1)
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def take(self, rows: Bools | npt.NDArray[np.integer] | slice) -> Self:
+        """Some of them, by a mask, by positions or by a slice."""
+        return type(self)(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
+
+    def named_in(self, train: Statements) -> Bools:
+        """Which ones have only entities and predicates that others have too."""
+        entities = np.concatenate([train.subject, train.object])
+        subject, object_ = np.isin(self.subject, entities), np.isin(self.object, entities)
+        return subject & object_ & np.isin(self.predicate, train.predicate)
+
+
+_Statements = TypeVar("_Statements", bound=Statements)
+
+
+@dataclass(frozen=True, eq=False)
+class Splits(Generic[_Statements]):
+    """Facts or triples of train, valid and test."""
+
+    train: _Statements
+    valid: _Statements
+    test: _Statements
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.valid) + len(self.test)
+
+    def splits(self) -> Iterator[tuple[SplitName, _Statements]]:
+        """The three splits with their names."""
+        for split in SPLITS:
+            yield split, getattr(self, split)
+
+    def keep(self, masks: Mapping[str, Bools]) -> Self:
+        """What a mask for each split chooses."""
+        train, valid, test = (
+            own if masks[split].all() else own.take(masks[split]) for split, own in self.splits()
+        )
+        return replace(self, train=train, valid=valid, test=test)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts(Statements):
     """The columns of some facts: ids of names, ticks of times.
 
     An unknown begin or end holds the first or last tick of the graph, and `unknown` remembers it.
     """
 
-    subject: Ids
-    predicate: Ids
-    object: Ids
     begin: Ints
     end: Ints
     unknown: npt.NDArray[np.uint8]
@@ -53,13 +107,6 @@ class Facts:
             if len(column) != len(self.subject):
                 raise UsageError("the columns of facts must be equally long")
             column.setflags(write=False)
-
-    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
-        """Subject, predicate, object, begin, end, unknown."""
-        return tuple(getattr(self, column.name) for column in fields(self))
-
-    def __len__(self) -> int:
-        return len(self.subject)
 
     def __eq__(self, other: Any) -> bool:  # `object` is a column here
         return isinstance(other, Facts) and all(
@@ -79,10 +126,6 @@ class Facts:
             object=of_entity[self.object],
         )
 
-    def take(self, rows: Bools | npt.NDArray[np.integer]) -> Facts:
-        """Some of the facts, by a mask or by positions."""
-        return Facts(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
-
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """Facts one after the other."""
@@ -100,7 +143,7 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class TemporalGraph:
+class TemporalGraph(Splits[Facts]):
     """Facts of train, valid and test, over shared names and one timeline.
 
     >>> import splime
@@ -112,9 +155,6 @@ class TemporalGraph:
     [Fact(subject='Ada', predicate='livesIn', object='Norport', begin='1990', end='1999')]
     """
 
-    train: Facts
-    valid: Facts
-    test: Facts
     entities: Vocabulary
     predicates: Vocabulary
     timeline: Timeline
@@ -130,9 +170,6 @@ class TemporalGraph:
             if (facts.begin > facts.end).any():
                 raise UsageError(f"{split} has a fact that ends before it begins")
 
-    def __len__(self) -> int:
-        return len(self.train) + len(self.valid) + len(self.test)
-
     def __eq__(self, other: object) -> bool:
         """The same facts in the same order, with the same names and times."""
         return isinstance(other, TemporalGraph) and all(
@@ -144,18 +181,16 @@ class TemporalGraph:
         return hash((len(self), self.entities, self.predicates, self.timeline))
 
     def __repr__(self) -> str:
-        counts = [(len(self), "fact"), (len(self.entities), "entity"), (len(self.predicates), "")]
-        words = ("fact", "entity", "predicate"), ("facts", "entities", "predicates")
-        sizes = ", ".join(
-            f"{count:,} {words[count != 1][position]}" for position, (count, _) in enumerate(counts)
-        )
+        sizes = [
+            f"{count:,} {one if count == 1 else many}"
+            for count, one, many in (
+                (len(self), "fact", "facts"),
+                (len(self.entities), "entity", "entities"),
+                (len(self.predicates), "predicate", "predicates"),
+            )
+        ]
         name = f"{self.name}: " if self.name else ""
-        return f"TemporalGraph({name}{sizes}, {repr(self.timeline)[9:-1]})"
-
-    def splits(self) -> Iterator[tuple[SplitName, Facts]]:
-        """The three splits with their names."""
-        for split in SPLITS:
-            yield split, getattr(self, split)
+        return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def facts(self, *splits: SplitName) -> Facts:
         """The facts of some splits, of all if none is named."""
@@ -166,31 +201,22 @@ class TemporalGraph:
         facts = self.facts(*splits)
         if limit is not None:
             facts = facts.take(np.arange(min(limit, len(facts))))
-        granularity = self.timeline.granularity
-        begins = format_ticks(facts.begin, granularity)
-        ends = format_ticks(facts.end, granularity)
-        for row, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-            unknown = facts.unknown[row]
+        begins, ends = (
+            format_ticks(ticks, self.timeline.granularity) for ticks in (facts.begin, facts.end)
+        )
+        for row, unknown in enumerate(facts.unknown):
             yield Fact(
                 self.entities[facts.subject[row]],
                 self.predicates[facts.predicate[row]],
                 self.entities[facts.object[row]],
-                None if unknown & BEGIN_UNKNOWN else begin,
-                None if unknown & END_UNKNOWN else end,
+                None if unknown & BEGIN_UNKNOWN else begins[row],
+                None if unknown & END_UNKNOWN else ends[row],
             )
 
     def timestamps(self, facts: Facts) -> tuple[Ids, Ids]:
         """The timestamps (positions in the timeline) at which facts begin and end."""
         begin = self.timeline.index(facts.begin)
         return begin, begin if facts.end is facts.begin else self.timeline.index(facts.end)
-
-    def keep(self, masks: Mapping[str, Bools]) -> TemporalGraph:
-        """The facts that a mask for each split chooses."""
-        train, valid, test = (
-            facts if masks[split].all() else facts.take(masks[split])
-            for split, facts in self.splits()
-        )
-        return replace(self, train=train, valid=valid, test=test)
 
     def where(
         self,
@@ -206,28 +232,26 @@ class TemporalGraph:
 
         `entity` matches subject or object; `during` matches facts that hold at some time of it.
         """
-        tests: list[Callable[[Facts], Bools]] = []
-        for column, names, vocabulary in (
-            ("subject", subject, self.entities),
-            ("predicate", predicate, self.predicates),
-            ("object", object, self.entities),
-        ):
-            if names is not None:
-                chosen = _chosen(names, vocabulary)
-                tests.append(lambda facts, c=column, chosen=chosen: chosen[getattr(facts, c)])  # type: ignore[misc]
-        if entity is not None:
-            either = _chosen(entity, self.entities)
-            tests.append(lambda facts: either[facts.subject] | either[facts.object])
-        if during is not None:
-            first, last = self.timeline.interval(*during)
-            tests.append(lambda facts: (facts.begin <= last) & (facts.end >= first))
+        conditions = [
+            (columns, _chosen(names, vocabulary))
+            for columns, names, vocabulary in (
+                (["subject"], subject, self.entities),
+                (["predicate"], predicate, self.predicates),
+                (["object"], object, self.entities),
+                (["subject", "object"], entity, self.entities),
+            )
+            if names is not None
+        ]
+        interval = None if during is None else self.timeline.interval(*during)
         if split is not None:
             check_split(split)
         masks: dict[str, Bools] = {}
         for name, facts in self.splits():
             masks[name] = np.full(len(facts), split in (None, name))
-            for test in tests:
-                masks[name] &= test(facts)
+            for columns, chosen in conditions:
+                masks[name] &= np.any([chosen[getattr(facts, c)] for c in columns], axis=0)
+            if interval is not None:
+                masks[name] &= (facts.begin <= interval[1]) & (facts.end >= interval[0])
         return self.keep(masks)
 
     def at(self, when: When) -> TemporalGraph:
@@ -248,14 +272,14 @@ class TemporalGraph:
 
     def compact(self) -> TemporalGraph:
         """The same graph without names that no fact uses."""
-        facts = [getattr(self, split) for split in SPLITS]
+        facts = [facts for _, facts in self.splits()]
         entities, of_entity = _used(
-            self.entities, [ids for part in facts for ids in (part.subject, part.object)]
+            self.entities, [ids for own in facts for ids in (own.subject, own.object)]
         )
-        predicates, of_predicate = _used(self.predicates, [part.predicate for part in facts])
+        predicates, of_predicate = _used(self.predicates, [own.predicate for own in facts])
         if entities is self.entities and predicates is self.predicates:
             return self
-        train, valid, test = (part.renumber(of_entity, of_predicate) for part in facts)
+        train, valid, test = (own.renumber(of_entity, of_predicate) for own in facts)
         return replace(
             self, train=train, valid=valid, test=test, entities=entities, predicates=predicates
         )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import distinct, expand
-from splime.errors import UsageError, nearest
+from splime.errors import check_name
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints
 
@@ -99,12 +99,12 @@ def report(graph: TemporalGraph) -> LeakReport:
     >>> str(leaks.in_train["test"]), leaks.recurrence["test"].median
     ('1 (100.00 %)', 4.0)
     """
-    triples = {str(split): triples_of(facts) for split, facts in graph.splits()}
-    backwards = [triples[split][:, ::-1] for split in ("valid", "test")]
-    *own, valid_back, test_back = _keys([*triples.values(), *backwards])
-    keys = dict(zip(triples, own, strict=True))
-    back = {"valid": valid_back, "test": test_back}
-    pairs = dict(zip(triples, _keys([t[:, [0, 2]] for t in triples.values()]), strict=True))
+    triples = [triples_of(facts) for _, facts in graph.splits()]
+    both_ways = _keys([*triples, *(t[:, ::-1] for t in triples)])
+    keys, back, pairs = (
+        dict(zip(map(str, SPLITS), own, strict=True))
+        for own in (both_ways[:3], both_ways[3:], _keys([t[:, [0, 2]] for t in triples]))
+    )
     order = np.argsort(keys["train"], kind="stable")
     train, train_pairs = keys["train"][order], np.sort(pairs["train"])
     in_train, linked, turned, same, recurrences = {}, {}, {}, {}, {}
@@ -149,9 +149,7 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
     >>> print(filter_triples(train, test[:0], test, "inter"))
     filter inter removed 0 of train, 0 of valid, 1 of test
     """
-    if kind not in FILTERS:
-        known = ", ".join(FILTERS)
-        raise UsageError(f"unknown filter {kind!r}; it is one of {known}.{nearest(kind, FILTERS)}")
+    check_name("filter", kind, FILTERS)
     keys = dict(zip(map(str, SPLITS), _keys([train, valid, test]), strict=True))
     keep: dict[str, Bools] = {split: np.ones(len(key), bool) for split, key in keys.items()}
     if kind in ("inter", "both"):
@@ -175,7 +173,7 @@ def filter_graph(graph: TemporalGraph, kind: LeakFilter) -> tuple[TemporalGraph,
 
 def triples_of(facts: Facts) -> Triples:
     """Facts with their time stripped: rows of subject, predicate and object."""
-    return np.stack([facts.subject, facts.predicate, facts.object], axis=1)
+    return facts.array()
 
 
 def nearest_recurrence(facts: Facts, train: Facts, triple: Ints, train_triple: Ints) -> Ints:
@@ -211,7 +209,7 @@ def _keys(tables: Sequence[npt.NDArray[np.integer]]) -> list[Ints]:
     for column in columns[1:]:
         if (int(key.max()) + 1) * (int(column.max()) + 1) >= 1 << 63:
             # Numbered anew, there are not more of them than rows.
-            key, column = (np.searchsorted(distinct(part), part) for part in (key, column))
+            key, column = (np.searchsorted(distinct(ids), ids) for ids in (key, column))
         key = key * (int(column.max()) + 1) + column
     return np.split(key, np.cumsum([len(table) for table in tables])[:-1])
 
@@ -220,8 +218,7 @@ def _in_sorted(keys: Ints, ordered: Ints) -> Bools:
     """Which keys occur among some sorted ones; several times faster than `np.isin` for many."""
     if not len(ordered):
         return np.zeros(len(keys), bool)
-    found: Bools = ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
-    return found
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)
 
 
 def _same_facts(facts: Facts, train: Facts) -> int:

@@ -3,54 +3,42 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """The one kind of callback that is told of progress."""
+    """The callback that hears of progress."""
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
         """Take what is being worked on, how much is done, and how much there is (if known)."""
 
 
 def silent(what: str, done: int, total: int | None = None, note: str = "") -> None:
-    """Tell nobody: the default."""
-
-
-Bars = Progress
-Update = Callable[[str, int, int | None], None]
+    """Show nothing: the default."""
 
 
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
-    """A bar for each thing that the updates name; nothing where no terminal is looking."""
+    """A bar for each thing that is worked on; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         yield silent
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskID,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
 
-    amount = [DownloadColumn(), TransferSpeedColumn()] if bytes else [MofNCompleteColumn()]
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
+    in_bytes = rich.DownloadColumn(), rich.TransferSpeedColumn()
+    amount = in_bytes if bytes else (rich.MofNCompleteColumn(),)
+    with rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
         *amount,
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        rich.TimeRemainingColumn(),
+        rich.TextColumn("{task.fields[note]}"),
         console=Console(stderr=True),
     ) as bars:
-        tasks: dict[str, TaskID] = {}
+        tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
             if what not in tasks:
@@ -62,7 +50,7 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life for work whose end cannot be told; nothing where no terminal is looking."""
+    """A sign of life for work of unknown length; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -72,21 +72,13 @@ class Reading:
     @property
     def dropped(self) -> Counter[str]:
         """Rows dropped, by reason."""
-        return _total(source.dropped for source in self.sources)
+        return sum((Counter(source.dropped) for source in self.sources), Counter())
 
     @property
     def notes(self) -> Counter[str]:
         """Facts kept, but not quite as written, by reason."""
-        return _total(source.notes for source in self.sources)
+        return sum((Counter(source.notes) for source in self.sources), Counter())
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
-
-
-def _total(counts: Any) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for count in counts:
-        total.update(count)
-    return total
+        return dict(msgspec.to_builtins(self))

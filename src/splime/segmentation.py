@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.counts import Counts
 from splime.errors import UsageError
@@ -64,13 +65,12 @@ class Scopes:
         cls, names: Vocabulary, timeline: Timeline, cuts: Sequence[Ints], counts: Counts
     ) -> Scopes:
         """The scopes that the cuts of each name give, with what `counts` says about them."""
-        offsets = np.cumsum([0, *map(len, cuts)])
-        flat = np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64)
-        owner = np.repeat(np.arange(len(names)), np.diff(offsets) + 1)
-        ends_of_time = -1, 2 * len(timeline) + 1
-        left, right = _bounds(flat, offsets, *ends_of_time)
-        facts, first, last = counts.within(owner, left, right)
-        return cls(names, timeline, flat, offsets, facts, first, last)
+        flat, offsets = _flat(cuts)
+        sources = np.repeat(np.arange(len(names)), np.diff(offsets) + 1)
+        # The doubled cuts on both sides of every scope; the first and the last reach to the ends.
+        left = np.insert(flat, offsets[:-1], -1)
+        right = np.insert(flat, offsets[1:], 2 * len(timeline) + 1)
+        return cls(names, timeline, flat, offsets, *counts.within(sources, left, right))
 
     def __len__(self) -> int:
         return len(self.names) + len(self.cuts)
@@ -116,8 +116,6 @@ class Scopes:
 
     def check_distinct(self) -> None:
         """An error if a name is that of a scope of another one, as `p[1990]` may be."""
-        import pyarrow.compute as pc
-
         counts = pc.value_counts(self.labels)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         if len(twice):
@@ -145,11 +143,8 @@ class Scopes:
 
         Facts are given by the name that is cut and by their first and last timestamp.
         """
-        low = np.where(
-            begin == end,
-            self._behind_cuts(source, begin, below=True),
-            self._behind_cuts(source, begin, below=False),
-        )
+        below, upto = (self._behind_cuts(source, begin, below=below) for below in (True, False))
+        low = np.where(begin == end, below, upto)
         return low, np.maximum(low, self._behind_cuts(source, end, below=True))
 
     def at(self, source: Ids, timestamp: npt.NDArray[np.integer]) -> Ids:
@@ -164,19 +159,30 @@ class Scopes:
         return self._search(source, timestamp, below=below)
 
     def _search(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
-        width = 2 * len(self.timeline) + 2
-        owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
-        key = source.astype(np.int64) * width + 2 * timestamp.astype(np.int64)
-        cuts = np.searchsorted(owner * width + self.cuts, key, side="left" if below else "right")
+        key = source.astype(np.int64) * self._stride + 2 * timestamp.astype(np.int64)
+        cuts = np.searchsorted(self._keys, key, side="left" if below else "right")
         return (cuts + source).astype(np.int32)
+
+    @property
+    def _stride(self) -> int:
+        return 2 * len(self.timeline) + 2
+
+    @cached_property
+    def cut_sources(self) -> Ints:
+        """The name that each cut belongs to."""
+        return np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
+
+    @cached_property
+    def _keys(self) -> Ints:
+        """The name and the place of each cut, as one ascending number."""
+        return self.cut_sources * self._stride + self.cuts
 
     @cached_property
     def _tables(self) -> tuple[Ids, Ids]:
-        source = np.repeat(np.arange(len(self.names), dtype=np.int32), len(self.timeline))
-        timestamp = np.tile(np.arange(len(self.timeline), dtype=np.int32), len(self.names))
-        return self._search(source, timestamp, below=True), self._search(
-            source, timestamp, below=False
-        )
+        cells = np.indices((len(self.names), len(self.timeline)), np.int32)
+        source, timestamp = cells.reshape(2, -1)
+        below = self._search(source, timestamp, below=True)
+        return below, self._search(source, timestamp, below=False)
 
     def cut(self, source: Ids, begin: Ids, end: Ids, low: Ids, high: Ids) -> tuple[Ids, Ids, Ids]:
         """Facts repeated for every scope that they hold in, from `low` to `high` as `find` gives.
@@ -215,9 +221,8 @@ class Scopes:
 
         Cuts of different names give nonsense for first scopes, which no fact crosses.
         """
-        owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
         width = np.zeros(len(self), np.int32)
-        inner = np.arange(1, len(self.cuts)) + owner[1:]
+        inner = np.arange(1, len(self.cuts)) + self.cut_sources[1:]
         width[inner] = self.cuts[1:] // 2 - (self.cuts[:-1] + 1) // 2 + 1
         return width
 
@@ -231,20 +236,12 @@ class Scopes:
         """
         if count < 1:
             raise UsageError(f"scopes are joined by 1 or more, not by {count}")
-        kept = [self.cuts_of(name)[count - 1 :: count] for name in range(len(self.names))]
-        offsets = np.cumsum([0, *map(len, kept)])
+        cuts = [self.cuts_of(name)[count - 1 :: count] for name in range(len(self.names))]
         starts = [start for name in range(len(self.names)) for start in self.of_name(name)[::count]]
-        last = np.append(starts[1:], len(self)) - 1
-        return Scopes(
-            self.names,
-            self.timeline,
-            np.concatenate([np.empty(0, np.int64), *kept]).astype(np.int64),
-            offsets,
-            # A fact that crosses a cut between joined scopes counts in each of them.
-            np.add.reduceat(self.facts, starts),
-            self.first[starts],
-            self.last[last],
-        )
+        last = self.last[np.append(starts[1:], len(self)) - 1]
+        # A fact that crosses a cut between joined scopes counts in each of them.
+        facts = np.add.reduceat(self.facts, starts)
+        return Scopes(self.names, self.timeline, *_flat(cuts), facts, self.first[starts], last)
 
     def members(self, coarser: Scopes) -> Ids:
         """For every scope the one of `coarser` scopes that it lies in.
@@ -257,18 +254,12 @@ class Scopes:
         >>> scopes.members(scopes.coarsen(2)).tolist()
         [0, 0, 1, 1, 2]
         """
-        width = 2 * len(self.timeline) + 2
-        keys, wanted = (
-            np.repeat(np.arange(len(s.names)), np.diff(s.offsets)) * width + s.cuts
-            for s in (self, coarser)
-        )
-        if self.names != coarser.names or not np.isin(wanted, keys).all():
+        if self.names != coarser.names or not np.isin(coarser._keys, self._keys).all():
             raise UsageError("the coarser scopes have cuts that the finer ones do not have")
-        ends = np.zeros(len(self), bool)  # whether a coarser scope ends with this one
-        owner = np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
-        ends[np.arange(len(self.cuts)) + owner] = np.isin(keys, wanted)
-        ends[self.starts + np.diff(self.offsets)] = True
-        return (np.cumsum(ends) - ends).astype(np.int32)
+        # Before a scope lie as many cuts as its number says, less one scope for each source.
+        coarser_cuts = np.append(0, np.isin(self._keys, coarser._keys).cumsum())
+        before = np.arange(len(self)) - self.sources
+        return np.asarray(coarser_cuts[before] + self.sources, np.int32)
 
 
 @dataclass(frozen=True)
@@ -319,8 +310,6 @@ class Segmentation:
 
     def source(self, scoped: str) -> Scope:
         """Back from a scoped predicate to its source and dates."""
-        import pyarrow.compute as pc
-
         labels = self.predicates.labels
         number = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
         if number < 0:
@@ -333,15 +322,9 @@ class Segmentation:
             raise UsageError(
                 "only segmentations of the same predicates and timeline can be compared"
             )
-        mine, theirs = (
-            {
-                (name, int(cut))
-                for name in range(len(s.predicates.names))
-                for cut in s.predicates.cuts_of(name)
-            }
-            for s in (self, other)
-        )
-        return SharedCuts(len(mine & theirs), len(mine - theirs), len(theirs - mine))
+        shared = int(np.isin(self.predicates._keys, other.predicates._keys).sum())
+        only = (len(scopes.cuts) - shared for scopes in (self.predicates, other.predicates))
+        return SharedCuts(shared, *only)
 
 
 @dataclass(frozen=True)
@@ -364,18 +347,10 @@ class SharedCuts:
         return self.shared / union if union else 1.0
 
 
-def _bounds(cuts: Ints, offsets: Ints, lowest: int, highest: int) -> tuple[Ints, Ints]:
-    """The doubled cuts on both sides of every scope."""
-    size = len(cuts) + len(offsets) - 1
-    starts = offsets[:-1] + np.arange(len(offsets) - 1)
-    left, right = np.full(size, lowest, np.int64), np.full(size, highest, np.int64)
-    inner = np.ones(size, bool)
-    inner[starts] = False
-    left[inner] = cuts
-    last = np.ones(size, bool)
-    last[starts + np.diff(offsets)] = False
-    right[last] = cuts
-    return left, right
+def _flat(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """The cuts of all names in a row, and where those of each begin."""
+    offsets = np.cumsum([0, *map(len, cuts)])
+    return np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64), offsets
 
 
 def covering_cuts(timestamps: Iterable[int]) -> Ints:

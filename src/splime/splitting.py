@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from splime.errors import UsageError
-from splime.graph import Facts, Ids, TemporalGraph
+from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
-from splime.times import Bools, Granularity, Ints, format_ticks
+from splime.times import Granularity, Ints, format_ticks
 
 HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
@@ -53,31 +53,24 @@ def _random(
     order = np.random.default_rng(seed).permutation(len(facts))
     free = order
     if not allow_unseen:
-        anchored = np.zeros(len(facts), bool)
-        shuffled = facts.take(order)
-        for ids, count in (
-            (np.stack([shuffled.subject, shuffled.object], axis=1), len(graph.entities)),
-            (shuffled.predicate[:, None], len(graph.predicates)),
-        ):
-            anchored[order[_first_rows(ids, count)]] = True
-        free = order[~anchored[order]]
-    wanted = [round(test * len(facts)), round(valid * len(facts))]
-    test_rows, valid_rows = free[: wanted[0]], free[wanted[0] : sum(wanted)]
+        # The first fact of each name stays in train; assigned from the back, it is what remains.
+        names = np.stack([facts.subject, facts.object, facts.predicate + len(graph.entities)], 1)
+        stays = np.full(len(graph.entities) + len(graph.predicates), -1)
+        stays[names[order[::-1]].ravel()] = np.repeat(order[::-1], 3)
+        free = order[~np.isin(order, stays)]
+    tests, both = round(test * len(facts)), round(test * len(facts)) + round(valid * len(facts))
+    test_rows, valid_rows = np.sort(free[:tests]), np.sort(free[tests:both])
     in_train = np.ones(len(facts), bool)
     in_train[test_rows] = in_train[valid_rows] = False
     remark = f"split at random with seed {seed}: valid {valid:g}, test {test:g}"
-    if len(free) < sum(wanted):
+    if len(free) < both:
         remark += (
-            f"; only {len(free):,} of {sum(wanted):,} facts could leave train without taking the"
-            " last mention of an entity or predicate with them"
+            f"; only {len(free):,} of {both:,} facts could leave train without taking the last"
+            " mention of an entity or predicate with them"
         )
-    return replace(
-        graph,
-        train=facts.take(in_train),
-        valid=facts.take(np.sort(valid_rows)),
-        test=facts.take(np.sort(test_rows)),
-        reading=_remarked(graph.reading, remark),
-    )
+    train, valid_facts, test_facts = map(facts.take, (in_train, valid_rows, test_rows))
+    reading = _remarked(graph.reading, remark)
+    return replace(graph, train=train, valid=valid_facts, test=test_facts, reading=reading)
 
 
 def time_limits(
@@ -110,44 +103,26 @@ def _by_time(
     graph: TemporalGraph, facts: Facts, valid: float, test: float, allow_unseen: bool
 ) -> TemporalGraph:
     ticks, begins = np.unique(facts.begin, return_counts=True)
-    valid_from, test_from = time_limits(ticks, begins, graph.timeline.granularity, valid, test)
+    granularity = graph.timeline.granularity
+    valid_from, test_from = time_limits(ticks, begins, granularity, valid, test)
     in_train, in_test = facts.begin < valid_from, facts.begin >= test_from
     in_valid = ~in_train & ~in_test
-    remark = "split by time"
-    for name, rows in (("valid", in_valid), ("test", in_test)):
-        if rows.any():
-            first = format_ticks(facts.begin[rows].min(keepdims=True), graph.timeline.granularity)
-            remark += f"{':' if remark.endswith('time') else ','} {name} begins at {first[0]}"
+    begins_at = [
+        f"{name} begins at {format_ticks(facts.begin[rows].min(keepdims=True), granularity)[0]}"
+        for name, rows in (("valid", in_valid), ("test", in_test))
+        if rows.any()
+    ]
+    remark = "split by time" + (f": {', '.join(begins_at)}" if begins_at else "")
     reading = _remarked(graph.reading, remark)
     train = facts.take(in_train)
     if not allow_unseen:
-        seen = _seen(train, facts, graph)
+        seen = facts.named_in(train)
         reading = _dropped(reading, graph, facts.take(~seen & ~in_train))
         in_valid &= seen
         in_test &= seen
-    split = replace(
-        graph, train=train, valid=facts.take(in_valid), test=facts.take(in_test), reading=reading
-    )
+    valid_facts, test_facts = facts.take(in_valid), facts.take(in_test)
+    split = replace(graph, train=train, valid=valid_facts, test=test_facts, reading=reading)
     return split.compact()
-
-
-def _first_rows(ids: Ids, count: int) -> Ids:
-    """For each of `count` ids that occurs in a row of `ids`, the first such row."""
-    first = np.full(count, len(ids), np.int64)
-    for column in ids.T:
-        # Assigned from the back, the first row of an id is what remains.
-        own = np.full(count, len(ids), np.int64)
-        own[column[::-1]] = np.arange(len(ids) - 1, -1, -1)
-        first = np.minimum(first, own)
-    return first[first < len(ids)].astype(np.int32)
-
-
-def _seen(train: Facts, facts: Facts, graph: TemporalGraph) -> Bools:
-    entities = np.zeros(len(graph.entities), bool)
-    entities[train.subject] = entities[train.object] = True
-    predicates = np.zeros(len(graph.predicates), bool)
-    predicates[train.predicate] = True
-    return entities[facts.subject] & entities[facts.object] & predicates[facts.predicate]
 
 
 def _remarked(reading: Reading, remark: str) -> Reading:
@@ -158,16 +133,13 @@ def _dropped(reading: Reading, graph: TemporalGraph, lost: Facts) -> Reading:
     """The reading of a single source, with the facts that a split by time had to drop."""
     if not len(lost):
         return reading
-    examples = replace(graph, train=lost, valid=Facts.empty(), test=Facts.empty()).rows(
-        "train", limit=_EXAMPLES
-    )
-    shown = tuple(
+    examples = tuple(
         Example("valid or test", tuple(text or "" for text in fact), UNSEEN_IN_TRAIN)
-        for fact in examples
+        for fact in replace(graph, train=lost).rows("train", limit=_EXAMPLES)
     )
     sources = reading.sources
     if sources:
         counts = {**sources[0].dropped, UNSEEN_IN_TRAIN: len(lost)}
         source = replace(sources[0], kept=sources[0].kept - len(lost), dropped=counts)
         sources = (source, *sources[1:])
-    return replace(reading, sources=sources, examples=(*reading.examples, *shown))
+    return replace(reading, sources=sources, examples=(*reading.examples, *examples))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from splime.arrays import distinct, expand
 from splime.errors import UsageError, nearest
-from splime.graph import SPLITS, Facts, Ids, SplitName, TemporalGraph
+from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
@@ -18,41 +17,19 @@ from splime.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, eq=False)
-class Triples:
+class Triples(Statements):
     """The columns of some triples."""
 
-    subject: Ids
-    predicate: Ids
-    object: Ids
     fact: Ints
     """The position of the fact in its split."""
     overlap: Ids
     """At how many timestamps the fact holds inside of the scope."""
 
-    def __len__(self) -> int:
-        return len(self.subject)
-
-    def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
-        """Subject, predicate, object, fact, overlap."""
-        return tuple(getattr(self, column.name) for column in fields(self))
-
-    def array(self) -> npt.NDArray[np.int32]:
-        """Rows of subject, predicate and object."""
-        return np.stack([self.subject, self.predicate, self.object], axis=1)
-
-    def take(self, rows: Bools | slice) -> Triples:
-        """Some of the triples."""
-        subject, predicate, object_ = self.subject[rows], self.predicate[rows], self.object[rows]
-        return Triples(subject, predicate, object_, self.fact[rows], self.overlap[rows])
-
 
 @dataclass(frozen=True, eq=False)
-class StaticGraph:
+class StaticGraph(Splits[Triples]):
     """What a segmentation makes of a temporal graph: triples for any static model."""
 
-    train: Triples
-    valid: Triples
-    test: Triples
     segmentation: Segmentation
     graph: TemporalGraph
     """The facts that the triples came from."""
@@ -61,9 +38,6 @@ class StaticGraph:
     def name(self) -> str:
         """What the graph is called."""
         return self.graph.name
-
-    def __len__(self) -> int:
-        return len(self.train) + len(self.valid) + len(self.test)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{split} {len(triples):,}" for split, triples in self.splits())
@@ -84,26 +58,12 @@ class StaticGraph:
         """The scoped predicates that the ids of predicates stand for."""
         return self.segmentation.predicates
 
-    def splits(self) -> Iterator[tuple[SplitName, Triples]]:
-        """The three splits with their names."""
-        for split in SPLITS:
-            yield split, getattr(self, split)
-
     def rows(self, split: SplitName) -> Iterator[tuple[str, str, str]]:
         """Triples with their names."""
         triples: Triples = getattr(self, split)
         entities, predicates = self.entities.labels, self.predicates.labels
-        for subject, predicate, object_ in triples.array().tolist():
-            yield (
-                entities[subject].as_py(),
-                predicates[predicate].as_py(),
-                entities[object_].as_py(),
-            )
-
-    def keep(self, masks: Mapping[str, Bools]) -> StaticGraph:
-        """The triples that a mask for each split chooses."""
-        train, valid, test = (triples.take(masks[split]) for split, triples in self.splits())
-        return replace(self, train=train, valid=valid, test=test)
+        for s, p, o in triples.array().tolist():
+            yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
 
     def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
         """Apply one of the leak filters to the transformed triples."""
@@ -117,13 +77,8 @@ class StaticGraph:
 
     def without_unseen(self) -> tuple[StaticGraph, dict[str, int]]:
         """Valid and test without triples that name an entity or scope which train does not."""
-        entities = np.zeros(len(self.entities), bool)
-        entities[self.train.subject] = entities[self.train.object] = True
-        predicates = np.zeros(len(self.predicates), bool)
-        predicates[self.train.predicate] = True
         masks: dict[str, Bools] = {
-            split: entities[t.subject] & entities[t.object] & predicates[t.predicate]
-            for split, t in self.splits()
+            split: triples.named_in(self.train) for split, triples in self.splits()
         }
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
 
@@ -138,23 +93,16 @@ def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
 def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
     """The triples of some facts, in the order of the facts and of time."""
     begin, end = graph.timestamps(facts)
-    if segmentation.entities is None:
-        return _cut_predicates(segmentation.predicates, facts, begin, end)
-    keys = (
-        (segmentation.entities, facts.subject),
-        (segmentation.predicates, facts.predicate),
-        (segmentation.entities, facts.object),
-    )
-    return _cut_all(keys, begin, end)
-
-
-def _cut_predicates(scopes: Scopes, facts: Facts, begin: Ids, end: Ids) -> Triples:
+    scopes, entities = segmentation.predicates, segmentation.entities
+    if entities is not None:
+        keys = (entities, facts.subject), (scopes, facts.predicate), (entities, facts.object)
+        return _cut_all(keys, begin, end)
+    rows = np.arange(len(facts))
     low, high = scopes.find(facts.predicate, begin, end)
     if (low == high).all():
-        rows = np.arange(len(facts))
         return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
     count, scope, overlap = scopes.cut(facts.predicate, begin, end, low, high)
-    rows = np.repeat(np.arange(len(facts)), count)
+    rows = np.repeat(rows, count)
     return Triples(facts.subject[rows], scope, facts.object[rows], rows, overlap)
 
 
@@ -175,11 +123,10 @@ def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Trip
     columns = []
     for scopes, source in keys:
         owner = source[rows].astype(np.int64)
-        sources = np.repeat(np.arange(len(scopes.names)), np.diff(scopes.offsets))
         # Doubled once more, there is room for a point just behind a cut: a triple that is not an
         # instant lies where the point behind its beginning does.
         at = owner * width + 2 * left + ~instant
-        cuts_before = np.searchsorted(sources * width + 2 * scopes.cuts, at, side="left")
+        cuts_before = np.searchsorted(scopes.cut_sources * width + 2 * scopes.cuts, at)
         columns.append((cuts_before + owner).astype(np.int32))
     subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
@@ -192,9 +139,9 @@ def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
             f"the segmentation was made for another timeline, {segmentation.timeline}; this graph"
             f" has {graph.timeline}"
         )
-    for scopes, names in (
-        (segmentation.predicates, graph.predicates),
-        (segmentation.entities, graph.entities),
+    for kinds, scopes, names in (
+        ("predicates", segmentation.predicates, graph.predicates),
+        ("entities", segmentation.entities, graph.entities),
     ):
         if scopes is not None and scopes.names != names:
             unknown = next((name for name in names if name not in scopes.names), None)
@@ -202,8 +149,4 @@ def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:
             if unknown is not None:
                 hint = nearest(unknown, scopes.names) if len(scopes.names) < 10_000 else ""
                 why = f"it does not know {unknown!r}{hint}"
-            raise UsageError(f"the segmentation was made for other {_plural(names.kind)}: {why}")
-
-
-def _plural(kind: str) -> str:
-    return {"entity": "entities"}.get(kind, f"{kind}s")
+            raise UsageError(f"the segmentation was made for other {kinds}: {why}")

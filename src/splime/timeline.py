@@ -82,10 +82,7 @@ class Timeline:
             # A table is several times faster than a binary search for each fact.
             every = np.arange(self.first, self.last + 1)
             table = (np.searchsorted(self.starts, every, side="right") - 1).astype(np.int32)
-            timestamps: npt.NDArray[np.int32] = table[
-                np.clip(ticks, self.first, self.last) - self.first
-            ]
-            return timestamps
+            return np.asarray(table[np.clip(ticks, self.first, self.last) - self.first])
         timestamps = (np.searchsorted(self.starts, ticks, side="right") - 1).astype(np.int32)
         return np.maximum(timestamps, 0)
 

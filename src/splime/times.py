@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, check_name
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -94,22 +95,13 @@ def parse_times(
     ('year', [2012, -431, 0, 0], [0, 0, 1, 3])
     """
     if granularity is not None:
-        check_granularity(granularity)
+        check_name("granularity", granularity, GRANULARITIES)
     fields = _read_fields(values, granularity)
     if weights is None:
         weights = np.ones(len(values), np.int64)
     if granularity is None:
         granularity = _infer(fields, weights)
     return _resolve(fields, granularity, weights)
-
-
-def check_granularity(name: str) -> None:
-    """Raise UsageError unless `name` is a granularity."""
-    if name not in GRANULARITIES:
-        known = ", ".join(GRANULARITIES)
-        raise UsageError(
-            f"unknown granularity {name!r}; it is one of {known}.{nearest(name, GRANULARITIES)}"
-        )
 
 
 def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
@@ -159,7 +151,7 @@ def raw_time(when: object) -> str:
         try:
             return str(int(when))
         except ValueError as error:
-            raise UsageError(f"a time is a number that is too long: {error}") from None
+            raise UsageError(f"a number is too long: {error}") from None
     if isinstance(when, np.datetime64):
         return "" if np.isnat(when) else str(when)
     raise UsageError(
@@ -251,8 +243,6 @@ class Fields:
 
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Match every text against the grammar of times and take it apart."""
-    import pyarrow.compute as pc
-
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
@@ -274,10 +264,9 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     )
     bare = (state == KNOWN) & _mask(pc.equal(match.field("rest"), ""))
     precision[bare] = STEP
-    # "2012-##-05": a day of an unknown month.
-    state[(state == KNOWN) & present["day"] & ~present["month"]] = PARTLY_MASKED
-    # "2012-##-## 10:00"
-    state[(state == KNOWN) & present["hour"] & ~present["day"]] = PARTLY_MASKED
+    # "2012-##-05", a day of an unknown month, and "2012-##-## 10:00".
+    gap = (present["day"] & ~present["month"]) | (present["hour"] & ~present["day"])
+    state[(state == KNOWN) & gap] = PARTLY_MASKED
 
     fields = Fields(
         precision,
@@ -299,8 +288,6 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
 
 def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
     """Give the times that are no dates as a whole a second chance, down to the forced unit."""
-    import pyarrow.compute as pc
-
     rows = np.flatnonzero((fields.state == NOT_A_TIME) | (fields.state >= PARTLY_MASKED))
     match = pc.extract_regex(text.take(pa.array(rows)), _FRONT[forced])
     matches = _mask(match.is_valid())
@@ -309,10 +296,8 @@ def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
         return
     fields.year[rows] = _numbers(match.field("year"))[0]
     for name in ("month", "day"):
-        if f"?P<{name}>" in _FRONT[forced]:
-            getattr(fields, name)[rows] = _numbers(match.field(name))[0]
-        else:
-            getattr(fields, name)[rows] = 1
+        given = f"?P<{name}>" in _FRONT[forced]
+        getattr(fields, name)[rows] = _numbers(match.field(name))[0] if given else 1
     fields.second[rows] = 0
     fields.zoned[rows] = False
     fields.precision[rows] = GRANULARITIES.index(forced)
@@ -357,14 +342,11 @@ def _days_of(fields: Fields) -> Ints:
 
 
 def _mask(values: pa.Array) -> Bools:
-    mask: Bools = values.fill_null(False).to_numpy(zero_copy_only=False).astype(bool)
-    return mask
+    return np.asarray(values.fill_null(False).to_numpy(zero_copy_only=False), bool)
 
 
 def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
     """Digits as integers (0 where there are none or they are masked), and where there are some."""
-    import pyarrow.compute as pc
-
     # Arrow's cast takes no plus sign.
     text = pc.replace_substring_regex(text, r"^\+", "")
     there = pc.match_substring_regex(text, "[0-9]").fill_null(False)
@@ -374,8 +356,6 @@ def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
 
 def _offsets(zone: pa.Array) -> tuple[Ints, Bools, Bools]:
     """Seconds east of UTC, where a zone was given at all, and where it is none on Earth."""
-    import pyarrow.compute as pc
-
     zoned = _mask(pc.not_equal(zone, ""))
     digits = pc.extract_regex(zone, r"^(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?$")
     hours, _ = _numbers(digits.field("hours"))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import UsageError, nearest
 
@@ -26,8 +27,6 @@ class Vocabulary:
     """
 
     def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
-        import pyarrow.compute as pc
-
         array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
         array = pc.unique(array.cast(pa.large_string()))
         self.labels: pa.Array = array.take(pc.sort_indices(array))
@@ -37,8 +36,7 @@ class Vocabulary:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> str:
-        label: str = self.labels[int(index)].as_py()
-        return label
+        return str(self.labels[int(index)].as_py())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels.to_pylist())
@@ -70,8 +68,5 @@ class Vocabulary:
 
     def ids(self, labels: pa.Array) -> npt.NDArray[np.int32]:
         """The integers of many labels, -1 where a label is unknown."""
-        import pyarrow.compute as pc
-
         positions = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
-        ids: npt.NDArray[np.int32] = positions.fill_null(-1).to_numpy().astype(np.int32)
-        return ids
+        return np.asarray(positions.fill_null(-1).to_numpy(), np.int32)

@@ -210,8 +210,8 @@ def test_names_can_be_read() -> None:
     for fact in world(facts=100_001):
         entities["person"].add(fact.subject)
         entities[SORT[fact.predicate]].add(fact.object)
-    for sort, found in entities.items():
-        assert all(READABLE[sort].fullmatch(name) for name in found)
+    for sort, names in entities.items():
+        assert all(READABLE[sort].fullmatch(name) for name in names)
     assert len(set.union(*entities.values())) == sum(map(len, entities.values()))
     assert 48 * 160 < len(entities["person"]) < 51 * 160
     assert 48 * 18 < len(entities["city"]) < 51 * 18
@@ -363,7 +363,7 @@ def reciprocal_ranks(facts: list[Fact], *, use_time: bool) -> list[float]:
             known[fact.predicate, home[fact.subject]].append((objects[fact.object], *fact.span))
     neighbours = {key: np.array(rows).T for key, rows in known.items()}
 
-    found = []
+    reciprocal = []
     for fact in changing(facts):
         if fact.split != "test" or fact.subject not in home:
             continue
@@ -375,8 +375,8 @@ def reciprocal_ranks(facts: list[Fact], *, use_time: bool) -> list[float]:
         others = answers[fact.subject, fact.predicate, fact.begin, fact.end] - {answer}
         candidates = np.delete(count, list(others))
         higher, equal = (candidates > count[answer]).sum(), (candidates == count[answer]).sum()
-        found.append(1 / (higher + (equal + 1) / 2))
-    return found
+        reciprocal.append(1 / (higher + (equal + 1) / 2))
+    return reciprocal
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -80,14 +80,14 @@ def read_libkge(folder: Path, split: SplitName) -> Rows:
 
 
 def read_dglke(folder: Path, split: SplitName) -> Rows:
-    found = []
+    labels = []
     for name in ("entities.tsv", "relations.tsv"):
         with (folder / name).open(encoding="utf-8") as file:
             rows = list(csv.reader(file, delimiter="\t"))
         assert [row[0] for row in rows] == [str(number) for number in range(len(rows))]
         assert len(rows) == len(cells(folder / name))  # training counts the lines
-        found.append([row[1] for row in rows])
-    return named(cells(folder / f"{split}.tsv"), *found)
+        labels.append([row[1] for row in rows])
+    return named(cells(folder / f"{split}.tsv"), *labels)
 
 
 def read_ntriples(folder: Path, split: SplitName) -> Rows:

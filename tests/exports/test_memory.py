@@ -33,9 +33,9 @@ def pykeen_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_labelled_triples(case: tuple[TemporalGraph, StaticGraph]) -> None:
     static = case[1]
     for split in SPLITS:
-        found = labelled_triples(static, split)
-        assert found.shape == (len(getattr(static, split)), 3)
-        assert [tuple(row) for row in found.tolist()] == list(static.rows(split))
+        labelled = labelled_triples(static, split)
+        assert labelled.shape == (len(getattr(static, split)), 3)
+        assert [tuple(row) for row in labelled.tolist()] == list(static.rows(split))
 
 
 def test_labelled_triples_of_an_unknown_split() -> None:

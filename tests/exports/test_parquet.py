@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import splime
-from splime.exports import export, parquet
+from splime.exports import export, formats
 from splime.graph import SPLITS, TemporalGraph
 from splime.methods import Timestamp, Vanilla
 from splime.static import StaticGraph
@@ -65,7 +65,7 @@ def test_names_are_dictionaries(tmp_path: Path) -> None:
 
 
 def test_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_ROWS", 10_000)
+    monkeypatch.setattr(formats, "_ROWS", 10_000)
     static = Timestamp().fit_transform(splime.load("demo"))
     (file,) = export(static, tmp_path / "out", "parquet")
     assert pq.ParquetFile(file).num_row_groups > 3

@@ -34,9 +34,9 @@ def test_swapped_facts_belong_to_the_time_of_the_graph() -> None:
 
 
 def test_rows_that_were_read() -> None:
-    found = splime.describe(splime.read([REVERSED, ("a", "p", "b", 1990, 1991)], split="none"))
-    assert dict(found.rows) == {"all": 2}
-    assert found.facts["train"] == 1
+    sizes = splime.describe(splime.read([REVERSED, ("a", "p", "b", 1990, 1991)], split="none"))
+    assert dict(sizes.rows) == {"all": 2}
+    assert sizes.facts["train"] == 1
 
 
 def test_repair_drops_from_train_and_swaps_elsewhere() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import splime
 from splime.errors import DownloadError
 from splime.progress import Progress, silent
 
@@ -42,7 +42,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
 
     def download(url: str, path: Any, _: object) -> None:
         """Download for pooch, which tries again after errors of requests and wrong bytes."""
-        headers = {"User-Agent": f"splime/{version('splime')}", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": f"splime/{splime.__version__}", "Accept-Encoding": "identity"}
         Path(path).unlink()  # only its owner may read pooch's file, but a cache may be shared
         try:
             with (

@@ -1,13 +1,15 @@
-"""Load a graph by the name of a dataset, or from wherever its facts are."""
+"""The named datasets, of which `registry.toml` says what and where they are; and loading graphs."""
 
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from splime.datasets.download import fetch
-from splime.datasets.registry import DATASETS, Dataset
+from splime.datasets.download import RemoteFile, fetch
 from splime.datasets.world import World
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
@@ -15,6 +17,33 @@ from splime.io import read
 from splime.io.files import is_there
 from splime.io.options import ReadOptions
 from splime.progress import progress_bar
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published dataset of dated facts."""
+
+    name: str
+    about: str
+    published: str
+    """Who made it, and where it appeared."""
+    address: str = ""
+    """The folder on the web that holds the files; empty if the package makes the facts itself."""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    """File name and SHA-256."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """How `splime.read` has to be called to get the facts as the paper does."""
+
+    def files(self, mirror: str | None = None) -> list[RemoteFile]:
+        """What to download, from a mirror that has a folder for each dataset if one is given."""
+        address = f"{mirror.rstrip('/')}/{self.name}" if mirror else self.address
+        return [RemoteFile(name, f"{address}/{name}", sha) for name, sha in self.checksums.items()]
+
+
+_REGISTRY = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))
+DATASETS: Mapping[str, Dataset] = {
+    name: Dataset(name, **about) for name, about in _REGISTRY.items()
+}
 
 
 def load(source: Any, **options: Any) -> TemporalGraph:
@@ -47,14 +76,13 @@ def fetch_dataset(name: str) -> Path:
     dataset = find(name)
     if not dataset.checksums:
         raise UsageError(f"{name} is made by the package; there is nothing to download")
-    given = given_folder(dataset)
-    if given is not None:
+    if given := given_folder(dataset):
         _check(dataset, given)
         return given
     folder = cache_folder() / name
-    with progress_bar(bytes=True) as update:
+    with progress_bar(bytes=True) as progress:
         for file in dataset.files(os.environ.get("SPLIME_MIRROR")):
-            fetch(file, folder, progress=update)
+            fetch(file, folder, progress=progress)
     return folder
 
 

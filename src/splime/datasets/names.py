@@ -24,14 +24,11 @@ Indices = npt.NDArray[np.int64]
 
 
 _WORDS = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
-_FIRST, _STEM, _COUNTRY, _CLUB = (
-    _WORDS[key].split() for key in ("first_names", "stems", "countries", "clubs")
+_FIRST, _STEM, _COUNTRY, _CLUB, _LAST_STEM, _LAST_ENDING = (
+    _WORDS[key].split()
+    for key in ("first_names", "stems", "countries", "clubs", "last_names", "last_name_endings")
 )
-_LAST = [
-    stem + ending
-    for stem in _WORDS["last_names"].split()
-    for ending in _WORDS["last_name_endings"].split()
-]
+_LAST = [stem + ending for stem in _LAST_STEM for ending in _LAST_ENDING]
 _INITIAL = ["", *(f" {letter}." for letter in ascii_uppercase)]
 _MIDDLE = ["", *_WORDS["middles"].split()]
 _FRONT = ["", *(f"{word} " for word in _WORDS["fronts"].split())]
@@ -88,16 +85,15 @@ class Ids(NamedTuple):
             region, kind = np.divmod(place, KINDS[sort])
             return self.first * REGIONS + region, kind
 
-        return pa.concat_arrays(
-            [
-                person_names(self.first * PEOPLE + person),
-                city_names(*home(city - self.city, "city")),
-                club_names(*home(club - self.club, "club")),
-                party_names(*home(party - self.party, "party")),
-                mayor_names(self.first * REGIONS + mayor - self.mayor),
-                president_names(self.first + president - self.president),
-            ]
+        names = (
+            person_names(self.first * PEOPLE + person),
+            city_names(*home(city - self.city, "city")),
+            club_names(*home(club - self.club, "club")),
+            party_names(*home(party - self.party, "party")),
+            mayor_names(self.first * REGIONS + mayor - self.mayor),
+            president_names(self.first + president - self.president),
         )
+        return pa.concat_arrays(names)
 
 
 def person_names(person: Indices) -> pa.Array:

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from splime.datasets import load
-from splime.datasets.registry import DATASETS
+from splime.datasets import DATASETS, load
 from splime.errors import SplimeError
 from splime.experiments import algorithm_2
 from splime.experiments.rows import METRICS, SIXTEEN, Case, Results

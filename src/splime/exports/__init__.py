@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from splime.errors import SplimeError, UsageError, check_name
-from splime.exports import dglke, libkge, ntriples, parquet, tsv
-from splime.exports.memory import check_distinct, labelled_triples, to_pykeen
+from splime.exports import formats
+from splime.graph import SPLITS, SplitName, check_split
 from splime.io.files import check_one_line, written_folder
 from splime.static import StaticGraph
+
+if TYPE_CHECKING:
+    from pykeen.triples import TriplesFactory
 
 __all__ = ["FORMATS", "Format", "check_folder", "export", "labelled_triples", "to_pykeen"]
 
@@ -24,12 +30,18 @@ class Format(NamedTuple):
     """Whether a name with a tab or a line break has no place in it."""
 
 
+def _files(suffix: str, *others: str) -> tuple[str, ...]:
+    return (*(f"{split}{suffix}" for split in SPLITS), *others)
+
+
 FORMATS: Mapping[str, Format] = {
-    "tsv": Format(tsv.write, tsv.FILES),
-    "parquet": Format(parquet.write, parquet.FILES, lines=False),
-    "libkge": Format(libkge.write, libkge.FILES),
-    "dglke": Format(dglke.write, dglke.FILES),
-    "ntriples": Format(ntriples.write, ntriples.FILES, lines=False),
+    "tsv": Format(formats.tsv, _files(".txt", "entities.dict", "relations.dict", "time_map")),
+    "parquet": Format(formats.parquet, ("triples.parquet",), lines=False),
+    "libkge": Format(
+        formats.libkge, _files(".del", "entity_ids.del", "relation_ids.del", "dataset.yaml")
+    ),
+    "dglke": Format(formats.dglke, _files(".tsv", "entities.tsv", "relations.tsv")),
+    "ntriples": Format(formats.ntriples, _files(".nt"), lines=False),
 }
 
 
@@ -55,7 +67,7 @@ def export(
     entities.dict relations.dict test.txt time_map train.txt valid.txt ['Ada', 'livesIn', 'Norport']
     """
     check_name("format", format, FORMATS)
-    check_distinct(static)
+    _check_distinct(static)
     if FORMATS[format].lines:
         advice = "export as parquet or ntriples"
         for kind, scopes in (("entity", static.entities), ("predicate", static.predicates)):
@@ -93,3 +105,54 @@ def check_folder(folder: str | Path, *, overwrite: bool = False) -> None:
                 f"{folder}: holds {path.name!r}, which no export writes, so the folder is not"
                 " replaced; choose another one, or move that away"
             )
+
+
+def _check_distinct(static: StaticGraph) -> None:
+    """An error if two entities or predicates have one name: no reader could tell them apart."""
+    for scopes in (static.segmentation.predicates, static.segmentation.entities):
+        if scopes is not None:
+            scopes.check_distinct()
+
+
+def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.object_]:
+    """Rows of the names of subject, predicate and object, as AmpliGraph and others take them.
+
+    The names are Python strings, shared between the rows.
+
+    >>> import splime
+    >>> graph = splime.read([("Ada", "livesIn", "Norport", 1990)], split="none")
+    >>> labelled_triples(splime.Vanilla().fit_transform(graph), "train").tolist()
+    [['Ada', 'livesIn', 'Norport']]
+    """
+    check_split(split)
+    _check_distinct(static)
+    entities, predicates = (
+        scopes.labels.to_numpy(zero_copy_only=False)
+        for scopes in (static.entities, static.predicates)
+    )
+    triples = dict(static.splits())[split]
+    columns = entities[triples.subject], predicates[triples.predicate], entities[triples.object]
+    return np.stack(columns, axis=1)
+
+
+def to_pykeen(static: StaticGraph) -> dict[str, TriplesFactory]:
+    """PyKEEN's triples factories of train, valid and test.
+
+    All of them know all entities and scoped predicates, under the ids that they have here; a split
+    without triples is a factory without triples.
+    """
+    try:
+        from pykeen.triples import TriplesFactory
+    except ImportError as error:
+        raise SplimeError(
+            f"PyKEEN cannot be imported ({error}); install it with: pip install 'splime[pykeen]'"
+        ) from None
+    _check_distinct(static)
+    entities, predicates = (
+        {name: position for position, name in enumerate(scopes.labels.to_pylist())}
+        for scopes in (static.entities, static.predicates)
+    )
+    return {
+        split: TriplesFactory(triples.array(), entity_to_id=entities, relation_to_id=predicates)
+        for split, triples in static.splits()
+    }

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
-from splime.io.options import ReadOptions
-from splime.io.spans import OWN_BEGIN, OWN_END, RowsBySplit, Spans, parse_spans
-from splime.reading import DUPLICATE, Reading
+from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
+from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME, Reading
 from splime.timeline import Timeline
-from splime.times import Bools, Granularity, Ints, format_ticks, tick_range
+from splime.times import (
+    REASONS,
+    UNKNOWN,
+    Bools,
+    Granularity,
+    Ints,
+    ParsedTimes,
+    format_ticks,
+    parse_times,
+    tick_range,
+)
 from splime.vocabulary import Vocabulary
+
+RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
+"""The rows of each split that a source has; None stands for all of its rows."""
 
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
@@ -31,45 +44,43 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     """
     entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
-    all_spans, granularity = parse_spans(raws, options.granularity)
-    limits = _limits(raws, all_spans, granularity, options)
+    all_spans, unit = parse_spans(raws, options.granularity)
+    limits = _limits(raws, all_spans, unit, options)
 
-    parts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
+    facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
-        spans.settle(*limits, account, options, by_split)
-        facts = _facts(raw, spans, entities, predicates)
+        spans.settle(limits, account, options, by_split)
+        of_source = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
-            part = facts if chosen.all() else facts.take(chosen)
-            repeated = np.zeros(len(part), bool) if options.keep_duplicates else repeats(part)
+            own = of_source if chosen.all() else of_source.take(chosen)
+            repeated = np.zeros(len(own), bool) if options.keep_duplicates else repeats(own)
             if repeated.any():
-                shown = part.take(np.flatnonzero(repeated)[:EXAMPLES])
-                texts = _texts(shown, entities, predicates, granularity)
-                account.drop(DUPLICATE, np.flatnonzero(chosen)[repeated], texts=texts)
-                part = part.take(~repeated)
-            parts[split].append(part)
+                # As text again: the columns that were read are given up by now.
+                columns = own.take(np.flatnonzero(repeated)[:EXAMPLES]).columns()
+                texts = [
+                    (entities[s], predicates[p], entities[o], *format_ticks(np.array(t), unit))
+                    for s, p, o, *t in zip(*columns[:5], strict=True)
+                ]
+                account.record(DUPLICATE, np.flatnonzero(chosen)[repeated], texts=texts)
+                own = own.take(~repeated)
+            facts[split].append(own)
         accounts.append(account)
 
-    joined = {split: Facts.concat(own) for split, own in parts.items()}
+    joined = train, valid, test = [Facts.concat(facts[split]) for split in SPLITS]
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
     )
-    ticks = np.concatenate([_distinct(part) for part in joined.values()])
+    ticks = np.concatenate([_distinct(own) for own in joined])
     if not len(ticks):
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
         raise DataError(f"no facts are left: {reasons}; first example: {reading.examples[0]}")
-    graph = TemporalGraph(
-        **joined,
-        entities=entities,
-        predicates=predicates,
-        timeline=Timeline.of(ticks, granularity),
-        reading=reading,
-        name=name,
-    )
+    timeline = Timeline.of(ticks, unit)
+    graph = TemporalGraph(train, valid, test, entities, predicates, timeline, reading, name)
     return graph.compact()
 
 
@@ -116,26 +127,133 @@ def _limits(
     )
 
 
+class Spans:
+    """The begin and end of every row of one source."""
+
+    def __init__(self, raw: RawFacts, times: Sequence[ParsedTimes]) -> None:
+        self.raw = raw
+        self._columns = list(zip(raw.times, times, strict=True))
+        ticks: list[Ints] = [column.lookup(parsed.ticks) for column, parsed in self._columns]
+        self.begin, self.end = ticks[0], ticks[-1]
+        self.unknown = np.zeros(raw.rows, np.uint8)
+        self.readable: Bools | None = None  # None: all of them
+        bits = (BEGIN_UNKNOWN, END_UNKNOWN)
+        for (column, parsed), bit in zip(self._columns, bits, strict=False):
+            if column.missing or (parsed.state == UNKNOWN).any():
+                table = np.where(parsed.state == UNKNOWN, bit, 0).astype(np.uint8)
+                self.unknown |= column.lookup(table, missing=bit)
+            if (parsed.state > UNKNOWN).any():
+                fine: Bools = column.lookup(parsed.state <= UNKNOWN, missing=True)
+                self.readable = fine if self.readable is None else self.readable & fine
+
+    def extremes(self, options: ReadOptions) -> list[int]:
+        """The first and last known begin, and end, of the rows that can stay."""
+        extremes = []
+        for ticks, bit in ((self.begin, BEGIN_UNKNOWN), (self.end, END_UNKNOWN)):
+            good = self.unknown & bit == 0
+            if self.readable is not None:
+                good &= self.readable
+            if options.end_before_begin in (None, "drop", "repair"):
+                # A row whose end lies before its begin must not stretch the timeline; a repaired
+                # one must not change what the unknown times of train become.
+                good &= (self.unknown != 0) | (self.begin <= self.end)
+            if good.any():
+                some = ticks[good.argmax()]
+                extremes += [int(pick(where=good, initial=some)) for pick in (ticks.min, ticks.max)]
+        return extremes
+
+    def settle(
+        self, limits: tuple[int, int], account: Account, options: ReadOptions, splits: RowsBySplit
+    ) -> None:
+        """Fill in unknown times and put aside the rows that cannot be kept."""
+        if self.readable is not None:
+            rows = np.flatnonzero(~self.readable)
+            whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
+            account.record(UNREADABLE_TIME, rows, whys=whys)
+        finer = np.zeros(self.raw.rows, bool)
+        for column, parsed in self._columns:
+            if parsed.truncated.any():
+                finer |= column.lookup(parsed.truncated)
+        unit = self._columns[0][1].granularity
+        rows = np.flatnonzero(finer & account.kept)
+        account.record(f"time finer than a {unit}, cut to it", rows, keep=True)
+        if len(self.raw.times) == 1:
+            account.record(EVENT_WITHOUT_TIME, np.flatnonzero((self.unknown != 0) & account.kept))
+            return
+        if self.unknown.any():
+            self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = limits[0]
+            self.end[(self.unknown & END_UNKNOWN) != 0] = limits[1]
+            if options.first == OWN_END:
+                np.copyto(self.begin, self.end, where=self.unknown == BEGIN_UNKNOWN)
+            if options.last == OWN_BEGIN:
+                np.copyto(self.end, self.begin, where=self.unknown == END_UNKNOWN)
+        rows = np.flatnonzero((self.begin > self.end) & account.kept)
+        if not len(rows):
+            return
+        order = options.end_before_begin or "drop"
+        if order == "error":
+            fact = " | ".join(self.raw.texts(rows[:1].tolist())[0])
+            where = self.raw.locate(rows[:1].tolist())[0]
+            raise DataError(f"{where}: the fact ends before it begins: {fact}")
+        # Only a repair treats the splits differently.
+        for split, members in splits if order == "repair" else [("train", None)]:
+            own = rows if members is None else rows[members[rows]]
+            if order == "swap" or (order == "repair" and split != "train"):
+                self._swap(own, account)
+            else:
+                account.record(END_BEFORE_BEGIN, own)
+
+    def _swap(self, rows: npt.NDArray[np.integer], account: Account) -> None:
+        """Put begin and end in order; `unknown` stays true of both."""
+        account.record(f"{END_BEFORE_BEGIN}, swapped", rows, keep=True)
+        unknown = self.unknown[rows]
+        alike = rows[(unknown == 0) | (unknown == (BEGIN_UNKNOWN | END_UNKNOWN))]
+        self.begin[alike], self.end[alike] = self.end[alike], self.begin[alike]
+        # An unknown time that was filled in beyond the given one: nothing to swap, so it gives way.
+        open_end = rows[unknown == END_UNKNOWN]
+        self.end[open_end] = self.begin[open_end]
+        open_begin = rows[unknown == BEGIN_UNKNOWN]
+        self.begin[open_begin] = self.end[open_begin]
+
+    def _why(self, row: int) -> str:
+        """Why a row is unreadable."""
+        reasons = []
+        for column, parsed in self._columns:
+            code = column.codes([row])[0]
+            if code >= 0 and int(parsed.state[code]) in REASONS:
+                reasons.append(f"{REASONS[int(parsed.state[code])]}: {column.texts([row])[0]!r}")
+        return ", ".join(reasons)
+
+
+def parse_spans(
+    raws: Sequence[RawFacts], granularity: Granularity | None
+) -> tuple[list[Spans], Granularity]:
+    """Parse the times of all sources together, so that they share one granularity."""
+    columns = [column for raw in raws for column in raw.times]
+    parsed = parse_times(
+        pa.concat_arrays([column.values.cast(pa.string()) for column in columns]),
+        weights=np.concatenate([column.counts() for column in columns]),
+        granularity=granularity,
+    )
+    stops = np.cumsum([len(column.values) for column in columns])[:-1]
+    arrays = (parsed.ticks, parsed.state, parsed.truncated)
+    parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
+    unit = parsed.granularity
+    spans = [Spans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
+    return spans, unit
+
+
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
     if raw.split or raw.splits is None:
         return [(raw.split or "train", None)]
-    names = raw.splits.values.cast(pa.string()).to_pylist()
-    codes = raw.splits.lookup(np.arange(len(names), dtype=np.int32), missing=-1)
-    for code, name in [*enumerate(names), (-1, None)]:
-        if name not in SPLITS and (codes == code).any():
-            where = raw.locate([raw.splits.first_row(code)])[0]
-            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
-    return [(split, codes == names.index(split)) for split in SPLITS if split in names]
-
-
-def _texts(
-    facts: Facts, entities: Vocabulary, predicates: Vocabulary, granularity: Granularity
-) -> list[tuple[str, ...]]:
-    """A few facts as text, for examples."""
-    return [
-        (entities[s], predicates[p], entities[o], *format_ticks(np.array([b, e]), granularity))
-        for s, p, o, b, e, _ in zip(*(c.tolist() for c in facts.columns()), strict=True)
-    ]
+    splits = raw.splits.splits()
+    if (splits < 0).any():
+        row = int(np.argmin(splits))
+        code = raw.splits.codes([row])[0]
+        name = None if code < 0 else raw.splits.values[code].as_py()
+        where = raw.locate([row])[0]
+        raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+    return [(split, splits == number) for number, split in enumerate(SPLITS)]
 
 
 def _distinct(facts: Facts) -> Ints:

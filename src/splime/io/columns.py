@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from splime.errors import DataError
-from splime.graph import SplitName
+from splime.graph import SPLITS, Ids, SplitName
 from splime.reading import Example, Source
 from splime.times import Bools
 
@@ -32,9 +32,8 @@ class EncodedColumn:
         elif any(chunk.dictionary.null_count for chunk in column.chunks):
             column = column.cast(column.type.value_type).dictionary_encode()
         column = column.unify_dictionaries()
-        self.values: pa.Array = (
-            column.chunk(0).dictionary if column.num_chunks else pa.array([], pa.string())
-        )
+        empty = pa.array([], pa.string())
+        self.values: pa.Array = column.chunk(0).dictionary if column.num_chunks else empty
         self._chunks: list[pa.Array] = [_signed(chunk.indices) for chunk in column.chunks]
         self.rows: int = len(column)
 
@@ -54,9 +53,14 @@ class EncodedColumn:
         """How often each value occurs."""
         total = np.zeros(len(self.values), np.int64)
         for chunk in self._chunks:
-            codes = chunk.drop_null().to_numpy()
-            total += np.bincount(codes, minlength=len(self.values))
+            total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
+
+    def splits(self) -> Ids:
+        """The split of every row, by its position in SPLITS; -1 where it is none of them."""
+        names = self.values.cast(pa.string()).to_pylist()
+        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
+        return self.lookup(np.array(table, np.int32), missing=-1)
 
     @property
     def missing(self) -> int:
@@ -110,9 +114,7 @@ class RawFacts:
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
             return
-        agrees = self.splits.lookup(
-            np.array([name == self.split for name in self.splits.values.to_pylist()], bool)
-        )
+        agrees = self.splits.splits() == SPLITS.index(self.split)
         if not agrees.all():
             row = int(np.argmin(agrees))
             raise DataError(
@@ -141,33 +143,23 @@ class Account:
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
 
-    def drop(
-        self,
-        reason: str,
-        rows: npt.NDArray[np.integer],
-        *,
-        whys: Sequence[str] = (),
-        texts: Sequence[tuple[str, ...]] | None = None,
-    ) -> None:
-        """Put rows aside; `whys` and `texts` say more about the first of them."""
-        if len(rows):
-            self._dropped[reason] += len(rows)
-            self.kept[rows] = False
-            self._show(reason, rows, whys, texts)
-
-    def note(self, what: str, rows: npt.NDArray[np.integer]) -> None:
-        """Remember rows that are kept, but not quite as they were written."""
-        if len(rows):
-            self._notes[what] += len(rows)
-            self._show(what, rows, (), None)
-
-    def _show(
+    def record(
         self,
         what: str,
         rows: npt.NDArray[np.integer],
-        whys: Sequence[str],
-        texts: Sequence[tuple[str, ...]] | None,
+        *,
+        keep: bool = False,
+        whys: Sequence[str] = (),
+        texts: Sequence[tuple[str, ...]] | None = None,
     ) -> None:
+        """Put rows aside, or note that they are kept, but not quite as they were written.
+
+        `whys` and `texts` say more about the first of them.
+        """
+        if not len(rows):
+            return
+        (self._notes if keep else self._dropped)[what] += len(rows)
+        self.kept[rows] &= keep
         first = rows[:EXAMPLES].tolist()
         whys = [f"{what}: {why}" for why in whys] or [what] * len(first)
         texts = self.raw.texts(first) if texts is None else texts
@@ -175,15 +167,9 @@ class Account:
 
     def source(self) -> Source:
         """The counts."""
-        return Source(
-            self.raw.name,
-            self.raw.split,
-            self.raw.rows,
-            int(self.kept.sum()),
-            dict(self._dropped),
-            dict(self._notes),
-            self.raw.header,
-        )
+        raw, kept = self.raw, int(self.kept.sum())
+        dropped, notes = dict(self._dropped), dict(self._notes)
+        return Source(raw.name, raw.split, raw.rows, kept, dropped, notes, raw.header)
 
     def examples(self) -> list[Example]:
         """The first rows that something happened to, and where they stand."""

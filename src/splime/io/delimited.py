@@ -1,4 +1,4 @@
-"""Facts in text files: .tsv, .csv and .txt, plain or compressed (.gz, .zst)."""
+"""Facts in text files: .tsv, .csv and .txt, plain or compressed (.gz, .zst); read and written."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from splime.errors import DataError
-from splime.graph import SplitName
+from splime.errors import DataError, SplimeError, UsageError
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import (
-    EXPECTED,
-    Layout,
-    are_numbers,
-    by_name,
-    by_position,
-    looks_like_header,
-)
+from splime.io.files import check_one_line, split_files, written_beside
+from splime.io.layout import EXPECTED, Layout, are_numbers, by_name, by_position, looks_like_header
+from splime.times import format_ticks
 
 # Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
 # reads a third faster, and in less memory, than Arrow's default of 1 MiB; 32 MiB needs more).
 _BLOCK = 8 << 20
 _LARGEST_BLOCK = 1 << 30
+_ROWS = 1 << 18  # written at a time, so that the text of a large graph is never in memory
 _BOM = "\ufeff"
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 # A quoted name may run over several lines, but a quote may also never be closed.
@@ -58,10 +56,10 @@ def read_delimited(
     dialect = _sniff(path)
     line_number, cells = next(rows_of(path, dialect))
     has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
-    positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
     # A quoted name may run over several lines.
     last_line = line_number + sum(cell.count("\n") for cell in cells)
-    table = _read(path, dialect, len(cells), positions, skip=last_line if has_header else 0)
+    skip = last_line if has_header else 0
+    table = _read(path, dialect, len(cells), layout.positions, skip=skip)
     if table.num_rows == 0:
         raise DataError(f"{path}: no facts below the header; {EXPECTED}")
 
@@ -76,15 +74,10 @@ def read_delimited(
         lines = _line_numbers(path, dialect, rows, first_row)
         return [f"{path.name}, line {number}" for number in lines]
 
-    return RawFacts(
-        path.name,
-        encoded[:3],
-        encoded[3 : len(layout.facts)],
-        locate,
-        split,
-        None if layout.split is None else encoded[-1],
-        " ".join(cells) if has_header else None,
-    )
+    times = encoded[3 : len(layout.facts)]
+    splits = None if layout.split is None else encoded[-1]
+    head = " ".join(cells) if has_header else None
+    return RawFacts(path.name, encoded[:3], times, locate, split, splits, head)
 
 
 def _layout(
@@ -92,53 +85,39 @@ def _layout(
 ) -> tuple[bool, Layout]:
     """Whether the first line is a header, and which columns are what."""
     if header is None:
-        header = not are_numbers(columns)
-        if not header:
-            try:
-                header = looks_like_header(cells, by_position(len(cells), columns, where))
-            except DataError:
-                # More columns than facts have: fine if they are named.
-                header = {"subject", "predicate", "object"} <= {c.strip().lower() for c in cells}
-                if not header:
-                    raise
+        try:
+            header = looks_like_header(cells, by_position(len(cells), columns, where))
+        except DataError:
+            # Columns asked for by name, or more columns than facts have: fine if they have names.
+            usual = {"subject", "predicate", "object"} <= {cell.strip().lower() for cell in cells}
+            header = usual or not are_numbers(columns)
+            if not header:
+                raise
     if header:
         return True, by_name(cells, columns, where)
-    if not are_numbers(columns):
-        raise DataError(f"{where}: columns can be named only where the file has a header")
     return False, by_position(len(cells), columns, where)
 
 
 def _read(
-    path: Path,
-    dialect: Dialect,
-    count: int,
-    positions: list[int],
-    skip: int,
-    block: int = _BLOCK,
+    path: Path, dialect: Dialect, count: int, positions: list[int], skip: int, block: int = _BLOCK
 ) -> pa.Table:
     from pyarrow import csv as arrow_csv
 
     names = [f"c{position}" for position in range(count)]
     wanted = [names[position] for position in positions]
     text = pa.dictionary(pa.int32(), pa.string())
+    read = arrow_csv.ReadOptions(column_names=names, block_size=block, skip_rows=skip)
+    parse = arrow_csv.ParseOptions(
+        delimiter=dialect.delimiter,
+        quote_char='"' if dialect.quoted else False,
+        newlines_in_values=dialect.quoted,
+    )
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
+    )
     try:
         with _stream(path) as stream:
-            return arrow_csv.read_csv(
-                stream,
-                read_options=arrow_csv.ReadOptions(
-                    column_names=names, block_size=block, skip_rows=skip
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=dialect.delimiter,
-                    quote_char='"' if dialect.quoted else False,
-                    newlines_in_values=dialect.quoted,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(wanted, text),
-                    include_columns=wanted,
-                    strings_can_be_null=False,
-                ),
-            )
+            return arrow_csv.read_csv(stream, read, parse, convert)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if "straddling" in str(error) and block < _LARGEST_BLOCK:
             # A line longer than a block.
@@ -161,13 +140,15 @@ def _open(path: Path) -> IO[bytes]:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file; a broken encoding is an error with its line."""
-    number = 0
     with _open(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline=None)
-        while line := _next_line(path, text):
-            number += 1
-            if number == 1:
-                line = line.removeprefix(_BOM)
+        for number in itertools.count(1):
+            try:
+                line = text.readline().removeprefix(_BOM if number == 1 else "")
+            except (pa.ArrowException, OSError) as error:
+                raise DataError(f"{path}: the file is damaged: {error}") from None
+            if not line:
+                return
             try:
                 line.encode("utf-8")
             except UnicodeEncodeError as error:
@@ -177,13 +158,6 @@ def _lines(path: Path) -> Iterator[str]:
                     " not UTF-8; convert the file to UTF-8"
                 ) from None
             yield line
-
-
-def _next_line(path: Path, text: IO[str]) -> str:
-    try:
-        return text.readline()
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: the file is damaged: {error}") from None
 
 
 def _sniff(path: Path) -> Dialect:
@@ -290,3 +264,66 @@ def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> Dat
     except DataError as located:
         return located
     return DataError(f"{path}: cannot be read: {error}")
+
+
+def write_text(
+    graph: TemporalGraph, folder: str | Path, *, format: Literal["tsv", "csv"] = "tsv"
+) -> list[Path]:
+    """Write train, valid and test as text files without header into a folder.
+
+    A tab or a line break in a name is an error in tab-separated files; `csv` can hold it. Other
+    files of splits in the folder, which would be read together with these, are an error too.
+    """
+    if format not in ("tsv", "csv"):
+        raise UsageError(f"text files are tsv or csv, not {format!r}")
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be made: {error}") from None
+    if format == "tsv":
+        for names in (graph.entities, graph.predicates):
+            check_one_line(names.labels, "a .tsv file", "write csv or Parquet", kind=names.kind)
+        for _, facts in graph.splits():
+            if len(facts) and graph.entities[facts.subject[0]].startswith(_BOM):
+                raise UsageError(
+                    f"the entity {graph.entities[facts.subject[0]]!r} begins with a byte order"
+                    " mark, which a .tsv file cannot at its start; write csv or Parquet"
+                )
+    paths = {split: folder / f"{split}.{format}" for split, facts in graph.splits() if len(facts)}
+    there = [path for files in split_files(folder).values() for path in files]
+    if others := [path.name for path in there if path not in paths.values()]:
+        raise UsageError(
+            f"{folder}: {', '.join(others)} would be read together with the files to be written;"
+            " remove what is there, or write to another folder"
+        )
+    for split, path in paths.items():
+        own = graph.where(split=split)
+        with written_beside(path) as beside, beside.open("wb") as file:
+            for start in range(0, len(own), _ROWS):
+                file.write(_text(own, slice(start, start + _ROWS), path.suffix))
+    return [*paths.values()]
+
+
+def _text(graph: TemporalGraph, rows: slice, suffix: str) -> bytes:
+    """Some facts as lines of text."""
+    from pyarrow import csv as arrow_csv
+
+    facts = graph.facts().take(np.arange(len(graph))[rows])
+    entities, predicates = graph.entities.labels, graph.predicates.labels
+    columns = [
+        labels.take(pa.array(ids))
+        for labels, ids in zip((entities, predicates, entities), facts.columns()[:3], strict=True)
+    ]
+    for ticks, bit in ((facts.begin, BEGIN_UNKNOWN), (facts.end, END_UNKNOWN)):
+        dates = pa.array(format_ticks(ticks, graph.timeline.granularity), pa.large_string())
+        columns.append(pc.if_else(pa.array((facts.unknown & bit) != 0), "", dates))
+    if suffix == ".tsv":
+        # Arrow's own writer refuses quotes in a file without quoting.
+        tab = pa.scalar("\t", pa.large_string())
+        lines = pc.binary_join_element_wise(*columns, tab).to_pylist()
+        return "".join(f"{line}\n" for line in lines).encode()
+    sink = pa.BufferOutputStream()
+    table = pa.table(columns, names=list("spobe"))
+    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(include_header=False))
+    return bytes(sink.getvalue())

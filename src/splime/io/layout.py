@@ -11,7 +11,7 @@ from splime.errors import DataError, UsageError, nearest
 _NAMES = ("subject", "predicate", "object")
 _EVENT = (*_NAMES, "time")
 _INTERVAL = (*_NAMES, "begin", "end")
-_PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
+_INDEX = re.compile(r"__index_level_[0-9]+__")  # of a pandas table
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
@@ -24,6 +24,11 @@ class Layout:
 
     facts: tuple[int, ...]
     split: int | None = None
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of all columns that are read."""
+        return [*self.facts, *([] if self.split is None else [self.split])]
 
 
 def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
@@ -60,8 +65,7 @@ def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
     >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], Layout((0, 1, 2, 3, 4)))
     False
     """
-    times = [cells[position] for position in layout.facts[3:]]
-    return all(time[:1].isalpha() for time in times)
+    return all(cells[position][:1].isalpha() for position in layout.facts[3:])
 
 
 def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout:
@@ -72,16 +76,18 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
                 f"{where}: {EXPECTED}, found {count}; name the ones to use with `columns`"
             )
         return Layout(tuple(range(count)))
+    if not are_numbers(columns):
+        raise DataError(f"{where}: columns can be named only where the file has a header")
     positions = tuple(_number(column) - 1 for column in columns)
     if min(positions) < 0 or max(positions) >= count:
         raise DataError(f"{where}: there are {count} columns, so none has the number asked for")
     return Layout(positions)
 
 
-def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> Layout:
+def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
     """The layout of named columns: those asked for, else the usual names, else their order.
 
-    Where subject, predicate and object are found by name, what comes after them are the times.
+    Where subject, predicate and object are named so, what comes after them are the times.
     The index of a pandas table is no column.
 
     >>> by_name(["object", "subject", "predicate", "from", "to"], None, "table").facts
@@ -93,14 +99,10 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
         return Layout(tuple(_position(names, column, where) for column in columns), split)
     for usual in (_INTERVAL, _EVENT):
         if all(folded.count(name) == 1 for name in usual):
-            return Layout(tuple(folded.index(name) for name in usual), split)
-    rest = [
-        position
-        for position, name in enumerate(folded)
-        if position != split and not _PANDAS_INDEX.fullmatch(name)
-    ]
+            return Layout(tuple(map(folded.index, usual)), split)
+    rest = [at for at, name in enumerate(folded) if at != split and not _INDEX.fullmatch(name)]
     if all(folded.count(name) == 1 for name in _NAMES):
-        named = tuple(folded.index(name) for name in _NAMES)
+        named = tuple(map(folded.index, _NAMES))
         times = [position for position in rest if position not in named]
         if len(times) not in (1, 2) or min(times) < max(named):
             raise DataError(
@@ -116,11 +118,11 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
     return Layout(tuple(rest), split)
 
 
-def _position(names: Sequence[str], column: str, where: str) -> int:
-    if list(names).count(column) > 1:
+def _position(names: list[str], column: str, where: str) -> int:
+    if names.count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
     if column in names:
-        return list(names).index(column)
+        return names.index(column)
     if 1 <= _number(column) <= len(names):
         return _number(column) - 1
     raise DataError(

@@ -18,6 +18,9 @@ from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
 
+OWN_END, OWN_BEGIN = "end", "begin"
+"""What `first` and `last` may be other than a time: the other end of the fact itself."""
+
 _KINDS: Mapping[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
     int: (Integral, "a whole number"),
@@ -66,7 +69,7 @@ class ReadOptions:
         metavar="A,B,…",
     )
     header: bool | None = _option(
-        "whether the first line of text files holds names. Found out by default"
+        "whether the first line of text files holds names. Inferred by default"
     )
     entities: str | Path | None = _option(
         "dictionary file of entity ids, where facts are written with ids",
@@ -76,7 +79,7 @@ class ReadOptions:
     predicates: str | Path | None = _option(
         "dictionary file of predicate ids", flag="predicate_ids", metavar="FILE"
     )
-    granularity: Granularity | None = _option("the unit of time. Found out by default")
+    granularity: Granularity | None = _option("the unit of time. Inferred by default")
     first: When | None = _option(
         "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
         " time of the facts",

@@ -6,25 +6,24 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError
-from splime.graph import SPLITS, Ids, SplitName, TemporalGraph
+from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import Layout, by_name
-from splime.io.saved import Limit, read_description, read_metadata, restore_graph
-from splime.io.tables import label_column, raw_from_columns, time_column
+from splime.io.layout import by_name
+from splime.io.saved import LIMITS, damages, read_description, read_metadata, restore_graph
+from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
 
 _T = TypeVar("_T", bound=np.generic)
 _ROLES = ("subject", "predicate", "object", "begin", "end")
-_LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
-# The granularity is found out from at most so many different times.
+# The granularity is inferred from at most so many different times.
 _MOST_TIMES = 1 << 20
 # Whole numbers and dates within so many ticks are read without parsing.
 _DENSE = 1 << 16
@@ -44,15 +43,11 @@ def read_parquet(
     if description is not None and split is None:
         return restore_graph(path, _read(path, schema, schema.names), description)
     layout = by_name(schema.names, columns, str(path))
-    positions = [*layout.facts, *([] if layout.split is None else [layout.split])]
-    names = [schema.names[position] for position in positions]
+    names = [schema.names[position] for position in layout.positions]
     if len(set(schema.names)) < len(schema.names):
-        table = _read(path, schema, schema.names)
+        table = _read(path, schema, schema.names).select(layout.positions)
     else:
-        table = _read(path, schema, names)
-        count = len(layout.facts)
-        layout = Layout(tuple(range(count)), None if layout.split is None else count)
-        table = table.select(names)
+        table = _read(path, schema, names).select(names)
     if table.num_rows == 0:
         raise DataError(f"{path}: the table is empty")
     return raw_from_columns(table, layout, name=path.name, split=split)
@@ -77,16 +72,8 @@ def _unreadable(path: Path, error: Exception) -> DataError:
 
 def _texts(schema: pa.Schema) -> list[str]:
     """The columns that can be read as a dictionary of text."""
-    kinds = [
-        (
-            column.name,
-            column.type.value_type if pa.types.is_dictionary(column.type) else column.type,
-        )
-        for column in schema
-    ]
-    return [
-        name for name, kind in kinds if pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    ]
+    texts = (pa.string(), pa.large_string())
+    return [column.name for column in schema if value_type(column.type) in texts]
 
 
 @dataclass(frozen=True)
@@ -146,18 +133,15 @@ class FactFile:
         self.graph = read_description(path, schema.metadata)
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
         layout = by_name(schema.names, columns, str(path))
-        names = [schema.names[at] for at in layout.facts]
+        names = [schema.names[position] for position in layout.facts]
         self._names = dict(zip(_ROLES, names, strict=False))
         if layout.split is not None:
             self._names["split"] = schema.names[layout.split]
         if len(set(self._names.values())) < len(self._names):
             raise DataError(f"{path}: several columns have the same name")
         # What unknown times of a saved graph became, where its description does not say it.
-        self._filled = {
-            role: f"{role}_filled"
-            for role in _LIMITS
-            if self.graph is not None and f"{role}_filled" in schema.names
-        }
+        beside = {role: f"{role}_filled" for role in LIMITS} if self.graph else {}
+        self._filled = {role: name for role, name in beside.items() if name in schema.names}
 
     @property
     def has_splits(self) -> bool:
@@ -167,36 +151,22 @@ class FactFile:
     def __enter__(self) -> FactFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def parts(
-        self,
-        most_rows: int,
-        batch_rows: int,
-        columns: Sequence[str] | None = None,
-        *,
-        fact: int = 0,
+        self, most_rows: int, batch_rows: int, columns: Sequence[str] | None = None, fact: int = 0
     ) -> list[Part]:
         """Parts of at most so many rows each, but of at least one row group."""
-        sizes = [
-            self._file.metadata.row_group(group).num_rows
-            for group in range(self._file.metadata.num_row_groups)
-        ]
+        about = self._file.metadata
+        sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
         chosen = None if columns is None else tuple(columns)
         version, parts, start, row = self._version(), [], 0, 0
         for stop in range(1, len(sizes) + 1):
             rows = sum(sizes[start:stop])
             if stop == len(sizes) or rows + sizes[stop] > most_rows:
-                groups = range(start, stop)
-                parts.append(
-                    Part(self.path, groups, row, fact + row, rows, batch_rows, chosen, version)
-                )
+                place = range(start, stop), row, fact + row, rows
+                parts.append(Part(self.path, *place, batch_rows, chosen, version))
                 start, row = stop, row + rows
         return parts
 
@@ -218,28 +188,15 @@ class FactFile:
             ):
                 batch.validate(full=True)
                 columns = {role: batch.column(name) for role, name in names.items()}
-                if self.graph is not None:
-                    self._fill(columns, {role: batch.column(name) for role, name in filled.items()})
+                for role in LIMITS.keys() & names.keys():
+                    if self.graph is not None:
+                        beside = batch.column(filled[role]) if role in filled else None
+                        with damages(self.path):
+                            columns[role] = self.graph.fill(role, columns[role], beside)
                 yield Batch(self.path, row, columns, self._names)
                 row += batch.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(self.path, error) from None
-
-    def _fill(self, columns: dict[str, pa.Array], filled: Mapping[str, pa.Array]) -> None:
-        """Give unknown times of a saved graph what stands beside them; check that they have it."""
-        import pyarrow.compute as pc
-
-        assert self.graph is not None
-        for role in _LIMITS.keys() & columns.keys():
-            lost = columns[role].null_count and _LIMITS[role] not in self.graph.limits
-            if role in filled:
-                columns[role] = pc.coalesce(columns[role], filled[role])
-                lost = lost or columns[role].null_count
-            if lost:
-                raise DataError(
-                    f"{self.path}: the description of the graph is damaged: what an unknown {role}"
-                    " became is missing"
-                )
 
 
 @dataclass(frozen=True)
@@ -272,10 +229,7 @@ class Batch:
         """The split of every fact, by its position in SPLITS; train where there is no column."""
         if "split" not in self.columns:
             return np.zeros(len(self), np.int32)
-        column = EncodedColumn(self.columns["split"])
-        names = column.values.cast(pa.string()).to_pylist()
-        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
-        splits = column.lookup(np.array(table, np.int32), missing=-1)
+        splits = EncodedColumn(self.columns["split"]).splits()
         if splits.min() < 0:
             at = int(np.argmin(splits))
             name = self.columns["split"][at].as_py()
@@ -287,7 +241,7 @@ class Batch:
         """The times of facts: of begin and end, or of events only the one they have."""
         return [
             _dense(self.columns[role], granularity) or Times.parsed(self.encoded(role), granularity)
-            for role in _LIMITS
+            for role in LIMITS
             if role in self.columns
         ]
 
@@ -298,7 +252,7 @@ class Batch:
 
 
 def find_granularity(file: FactFile, parts: Sequence[Part]) -> Granularity:
-    """The granularity of the times, found out from all that differ (the first million)."""
+    """The granularity of the times, inferred from all that differ (the first million)."""
     times: Counter[str] = Counter()
     for batch in (batch for part in parts for batch in file.batches(part, "begin", "end")):
         for role in batch.columns:
@@ -345,8 +299,6 @@ class Times:
 
 def _dense(column: pa.Array, granularity: Granularity) -> Times | None:
     """Times that are ticks already, and close to each other: several times faster than parsing."""
-    import pyarrow.compute as pc
-
     kind = column.type
     if pa.types.is_signed_integer(kind) and granularity in ("year", "step"):
         ticks = column.cast(pa.int64())

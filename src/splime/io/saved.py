@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +13,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, SplimeError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.files import written_beside
 from splime.io.tables import dated, label_column, to_table
@@ -32,15 +33,14 @@ _DAMAGES = (SplimeError, pa.ArrowException, KeyError, TypeError, ValueError, Ove
 
 
 @dataclass(frozen=True)
-class _Ticks:
-    starts: list[int]
-    ends: list[int]
-
-
-@dataclass(frozen=True)
 class _Names:
     entities: list[str]
     predicates: list[str]
+
+
+LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
+"""What the description calls the tick that an unknown begin or end became."""
+_BITS = {"begin": BEGIN_UNKNOWN, "end": END_UNKNOWN}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Description:
     format: int = _FORMAT
     name: str
     granularity: Granularity
-    timeline: _Ticks
+    timeline: dict[Literal["starts", "ends"], list[int]]
     outside: int | None = None
     """How many facts reach beyond the timeline; older files do not say it."""
     filled: dict[Limit, str]
@@ -61,9 +61,7 @@ class Description:
     @cached_property
     def timestamps(self) -> Timeline:
         """The timeline."""
-        starts, ends = (
-            np.array(ticks, np.int64) for ticks in (self.timeline.starts, self.timeline.ends)
-        )
+        starts, ends = (np.array(self.timeline[key], np.int64) for key in ("starts", "ends"))
         if len(starts) != len(ends):
             raise ValueError("the timeline must have as many starts as ends")
         return Timeline(self.granularity, starts, ends)
@@ -76,6 +74,19 @@ class Description:
             limit: int(when) if plain else tick_range(when, self.granularity)[0]
             for limit, when in self.filled.items()
         }
+
+    def fill(self, name: str, times: pa.Array, beside: pa.Array | None) -> pa.Array:
+        """Begins or ends with what unknown ones became, where it stands in a column beside them.
+
+        An error if it stands nowhere.
+        """
+        lost = times.null_count and LIMITS[name] not in self.limits
+        if beside is not None:
+            times = pc.coalesce(times, beside)
+            lost = lost or times.null_count
+        if lost:
+            raise ValueError(f"what an unknown {name} became is missing")
+        return times
 
     def check_outside(self, facts: int) -> None:
         """An error if more facts reach beyond the timeline than the description says."""
@@ -107,16 +118,12 @@ def save(graph: TemporalGraph, path: str | Path) -> Path:
 def _filled(graph: TemporalGraph) -> dict[Limit, int]:
     """The ticks that unknown begins and ends became, except where they gave way."""
     facts = graph.facts()
-    stayed = facts.begin < facts.end
     filled: dict[Limit, int] = {}
-    limits: tuple[tuple[Limit, int, Ints], ...] = (
-        ("first", BEGIN_UNKNOWN, facts.begin),
-        ("last", END_UNKNOWN, facts.end),
-    )
-    for limit, bit, ticks in limits:
-        unknown = (facts.unknown & bit) != 0
+    for name, limit in LIMITS.items():
+        ticks, unknown = getattr(facts, name), (facts.unknown & _BITS[name]) != 0
         if unknown.any():
-            among = ticks[unknown & stayed] if (unknown & stayed).any() else ticks[unknown]
+            stayed = unknown & (facts.begin < facts.end)
+            among = ticks[stayed] if stayed.any() else ticks[unknown]
             filled[limit] = int(among.max() if limit == "first" else among.min())
     return filled
 
@@ -127,10 +134,8 @@ def _fill(begin: Ints, end: Ints, unknown: npt.NDArray[np.uint8], filled: dict[L
         begin[(unknown & BEGIN_UNKNOWN) != 0] = filled["first"]
     if "last" in filled:
         end[(unknown & END_UNKNOWN) != 0] = filled["last"]
-    late = (unknown == BEGIN_UNKNOWN) & (begin > end)
-    begin[late] = end[late]
-    early = (unknown == END_UNKNOWN) & (begin > end)
-    end[early] = begin[early]
+    np.copyto(begin, end, where=(unknown == BEGIN_UNKNOWN) & (begin > end))
+    np.copyto(end, begin, where=(unknown == END_UNKNOWN) & (begin > end))
 
 
 def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
@@ -141,8 +146,8 @@ def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
     if np.array_equal(begin, facts.begin) and np.array_equal(end, facts.end):
         return {}
     return {
-        "begin_filled": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) == 0),
-        "end_filled": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) == 0),
+        f"{name}_filled": dated(getattr(facts, name), granularity, (facts.unknown & bit) == 0)
+        for name, bit in _BITS.items()
     }
 
 
@@ -152,7 +157,7 @@ def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
     return Description(
         name=graph.name,
         granularity=timeline.granularity,
-        timeline=_Ticks(timeline.starts.tolist(), timeline.ends.tolist()),
+        timeline={"starts": timeline.starts.tolist(), "ends": timeline.ends.tolist()},
         outside=_outside(graph.facts(), timeline),
         filled={
             limit: format_ticks(np.array([tick]), timeline.granularity)[0]
@@ -171,11 +176,7 @@ def _outside(facts: Facts, timeline: Timeline) -> int:
 
 
 def _unused(all_names: Vocabulary, used: Vocabulary) -> list[str]:
-    if all_names is used:
-        return []
-    unused = used.ids(all_names.labels) < 0
-    names: list[str] = all_names.labels.filter(pa.array(unused)).to_pylist()
-    return names
+    return [*all_names.labels.filter(pa.array(used.ids(all_names.labels) < 0)).to_pylist()]
 
 
 @contextmanager
@@ -206,7 +207,7 @@ def read_description(path: Path, metadata: dict[bytes, bytes] | None) -> Descrip
         return None
     with damages(path):
         description = msgspec.convert(about, Description)
-        # Made here, so that one that cannot be made is found here.
+        # Made now, so that one that cannot be made is an error now.
         _ = description.timestamps, description.limits
     return description
 
@@ -215,25 +216,17 @@ def restore_graph(path: Path, table: pa.Table, description: Description) -> Temp
     """The graph of a saved table; a description that cannot be true is an error."""
     with damages(path):
         facts, splits, entities, predicates = _facts_of(table, description)
-        timeline, unused = description.timestamps, description.unused
+        timeline = description.timestamps
         description.check_outside(_outside(facts, timeline))
         train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
-        graph = TemporalGraph(
-            train,
-            valid,
-            test,
-            entities,
-            predicates,
-            timeline,
-            description.reading,
-            description.name,
-        ).compact()
-        return _with_unused(graph, unused.entities, unused.predicates)
+        graph = TemporalGraph(train, valid, test, entities, predicates, timeline)
+        graph = replace(graph, reading=description.reading, name=description.name).compact()
+        return _with_unused(graph, description)
 
 
 def _facts_of(
     table: pa.Table, description: Description
-) -> tuple[Facts, npt.NDArray[np.int8], Vocabulary, Vocabulary]:
+) -> tuple[Facts, Ids, Vocabulary, Vocabulary]:
     """The facts of a saved table, the split of each, and their names."""
     columns = [
         EncodedColumn(label_column(table.column(name), name, "table"))
@@ -242,66 +235,50 @@ def _facts_of(
     if any(column.missing for column in columns):
         raise ValueError("a name or split is missing")
     subject, predicate, object_, split = columns
-    in_split = split.lookup(np.array([SPLITS.index(s) for s in split.values.to_pylist()], np.int8))
+    in_split = split.splits()
+    if (in_split < 0).any():
+        raise ValueError("a split is none of train, valid and test")
     entities, predicates = (
         Vocabulary(pa.concat_arrays([c.values.cast(pa.large_string()) for c in own]), kind=kind)
         for own, kind in (((subject, object_), "entity"), ((predicate,), "predicate"))
     )
-    granularity, filled = description.granularity, description.limits
     unknown = np.zeros(len(table), np.uint8)
+    given_beside = "begin_filled" in table.column_names
     times = []
-    for name, limit, bit in (("begin", "first", BEGIN_UNKNOWN), ("end", "last", END_UNKNOWN)):
-        ticks, missing = _ticks(table.column(name), granularity)
-        unknown[missing] |= bit
-        if missing.any() and limit not in filled:
-            raise ValueError(f"what an unknown {name} became is missing")
-        times.append(ticks)
+    for name, bit in _BITS.items():
+        column = table.column(name)
+        unknown[column.is_null().to_numpy().astype(bool)] |= bit
+        beside = table.column(f"{name}_filled") if given_beside else None
+        times.append(_ticks(description.fill(name, column, beside), description.granularity))
     begin, end = times
-    _fill(begin, end, unknown, filled)
-    for ticks, name, bit in ((begin, "begin", BEGIN_UNKNOWN), (end, "end", END_UNKNOWN)):
-        if f"{name}_filled" in table.column_names:
-            own, missing = _ticks(table.column(f"{name}_filled"), granularity)
-            at = (unknown & bit) != 0
-            if (missing & at).any():
-                raise ValueError(f"what an unknown {name} became is missing")
-            ticks[at] = own[at]
+    if not given_beside:
+        _fill(begin, end, unknown, description.limits)
     if (begin > end).any():
         raise ValueError("a fact ends before it begins")
-    facts = Facts(
-        subject.lookup(entities.ids(subject.values)),
-        predicate.lookup(predicates.ids(predicate.values)),
-        object_.lookup(entities.ids(object_.values)),
-        begin,
-        end,
-        unknown,
+    s, p, o = (
+        column.lookup(names.ids(column.values))
+        for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
     )
-    return facts, in_split, entities, predicates
+    return Facts(s, p, o, begin, end, unknown), in_split, entities, predicates
 
 
-def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """The ticks of a saved column of times (0 where it is null), and where it is null."""
-    missing = column.is_null().to_numpy().astype(bool)
+def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> Ints:
+    """The ticks of a saved column of times; 0 where it is null."""
     if granularity in ("year", "step"):
-        return column.cast(pa.int64()).fill_null(0).to_numpy().copy(), missing
+        return np.asarray(column.cast(pa.int64()).fill_null(0).to_numpy().copy())
     seconds = column.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(0).to_numpy()
-    return seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64), missing
+    return np.asarray(seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64))
 
 
-def _with_unused(graph: TemporalGraph, entities: list[str], predicates: list[str]) -> TemporalGraph:
+def _with_unused(graph: TemporalGraph, description: Description) -> TemporalGraph:
     """The graph over vocabularies that also hold names which no fact uses."""
-    if not entities and not predicates:
+    unused = description.unused
+    if not unused.entities and not unused.predicates:
         return graph
-    larger = [
-        Vocabulary(pa.concat_arrays([old.labels, pa.array(more, pa.large_string())]), kind=old.kind)
-        for old, more in ((graph.entities, entities), (graph.predicates, predicates))
-    ]
-    entities_now, predicates_now = (
-        new.ids(old.labels)
-        for new, old in zip(larger, (graph.entities, graph.predicates), strict=True)
-    )
-    train, valid, test = (
-        facts.renumber(entities_now, predicates_now) for _, facts in graph.splits()
-    )
+    entities = Vocabulary([*graph.entities, *unused.entities], kind="entity")
+    predicates = Vocabulary([*graph.predicates, *unused.predicates], kind="predicate")
+    new_ids = entities.ids(graph.entities.labels), predicates.ids(graph.predicates.labels)
+    train, valid, test = (facts.renumber(*new_ids) for _, facts in graph.splits())
     return replace(
-        graph, train=train, valid=valid, test=test, entities=larger[0], predicates=larger[1]
+        graph, train=train, valid=valid, test=test, entities=entities, predicates=predicates
     )

@@ -54,15 +54,11 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     """Write a segmentation to a JSON file."""
     path = Path(path)
     timeline, entities = segmentation.timeline, segmentation.entities
-    description = _Description(
-        "segmentation",
-        _FORMAT,
-        segmentation.method,
-        _Ticks(timeline.granularity, timeline.starts.tolist(), timeline.ends.tolist()),
-        _describe(segmentation.predicates),
-        None if entities is None else _describe(entities),
-    )
-    text = json.dumps(asdict(description), ensure_ascii=False, default=lambda n: n.item())
+    ticks = _Ticks(timeline.granularity, timeline.starts.tolist(), timeline.ends.tolist())
+    predicates = _describe(segmentation.predicates)
+    scopes = None if entities is None else _describe(entities)
+    about = _Description("segmentation", _FORMAT, segmentation.method, ticks, predicates, scopes)
+    text = json.dumps(asdict(about), ensure_ascii=False, default=lambda number: number.item())
     with written_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
     return path
@@ -105,28 +101,21 @@ def _restore(described: dict[str, _Cuts], kind: str, timeline: Timeline) -> Scop
     names = Vocabulary(list(described), kind=kind)
     own = [described[label] for label in names]
     for one in own:
-        cuts = 2 * np.array(one.cuts, np.float64)
-        # At the first timestamp a cut parts its instants from what goes on.
-        inside = (cuts >= 0) & (cuts < 2 * len(timeline))
-        if (cuts != np.rint(cuts)).any() or (np.diff(cuts) <= 0).any() or not inside.all():
-            raise ValueError("cuts must ascend, inside of the timeline, at or between timestamps")
-        if not len(cuts) + 1 == len(one.facts) == len(one.first) == len(one.last):
+        if not len(one.cuts) + 1 == len(one.facts) == len(one.first) == len(one.last):
             raise ValueError("there must be one more of facts, first and last than of cuts")
-    facts, first, last = (
-        np.array([*chain.from_iterable(getattr(one, key) for one in own)], np.int64)
-        for key in ("facts", "first", "last")
+    doubled, facts, first, last = (
+        np.array([*chain.from_iterable(getattr(one, key) for one in own)], dtype)
+        for key, dtype in (("cuts", float), ("facts", int), ("first", np.int32), ("last", np.int32))
     )
+    doubled *= 2
     for column in (first, last):
         if len(column) and not 0 <= column.min() <= column.max() < len(timeline):
             raise ValueError("first and last must be timestamps")
-    flat = 2 * np.array([*chain.from_iterable(one.cuts for one in own)], np.float64)
     offsets = np.cumsum([0, *(len(one.cuts) for one in own)])
-    return Scopes(
-        names,
-        timeline,
-        flat.astype(np.int64),
-        offsets,
-        facts,
-        first.astype(np.int32),
-        last.astype(np.int32),
-    )
+    sources = np.repeat(np.arange(len(names)), np.diff(offsets))
+    # At the first timestamp a cut parts its instants from what holds longer.
+    inside = (doubled >= 0) & (doubled < 2 * len(timeline))
+    ascend = np.diff(sources * 2 * len(timeline) + doubled) > 0
+    if not inside.all() or not ascend.all() or (doubled != np.rint(doubled)).any():
+        raise ValueError("cuts must ascend, inside of the timeline, at or between timestamps")
+    return Scopes(names, timeline, doubled.astype(np.int64), offsets, facts, first, last)

@@ -1,4 +1,4 @@
-"""Read a graph from wherever its facts are."""
+"""Read a graph from wherever its facts are; ids in facts get the names of dictionary files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+import pyarrow as pa
+
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import SPLITS, SplitName, TemporalGraph
 from splime.io.assemble import assemble
-from splime.io.columns import RawFacts
-from splime.io.delimited import read_delimited
+from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.delimited import Dialect, read_delimited, rows_of
 from splime.io.files import SUFFIXES, TEXT, is_there, split_files
-from splime.io.idfiles import name_ids
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquet
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
+
+# The usual dictionary files, which give names to the ids that facts are written with; and the
+# columns that they are for.
+_ID_FILES = {
+    "entity": ("entity2id.txt", "entities.dict"),
+    "predicate": ("relation2id.txt", "relations.dict"),
+}
+_COLUMNS = {"entity": (0, 2), "predicate": (1,)}
 
 FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 
@@ -49,9 +59,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
         graph = _make_graph(opened, source, chosen)
     if chosen.bucket is None:
         return graph
-    if chosen.bucket_on == "train":
-        return graph.bucket(chosen.bucket, "train")
-    return graph.bucket(chosen.bucket)
+    decide: tuple[SplitName, ...] = ("train",) if chosen.bucket_on == "train" else ()
+    return graph.bucket(chosen.bucket, *decide)
 
 
 read.__doc__ = (read.__doc__ or "").replace("    {options}", ReadOptions.described())
@@ -68,7 +77,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
             f"{raws[0].name}: end_before_begin='repair' treats train, valid and test"
             " differently, and the source has no splits; choose drop or swap"
         )
-    name_ids(raws, source, options)
+    _name_ids(raws, source, options)
     graph = assemble(raws, options, name=options.name or _name_of(source))
     if has_splits:
         return graph
@@ -144,6 +153,81 @@ def _name_of(source: FactSource) -> str:
 
 
 def _similar(path: Path) -> str:
-    if not path.parent.is_dir():
-        return ""
-    return nearest(path.name, [other.name for other in path.parent.iterdir()])
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    return nearest(path.name, [other.name for other in beside])
+
+
+def _name_ids(raws: Sequence[RawFacts], source: object, options: ReadOptions) -> None:
+    """Give names to the ids in facts: by the dictionary files named, or those in the folder."""
+    named = {"entity": options.entities, "predicate": options.predicates}
+    if any(named.values()):
+        for kind, path in named.items():
+            if path is not None:
+                _apply(raws, kind, read_ids(Path(path)), "the dictionary file")
+    elif isinstance(source, str | Path):
+        for kind, usual in _ID_FILES.items():
+            beside = next((p for name in usual if (p := Path(source) / name).is_file()), None)
+            if beside is not None:
+                names = read_ids(beside)
+                used = (v for raw in raws for at in _COLUMNS[kind] for v in _used(raw.names[at]))
+                # Facts that only use names of a dictionary are written with names already.
+                if not set(names.values()).issuperset(used):
+                    _apply(raws, kind, names, f"{beside.name}, which lies beside it")
+
+
+def read_ids(path: Path) -> dict[str, str]:
+    """Id to name, from lines of `name<TAB>id` or `id<TAB>name`; further columns are ignored."""
+    rows: list[tuple[int, str, str]] = []
+    for number, cells in rows_of(path, Dialect("\t")):
+        if len(cells) == 1 and not rows and cells[0].strip().isdigit():
+            continue  # OpenKE writes the number of lines first
+        if len(cells) < 2:
+            raise DataError(
+                f"{path}, line {number}: expected a name and an id with a tab between them, found"
+                f" {cells[0]!r}"
+            )
+        rows.append((number, cells[0], cells[1].strip()))
+    if not rows:
+        raise DataError(f"{path}: the file is empty; expected lines of a name and an id")
+    left_are_ids, right_are_ids = (
+        all(text.isascii() and text.isdigit() for text in column)
+        for column in ([left for _, left, _ in rows], [right for _, _, right in rows])
+    )
+    if not left_are_ids and not right_are_ids:
+        raise DataError(f"{path}: neither the first nor the second column holds ids 0, 1, 2, …")
+    if left_are_ids and right_are_ids and any(left != right for _, left, right in rows):
+        raise DataError(f"{path}: both columns look like ids; which one is meant is not clear")
+    names: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, left, right in rows:
+        name, identifier = (left, right) if right_are_ids else (right, left)
+        if identifier in names:
+            raise DataError(f"{path}, line {number}: the id {identifier} is given twice")
+        if name in lines:
+            raise DataError(
+                f"{path}, line {number}: the name {name!r} is given twice, first in line"
+                f" {lines[name]}"
+            )
+        names[identifier], lines[name] = name, number
+    return names
+
+
+def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str) -> None:
+    """Replace the ids in facts by their names."""
+    for raw, at in ((raw, at) for raw in raws for at in _COLUMNS[kind]):
+        column = raw.names[at]
+        for identifier, code in _used(column).items():
+            if identifier not in names:
+                where = raw.locate([column.first_row(code)])[0]
+                raise DataError(
+                    f"{where}: the {kind} id {identifier!r} is not in {file}; expected one"
+                    f" of its {len(names):,} ids"
+                )
+        values = column.values.to_pylist()
+        column.values = pa.array([names.get(value, value) for value in values], pa.string())
+
+
+def _used(column: EncodedColumn) -> dict[str, int]:
+    """The values that occur, and their codes."""
+    values = column.values.to_pylist()
+    return {values[code]: int(code) for code in np.flatnonzero(column.counts())}

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RawFacts
 from splime.io.layout import Layout, by_name
 from splime.times import DATES, Bools, Granularity, Ints, raw_time
-from splime.vocabulary import Vocabulary
 
 
 def is_table(source: object) -> bool:
@@ -36,25 +36,23 @@ def raw_from_table(
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
     layout = by_name(table.column_names, columns, name)
-    return raw_from_columns(table, layout, name=name, split=split)
+    return raw_from_columns(table.select(layout.positions), layout, name=name, split=split)
 
 
 def raw_from_columns(
     table: pa.Table, layout: Layout, *, name: str, split: SplitName | None = None
 ) -> RawFacts:
-    """Facts from the columns of an Arrow table."""
-    labels = [
-        EncodedColumn(label_column(table.column(position), table.column_names[position], name))
-        for position in layout.facts[:3]
-    ]
-    times = [
-        time_column(table.column(position), table.column_names[position], name)
-        for position in layout.facts[3:]
-    ]
-    splits = None
-    if layout.split is not None:
-        splits = EncodedColumn(label_column(table.column(layout.split), "split", name))
-    return RawFacts(name, labels, times, _locate_rows(name), split, splits)
+    """Facts from the columns of an Arrow table, which are those of the layout in its order."""
+
+    def labels(position: int) -> EncodedColumn:
+        column = table.column(position)
+        return EncodedColumn(label_column(column, table.column_names[position], name))
+
+    count = len(layout.facts)
+    names = [labels(position) for position in range(3)]
+    times = [time_column(table.column(p), table.column_names[p], name) for p in range(3, count)]
+    splits = None if layout.split is None else labels(count)
+    return RawFacts(name, names, times, _locate_rows(name), split, splits)
 
 
 def _locate_rows(name: str) -> Locate:
@@ -77,7 +75,7 @@ def raw_from_rows(
         if len(row) != len(columns):
             raise DataError(f"{where}: {len(row)} values, but {len(columns)} in the rows before")
         for position, value in enumerate(row):
-            columns[position].append(_label(value, where) if position < 3 else _time(value, where))
+            columns[position].append(_text(value, where, is_time=position > 2))
     if not columns:
         raise DataError(f"{name}: there are no facts")
     try:
@@ -100,19 +98,21 @@ def to_table(graph: TemporalGraph) -> pa.Table:
     """
     facts, granularity = graph.facts(), graph.timeline.granularity
     split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in graph.splits()])
-    columns = {
-        "split": pa.DictionaryArray.from_arrays(split, pa.array(SPLITS, pa.string())),
-        "subject": _named(facts.subject, graph.entities),
-        "predicate": _named(facts.predicate, graph.predicates),
-        "object": _named(facts.object, graph.entities),
-        "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
-        "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
-    }
-    return pa.table(columns)
+    return pa.table(
+        {
+            "split": named(split, pa.array(SPLITS, pa.string())),
+            "subject": named(facts.subject, graph.entities.labels),
+            "predicate": named(facts.predicate, graph.predicates.labels),
+            "object": named(facts.object, graph.entities.labels),
+            "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
+            "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
+        }
+    )
 
 
-def _named(ids: Any, names: Vocabulary) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(ids), names.labels)
+def named(ids: Ids, labels: pa.Array) -> pa.Array:
+    """A column of names, as a dictionary."""
+    return pa.DictionaryArray.from_arrays(pa.array(ids), labels)
 
 
 def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -> pa.Array:
@@ -127,12 +127,17 @@ def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -
 
 def label_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
     """A column of names as text; integers are names too, other types are a mistake."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = value_type(column.type)
     if pa.types.is_integer(kind):
         return column.cast(kind).cast(pa.string())
     if not (_is_text(kind) or pa.types.is_null(kind)):
         raise DataError(f"{where}: column {name!r} has type {kind}; names are text or integers")
     return _plain_text(column)
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of values, whether they are in a dictionary or not."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -148,14 +153,10 @@ def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
     """A column of times as text, converted once for every distinct value."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_null(kind):
-        column, kind = column.cast(pa.string()), pa.string()
-    if _is_text(kind):
+    kind = value_type(column.type)
+    if _is_text(kind) or pa.types.is_null(kind):
         return EncodedColumn(_plain_text(column))
     if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
-        import pyarrow.compute as pc
-
         column = column.cast(kind)
         column = pc.if_else(pc.is_nan(column), None, column)
         try:
@@ -174,26 +175,18 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
     else:
         # numpy writes years before Christ in a way that reads back; Arrow's cast does not.
         dates = encoded.values.to_numpy(zero_copy_only=False)
+        if pa.types.is_date(kind) or not len(dates):
+            dates = dates.astype("M8[D]")
         zone = "Z" if getattr(kind, "tz", None) else ""
-        text = np.datetime_as_string(dates) if len(dates) else np.empty(0, str)
-        if pa.types.is_date(kind):
-            text = np.datetime_as_string(dates.astype("M8[D]"))
-        encoded.values = pa.array([f"{date}{zone}" for date in text.tolist()], pa.string())
+        texts = [f"{date}{zone}" for date in np.datetime_as_string(dates).tolist()]
+        encoded.values = pa.array(texts, pa.string())
     return encoded
 
 
-def _label(value: object, where: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        try:
-            return str(int(value))
-        except ValueError as error:
-            raise DataError(f"{where}: a name is a number that is too long: {error}") from None
-    raise DataError(f"{where}: {value!r} is no name; names are text or integers")
-
-
-def _time(value: object, where: str) -> str:
+def _text(value: object, where: str, *, is_time: bool) -> str:
+    is_name = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
+    if not is_time and not is_name:
+        raise DataError(f"{where}: {value!r} is no name; names are text or integers")
     try:
         return raw_time(value)
     except UsageError as error:

@@ -17,9 +17,8 @@ import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
-from splime.io.options import ReadOptions
+from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, Part, find_granularity
-from splime.io.spans import OWN_BEGIN, OWN_END
 from splime.methods.base import Method
 from splime.progress import Progress, silent
 from splime.segmentation import Segmentation
