@@ -8,7 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -30,7 +30,7 @@ from splime.io.parquet import FactFile, Part
 from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
 from splime.streaming import StreamResult, cutting, in_processes, stream_transform
-from splime.streaming.repeats import _RECORD, _of_names, _repeated
+from splime.streaming.duplicates import _RECORD, _of_names, _repeated
 from splime.streaming.tally import Frame, Tally, count
 from tests.graphs import Row, graphs, rows
 
@@ -280,7 +280,7 @@ def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.Da
     if len(tallies) > 2:
         one, two, *rest = tallies
         assert same(one + reduce(operator.add, [two, *rest]), whole)
-    assert same(whole + Tally.of(frame), whole)
+    assert same(whole + Tally.empty(), whole)
     assert same(whole + whole, whole) != whole.table.any()
 
 
@@ -379,7 +379,7 @@ def test_errors_of_workers_arrive(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [source]
 
 
-@pytest.mark.parametrize("step", ["looking for duplicates", "counting", "applying"])
+@pytest.mark.parametrize("step", ["finding duplicates", "counting", "applying"])
 def test_a_killed_run_leaves_no_result(tmp_path: Path, step: str) -> None:
     """Killed in the middle of a pass, so that nothing can be cleaned up."""
     source, target = tmp_path / "facts.parquet", tmp_path / "triples.parquet"
@@ -446,8 +446,7 @@ def test_facts_with_one_key_are_compared_further() -> None:
     records["key"] = [7, 8, 7, 7, 9, 7]
     records["check"] = [1, 1, 2, 1, 1, 2]
     records["row"] = range(6)
-    repeated, rows = _repeated(records)
-    assert sorted(rows.tolist()) == sorted(repeated.tolist()) == [3, 5]
+    assert sorted(_repeated(records).tolist()) == [3, 5]
 
 
 def facts(begin: Any, end: Any = None) -> pa.Table:
@@ -560,8 +559,8 @@ def test_triples_are_written_in_parts(
     groups = pq.read_metadata(tmp_path / "triples.parquet")
     sizes = [groups.row_group(group).num_rows for group in range(groups.num_row_groups)]
     assert min(sizes) > 0
-    assert max(sizes) < most + len(graph.timeline)
-    assert len(sizes) <= -(-sum(sizes) // most)
+    assert max(sizes) <= max(most, len(graph.timeline))
+    assert all(one + following > most for one, following in pairwise(sizes))
 
 
 def test_progress_reaches_the_end(tmp_path: Path) -> None:
@@ -570,8 +569,8 @@ def test_progress_reaches_the_end(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int | None]] = []
     stream(source, Vanilla(), batch_rows=3, progress=lambda *update: seen.append(update))
     assert seen == [
-        ("looking for duplicates", 3, 4),
-        ("looking for duplicates", 4, 4),
+        ("finding duplicates", 3, 4),
+        ("finding duplicates", 4, 4),
         ("counting", 3, 4),
         ("counting", 4, 4),
         ("applying", 3, 4),
@@ -779,7 +778,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: Any) -> None:
         raise OSError("no space left on device")
 
-    for name in ("pyarrow.parquet.ParquetWriter.write_batch", "splime.streaming.repeats._path"):
+    for name in ("pyarrow.parquet.ParquetWriter.write_batch", "splime.streaming.duplicates._path"):
         with monkeypatch.context() as context:
             context.setattr(name, full)
             with pytest.raises(SplimeError, match="cannot be written: no space left"):
@@ -809,15 +808,14 @@ def test_memory_does_not_grow_with_the_facts(
         source, target = tmp_path / f"{count}.parquet", tmp_path / f"{count}.triples"
         make_world(source, World(facts=count))
         held: list[int] = []
-        triples = cutting._triples
+        encoded = cutting._encoded
 
-        def watched(*arguments: Any) -> Iterator[pa.RecordBatch]:
-            for some in triples(*arguments):
-                held.append(pa.total_allocated_bytes())
-                yield some
+        def watched(*arguments: Any) -> pa.Array:
+            held.append(pa.total_allocated_bytes())
+            return encoded(*arguments)
 
         with monkeypatch.context() as context:
-            context.setattr(cutting, "_triples", watched)
+            context.setattr(cutting, "_encoded", watched)
             stream_transform(source, target, Merge(shrink=4), batch_rows=50_000)
         return max(held)
 

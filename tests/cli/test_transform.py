@@ -94,6 +94,7 @@ def test_errors_leave_nothing(arguments: list[str], message: str, tmp_path: Path
 def test_streaming_gives_the_same(tmp_path: Path) -> None:
     facts = tmp_path / "facts.parquet"
     run("datasets", "make", facts, "--facts", "20000")
+    arguments: tuple[str | Path, ...]
     arguments = ("transform", facts, "--method", "merge", "--shrink", "4")
     streamed = run(*arguments, "--stream", "--out", tmp_path / "streamed")
     assert streamed.returncode == 0, streamed.stderr

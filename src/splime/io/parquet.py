@@ -17,12 +17,15 @@ from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import by_name
-from splime.io.saved import LIMITS, damages, read_description, read_metadata, restore_graph
-from splime.io.tables import label_column, raw_from_columns, time_column, value_type
+from splime.io.saved import damages, read_description, read_metadata, restore_graph
+from splime.io.tables import dated, label_column, raw_from_columns, time_column, value_type
+from splime.progress import Progress, silent
 from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
 
 _T = TypeVar("_T", bound=np.generic)
-_ROLES = ("subject", "predicate", "object", "begin", "end")
+_FACT = ("subject", "predicate", "object", "begin", "end")
+ROLES = ("split", *_FACT)
+"""What the columns of facts can be."""
 # The granularity is inferred from at most so many different times.
 _MOST_TIMES = 1 << 20
 # Whole numbers and dates within so many ticks are read without parsing.
@@ -96,17 +99,15 @@ class Part:
     """Those to use, as in `splime.read`."""
     version: tuple[int, int]
     """The size of the file and when it was written: it must not change between two passes."""
-    repeats: Ints = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
-    """Rows of the file, in order, whose fact stands before them already."""
+    duplicates: Ints = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
+    """Rows of the file, in order, that repeat a fact of an earlier row."""
 
-    def fact_of(self, batch: Batch) -> int:
-        """The number of the first row of a batch among all rows of the source."""
-        return self.fact - self.row + batch.row
-
-    def repeated(self, batch: Batch) -> Ints:
-        """Those of the repeats that are in a batch, counted from its first row."""
-        low, high = np.searchsorted(self.repeats, [batch.row, batch.row + len(batch)])
-        return self.repeats[low:high] - batch.row
+    def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
+        """Some columns of the facts, by their role."""
+        with FactFile(self.path, self.columns) as file:
+            for batch in file.batches(self, *roles):
+                yield batch
+                progress("reading", batch.fact + len(batch))
 
 
 class FactFile:
@@ -134,14 +135,14 @@ class FactFile:
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
         layout = by_name(schema.names, columns, str(path))
         names = [schema.names[position] for position in layout.facts]
-        self._names = dict(zip(_ROLES, names, strict=False))
+        self._names = dict(zip(_FACT, names, strict=False))
         if layout.split is not None:
             self._names["split"] = schema.names[layout.split]
         if len(set(self._names.values())) < len(self._names):
             raise DataError(f"{path}: several columns have the same name")
         # What unknown times of a saved graph became, where its description does not say it.
-        beside = {role: f"{role}_filled" for role in LIMITS} if self.graph else {}
-        self._filled = {role: name for role, name in beside.items() if name in schema.names}
+        filled = {"begin_filled", "end_filled"} if self.graph else set()
+        self._filled = filled.intersection(schema.names)
 
     @property
     def has_splits(self) -> bool:
@@ -179,8 +180,8 @@ class FactFile:
         if self._version() != part.version:
             raise DataError(f"{self.path}: was changed while it was read; start again")
         names = {role: self._names[role] for role in roles if role in self._names}
-        filled = {role: name for role, name in self._filled.items() if role in names}
-        wanted = [*names.values(), *filled.values()]
+        graph = self.graph if "begin" in names else None
+        wanted = [*names.values(), *(self._filled if graph else ())]
         row = part.row
         try:
             for batch in self._file.iter_batches(
@@ -188,13 +189,19 @@ class FactFile:
             ):
                 batch.validate(full=True)
                 columns = {role: batch.column(name) for role, name in names.items()}
-                for role in LIMITS.keys() & names.keys():
-                    if self.graph is not None:
-                        beside = batch.column(filled[role]) if role in filled else None
-                        with damages(self.path):
-                            columns[role] = self.graph.fill(role, columns[role], beside)
-                yield Batch(self.path, row, columns, self._names)
-                row += batch.num_rows
+                outside = 0
+                if graph is not None:
+                    with damages(self.path):
+                        begin, end, _ = graph.times(batch)
+                    outside = graph.outside_of(begin, end)
+                    columns["begin"] = dated(begin, graph.granularity)
+                    columns["end"] = dated(end, graph.granularity)
+                next_row = row + batch.num_rows
+                low, high = np.searchsorted(part.duplicates, [row, next_row])
+                duplicates = part.duplicates[low:high] - row
+                fact = part.fact - part.row + row
+                yield Batch(self.path, row, fact, columns, self._names, duplicates, outside)
+                row = next_row
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(self.path, error) from None
 
@@ -206,9 +213,15 @@ class Batch:
     path: Path
     row: int
     """The number of the first row in the file."""
+    fact: int
+    """Its number among all rows of the source."""
     columns: Mapping[str, pa.Array]
     names: Mapping[str, str]
     """What the columns are called in the file."""
+    duplicates: Ints
+    """Rows that repeat an earlier fact, counted from the first one of the batch."""
+    outside: int
+    """How many facts reach beyond the timeline of their saved graph."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -241,7 +254,7 @@ class Batch:
         """The times of facts: of begin and end, or of events only the one they have."""
         return [
             _dense(self.columns[role], granularity) or Times.parsed(self.encoded(role), granularity)
-            for role in LIMITS
+            for role in ("begin", "end")
             if role in self.columns
         ]
 
@@ -251,10 +264,10 @@ class Batch:
         return time_column(column, self.names[role], str(self.path))
 
 
-def find_granularity(file: FactFile, parts: Sequence[Part]) -> Granularity:
+def find_granularity(parts: Sequence[Part]) -> Granularity:
     """The granularity of the times, inferred from all that differ (the first million)."""
     times: Counter[str] = Counter()
-    for batch in (batch for part in parts for batch in file.batches(part, "begin", "end")):
+    for batch in (batch for part in parts for batch in part.batches("begin", "end")):
         for role in batch.columns:
             encoded = batch.encoded(role)
             used = encoded.counts()

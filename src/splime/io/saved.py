@@ -38,9 +38,10 @@ class _Names:
     predicates: list[str]
 
 
-LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
-"""What the description calls the tick that an unknown begin or end became."""
+# What the description calls the tick that an unknown begin or end became.
+_LIMITS: Mapping[str, Limit] = {"begin": "first", "end": "last"}
 _BITS = {"begin": BEGIN_UNKNOWN, "end": END_UNKNOWN}
+_Bits: TypeAlias = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,18 +76,31 @@ class Description:
             for limit, when in self.filled.items()
         }
 
-    def fill(self, name: str, times: pa.Array, beside: pa.Array | None) -> pa.Array:
-        """Begins or ends with what unknown ones became, where it stands in a column beside them.
+    def times(self, table: pa.Table | pa.RecordBatch) -> tuple[Ints, Ints, _Bits]:
+        """The begins and ends of facts as ticks, unknown ones filled in; and which are unknown."""
+        unknown = np.zeros(table.num_rows, np.uint8)
+        in_columns = "begin_filled" in table.schema.names
+        times = []
+        for name, bit in _BITS.items():
+            column = table.column(name)
+            unknown[np.asarray(column.is_null(), bool)] |= bit
+            lost = column.null_count and _LIMITS[name] not in self.limits
+            if in_columns:
+                column = pc.coalesce(column, table.column(f"{name}_filled"))
+                lost = lost or column.null_count
+            if lost:
+                raise ValueError(f"what an unknown {name} became is missing")
+            times.append(_ticks(column, self.granularity))
+        begin, end = times
+        if not in_columns:
+            _fill(begin, end, unknown, self.limits)
+        if (begin > end).any():
+            raise ValueError("a fact ends before it begins")
+        return begin, end, unknown
 
-        An error if it stands nowhere.
-        """
-        lost = times.null_count and LIMITS[name] not in self.limits
-        if beside is not None:
-            times = pc.coalesce(times, beside)
-            lost = lost or times.null_count
-        if lost:
-            raise ValueError(f"what an unknown {name} became is missing")
-        return times
+    def outside_of(self, begin: Ints, end: Ints) -> int:
+        """How many facts reach beyond the timeline, as one made for other facts lets them."""
+        return int(((begin < self.timestamps.first) | (end > self.timestamps.last)).sum())
 
     def check_outside(self, facts: int) -> None:
         """An error if more facts reach beyond the timeline than the description says."""
@@ -119,7 +133,7 @@ def _filled(graph: TemporalGraph) -> dict[Limit, int]:
     """The ticks that unknown begins and ends became, except where they gave way."""
     facts = graph.facts()
     filled: dict[Limit, int] = {}
-    for name, limit in LIMITS.items():
+    for name, limit in _LIMITS.items():
         ticks, unknown = getattr(facts, name), (facts.unknown & _BITS[name]) != 0
         if unknown.any():
             stayed = unknown & (facts.begin < facts.end)
@@ -128,7 +142,7 @@ def _filled(graph: TemporalGraph) -> dict[Limit, int]:
     return filled
 
 
-def _fill(begin: Ints, end: Ints, unknown: npt.NDArray[np.uint8], filled: dict[Limit, int]) -> None:
+def _fill(begin: Ints, end: Ints, unknown: _Bits, filled: dict[Limit, int]) -> None:
     """Fill in unknown times as reading does: one beyond the known time gives way to it."""
     if "first" in filled:
         begin[(unknown & BEGIN_UNKNOWN) != 0] = filled["first"]
@@ -153,12 +167,11 @@ def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
 
 def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
     """What the columns alone do not say."""
-    compact, timeline = graph.compact(), graph.timeline
-    return Description(
+    compact, facts, timeline = graph.compact(), graph.facts(), graph.timeline
+    description = Description(
         name=graph.name,
         granularity=timeline.granularity,
         timeline={"starts": timeline.starts.tolist(), "ends": timeline.ends.tolist()},
-        outside=_outside(graph.facts(), timeline),
         filled={
             limit: format_ticks(np.array([tick]), timeline.granularity)[0]
             for limit, tick in filled.items()
@@ -168,11 +181,7 @@ def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
         ),
         reading=graph.reading,
     )
-
-
-def _outside(facts: Facts, timeline: Timeline) -> int:
-    """How many facts reach beyond a timeline, as one made for other facts lets them."""
-    return int(((facts.begin < timeline.first) | (facts.end > timeline.last)).sum())
+    return replace(description, outside=description.outside_of(facts.begin, facts.end))
 
 
 def _unused(all_names: Vocabulary, used: Vocabulary) -> list[str]:
@@ -216,10 +225,9 @@ def restore_graph(path: Path, table: pa.Table, description: Description) -> Temp
     """The graph of a saved table; a description that cannot be true is an error."""
     with damages(path):
         facts, splits, entities, predicates = _facts_of(table, description)
-        timeline = description.timestamps
-        description.check_outside(_outside(facts, timeline))
+        description.check_outside(description.outside_of(facts.begin, facts.end))
         train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
-        graph = TemporalGraph(train, valid, test, entities, predicates, timeline)
+        graph = TemporalGraph(train, valid, test, entities, predicates, description.timestamps)
         graph = replace(graph, reading=description.reading, name=description.name).compact()
         return _with_unused(graph, description)
 
@@ -242,19 +250,7 @@ def _facts_of(
         Vocabulary(pa.concat_arrays([c.values.cast(pa.large_string()) for c in own]), kind=kind)
         for own, kind in (((subject, object_), "entity"), ((predicate,), "predicate"))
     )
-    unknown = np.zeros(len(table), np.uint8)
-    given_beside = "begin_filled" in table.column_names
-    times = []
-    for name, bit in _BITS.items():
-        column = table.column(name)
-        unknown[column.is_null().to_numpy().astype(bool)] |= bit
-        beside = table.column(f"{name}_filled") if given_beside else None
-        times.append(_ticks(description.fill(name, column, beside), description.granularity))
-    begin, end = times
-    if not given_beside:
-        _fill(begin, end, unknown, description.limits)
-    if (begin > end).any():
-        raise ValueError("a fact ends before it begins")
+    begin, end, unknown = description.times(table)
     s, p, o = (
         column.lookup(names.ids(column.values))
         for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
@@ -262,7 +258,7 @@ def _facts_of(
     return Facts(s, p, o, begin, end, unknown), in_split, entities, predicates
 
 
-def _ticks(column: pa.ChunkedArray, granularity: Granularity) -> Ints:
+def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints:
     """The ticks of a saved column of times; 0 where it is null."""
     if granularity in ("year", "step"):
         return np.asarray(column.cast(pa.int64()).fill_null(0).to_numpy().copy())

@@ -1,4 +1,4 @@
-"""Write the triples of the facts of a part."""
+"""Write the triples of facts to Parquet files."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from splime.arrays import batches
 from splime.graph import SPLITS, Ids
 from splime.io.files import written_beside
-from splime.io.parquet import Batch, FactFile, Part
+from splime.io.parquet import ROLES, Part
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes
-from splime.streaming.tally import Frame
+from splime.streaming.tally import Clock, place
 from splime.times import Ints
 
 _NAMES = ["split", "subject", "predicate", "object"]
@@ -30,50 +29,55 @@ PARQUET = {
     "compression": "zstd",
     "use_dictionary": [*_NAMES, "overlap"],
     "column_encoding": {"fact": "DELTA_BINARY_PACKED"},
-    # Names stay a dictionary however many there are, and their least and greatest help nobody.
+    # Names stay a dictionary however many there are, and their minimum and maximum help nobody.
     "dictionary_pagesize_limit": 2**26,
     "write_statistics": ["fact"],
 }
-"""How triples are written."""
-# A fact can have many triples: they are made and written so many at a time.
+"""How Arrow writes the triples."""
+# A fact can have many triples, so this many are made and written at a time.
 _TRIPLES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What decides the triples of a fact."""
+def cut(
+    part: Part, clock: Clock, scopes: Scopes, target: Path, progress: Progress = silent
+) -> tuple[Ints, Counter[str]]:
+    """Write the triples of the facts of a part to a file, which appears when it is complete.
 
-    frame: Frame
-    """With a clock."""
-    scopes: Scopes
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """What became of the rows of a part; receipts add up."""
-
-    facts: Ints = field(default_factory=lambda: np.zeros(len(SPLITS), np.int64))
-    triples: Ints = field(default_factory=lambda: np.zeros(len(SPLITS), np.int64))
-    """How many there are of each split."""
-    dropped: Counter[str] = field(default_factory=Counter)
-    """Rows that are no facts, by reason."""
-
-    def __add__(self, other: Receipt) -> Receipt:
-        return Receipt(
-            self.facts + other.facts, self.triples + other.triples, self.dropped + other.dropped
-        )
-
-
-def cut(part: Part, plan: Plan, target: Path, progress: Progress = silent) -> Receipt:
-    """Write the triples of the facts of a part to a file, which appears when it is whole."""
-    receipt = Receipt()
-    labels = plan.scopes.labels.cast(pa.string())
-    with FactFile(part.path, part.columns) as file, _written(target) as write:
-        for batch in file.batches(part, "split", "subject", "predicate", "object", "begin", "end"):
-            for triples in _triples(part, batch, plan, labels, receipt):
-                write(triples)
-            progress("applying", part.fact_of(batch) + len(batch))
-    return receipt
+    Returns how many facts and triples each split has (2 x splits), and how many rows were dropped
+    for each reason.
+    """
+    totals, reasons = np.zeros((2, len(SPLITS)), np.int64), Counter[str]()
+    labels = scopes.labels.cast(pa.string())
+    with _written(target) as write:
+        for batch in part.batches(*ROLES, progress=progress):
+            times = batch.times(clock.timeline.granularity)
+            splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
+            subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
+            sources = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
+            low, high = scopes.find(sources, begin, end)
+            counts = high - low + 1
+            totals[0] += np.bincount(splits, minlength=len(SPLITS))
+            totals[1] += np.bincount(splits, counts, len(SPLITS)).astype(np.int64)
+            reasons += dropped
+            subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
+            facts = np.arange(batch.fact, batch.fact + len(batch))[kept]
+            for some in batches(counts, _TRIPLES):
+                count, scope, overlap = scopes.cut(
+                    sources[some], begin[some], end[some], low[some], high[some]
+                )
+                split_of, subject_of, object_of, fact = (
+                    np.repeat(column[some], count) for column in (splits, subjects, objects, facts)
+                )
+                arrays = [
+                    _encoded(split_of, pa.array(SPLITS)),
+                    _encoded(subject_of, subject.dictionary),
+                    _encoded(scope, labels),
+                    _encoded(object_of, object_.dictionary),
+                    pa.array(fact),
+                    pa.array(overlap),
+                ]
+                write(pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS))
+    return totals, reasons
 
 
 def join(sources: Sequence[Path], target: Path) -> None:
@@ -90,9 +94,9 @@ def join(sources: Sequence[Path], target: Path) -> None:
 
 @contextmanager
 def _written(target: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """What writes triples to a file, which appears when it is whole.
+    """A function that writes triples to a file, which appears when it is complete.
 
-    Writing takes longest, so it goes on in a thread while the next triples are made.
+    Writing takes longest, so a thread does it while the next triples are made.
     """
     import pyarrow.parquet as pq
 
@@ -114,57 +118,9 @@ def _written(target: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
             writing.result()
 
 
-def _triples(
-    part: Part, batch: Batch, plan: Plan, labels: pa.Array, receipt: Receipt
-) -> Iterator[pa.RecordBatch]:
-    """The triples of a batch, which are added to the receipt."""
-    subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
-    times, ticks = batch.times(plan.frame.granularity), plan.frame.settled.ticks
-    splits, begin, end, kept, dropped = plan.frame.place(part, batch, times, ticks)
-    sources = plan.scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
-    low, high = plan.scopes.find(sources, begin, end)
-    scopes = high - low + 1
-    receipt.facts[:] += np.bincount(splits, minlength=len(SPLITS))
-    receipt.triples[:] += np.bincount(splits, scopes, len(SPLITS)).astype(np.int64)
-    receipt.dropped.update(dropped)
-    number = part.fact_of(batch)
-    # What is passed from facts to their triples.
-    passed = (
-        splits,
-        subject.indices.to_numpy()[kept],
-        object_.indices.to_numpy()[kept],
-        np.arange(number, number + len(batch))[kept],
-    )
-    for some in _slices(scopes):
-        count, scope, overlap = plan.scopes.cut(
-            sources[some], begin[some], end[some], low[some], high[some]
-        )
-        split, subjects, objects, facts = (np.repeat(column[some], count) for column in passed)
-        arrays = [
-            _encoded(split, pa.array(SPLITS)),
-            _encoded(subjects, subject.dictionary),
-            _encoded(scope, labels),
-            _encoded(objects, object_.dictionary),
-            pa.array(facts),
-            pa.array(overlap),
-        ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
-
-
-def _slices(count: Ids) -> Iterator[slice]:
-    """Facts that stand together, with about so many triples as are made at a time."""
-    stop = np.cumsum(count)
-    triples = int(stop[-1]) if len(stop) else 0
-    slices = -(-triples // _TRIPLES)
-    bounds = np.searchsorted(stop, np.arange(1, slices) * triples / max(slices, 1))
-    # A fact with more triples than that is alone.
-    for low, high in pairwise(np.unique([0, *bounds, len(count)]).tolist()):
-        yield slice(low, high)
-
-
 def _encoded(codes: Ids, labels: pa.Array) -> pa.DictionaryArray:
     if 4 * len(labels) > len(codes):
-        # Labels that are not used would be written too, with every row group.
+        # Every row group would hold the labels that it does not use, too.
         used = np.zeros(len(labels), bool)
         used[codes] = True
         labels = labels.filter(pa.array(used))

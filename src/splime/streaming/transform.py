@@ -4,45 +4,68 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from splime.counts import Counts
 from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.io.parquet import FactFile, Part, find_granularity
-from splime.methods.base import Method
+from splime.io.parquet import FactFile, find_granularity
+from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
-from splime.segmentation import Segmentation
-from splime.streaming.cutting import Plan, Receipt, cut, join
-from splime.streaming.engines import Engine, in_one_process
-from splime.streaming.repeats import files_for, without_repeats, write_fingerprints
-from splime.streaming.tally import (
-    Clock,
-    Counted,
-    Frame,
-    bucket,
-    choose,
-    count,
-    settle,
-    spans,
-    split_by_time,
-    summed,
-)
-from splime.times import tick_range
+from splime.segmentation import Scopes, Segmentation
+from splime.splitting import time_limits
+from splime.streaming.cutting import cut, join
+from splime.streaming.duplicates import files_for, with_duplicates, write_fingerprints
+from splime.streaming.tally import Clock, Frame, OfSplits, count, settle, spans, summed
+from splime.timeline import Timeline
+from splime.times import Ints, tick_range
+from splime.vocabulary import Vocabulary
+
+Engine: TypeAlias = Callable[..., Iterator[Any]]
+"""Called like `map`; function, arguments and results may have to go to another process."""
+in_one_process: Engine = map
+"""One part after the other."""
 
 _LARGE = 5_000_000
-# With several processes a part has about so many facts.
+# With several processes: how many facts a part has, at most.
 _PART = 10_000_000
 _IN_MEMORY = "; splime.load and `splime transform --no-stream` load the facts into memory"
+
+
+def in_processes(workers: int) -> Engine:
+    """Several parts at a time, each in a process of this machine."""
+    if workers < 1:
+        raise UsageError(f"there must be at least 1 process, not {workers}")
+
+    def engine(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
+
+        # Started anew: a fork of a process with threads, which Arrow has, can hang.
+        pool = ProcessPoolExecutor(workers, get_context("spawn"))
+        try:
+            yield from pool.map(function, *arguments)
+        except BrokenProcessPool:
+            raise SplimeError(
+                "a worker process ended before its work was done; if it ran out of memory, take"
+                " fewer processes or smaller batches"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    return engine
 
 
 @dataclass(frozen=True)
@@ -56,7 +79,7 @@ class StreamResult:
     triples: Mapping[SplitName, int]
     segmentation: Segmentation
     seconds: Mapping[str, float]
-    """Of looking for duplicates, counting, choosing and applying."""
+    """Of each step: finding duplicates, counting, choosing and applying."""
 
 
 def is_large(path: Path, method: Method) -> bool:
@@ -124,13 +147,22 @@ def stream_transform(
     _check(method, target, batch_rows, options)
     with FactFile(source, options.columns) as file:
         _check_splits(file, options)
-        rows, keeps_all = file.rows, file.graph is not None or bool(options.keep_duplicates)
+        rows, graph = file.rows, file.graph
         parts = file.parts(rows if engine is in_one_process else _PART, batch_rows, options.columns)
-        frame = _frame(file, parts, method, options)
+        granularity = graph.granularity if graph else options.granularity or file.granularity
+    granularity = granularity or find_granularity(parts)
+    frame = Frame(
+        granularity,
+        _train_or_all(method.fit_on),
+        graph,
+        None if options.first is None else tick_range(options.first, granularity)[0],
+        None if options.last is None else tick_range(options.last, granularity)[1],
+    )
+    seconds: dict[str, float] = {}
 
-    def over(what: str, function: Callable[..., Any], *more: Any) -> Iterator[Any]:
-        """Map over the parts; all that is given beside them is the same for each, but for lists."""
-        given = [each if isinstance(each, list) else repeat(each) for each in more]
+    def over(what: str, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Map over the parts; a list has an argument for each, anything else is for all."""
+        given = [each if isinstance(each, list) else repeat(each) for each in arguments]
         if engine is in_one_process:
             tell = partial(function, progress=lambda _, done: progress(what, done, rows))
             yield from engine(tell, parts, *given)
@@ -139,49 +171,64 @@ def stream_transform(
             progress(what, part.fact + part.rows, rows)
             yield result
 
-    def counted(frame: Frame) -> Counted:
-        return settle(reduce(operator.add, over("counting", count, frame)), frame, source)
+    def counted(clock: Clock | None) -> tuple[Clock, Vocabulary, Counts, Ints]:
+        tally = reduce(operator.add, over("counting", count, frame, clock))
+        return settle(tally, frame, clock, source)
 
-    seconds: dict[str, float] = {}
     with _folder_beside(target) as folder:
-        if not keeps_all:
-            with _timed(seconds, "looking for duplicates"):
+        if graph is None and not options.keep_duplicates:
+            with _timed(seconds, what := "finding duplicates"):
                 files = files_for(rows)
-                for _ in over(
-                    "looking for duplicates", write_fingerprints, frame.granularity, files, folder
-                ):
+                for _ in over(what, write_fingerprints, granularity, files, folder):
                     pass
-                parts = without_repeats(parts, files, folder)
+                parts = with_duplicates(parts, files, folder)
         with _timed(seconds, "counting"):
-            known = counted(frame)
+            # Buckets are made from the ticks of facts, not from other buckets.
+            keeps = graph is not None and options.bucket is None
+            own = Clock(graph.timestamps.starts, graph.timestamps) if graph and keeps else None
+            clock, predicates, counts, begins = counted(own)
             if options.split == "time":
-                shares = options.chosen("valid", "test")
-                frame = split_by_time(known, shares.get("valid", 0.1), shares.get("test", 0.1))
+                valid, test = (0.1 if own is None else own for own in (options.valid, options.test))
+                limits = time_limits(clock.ticks, begins, granularity, valid, test)
+                valid_at, test_at = np.searchsorted(clock.ticks, limits).tolist()
+                clock = replace(clock, split_at=(valid_at, test_at))
             if options.bucket is not None:
-                frame = frame if frame.split_at else known.frame
-                others = options.bucket_on != "train"
-                pairs = summed(over("counting", spans, frame, (True, others, others)))
-                frame = bucket(frame, pairs, options.bucket)
+                whose = _train_or_all(options.bucket_on)
+                begin, end, facts = summed(over("counting", spans, clock, whose))
+                if not len(facts):
+                    raise UsageError("there are no facts to make buckets from")
+                ticks = Timeline.of(np.concatenate([begin, end]), granularity)
+                buckets = ticks.bucket(begin, end, min_facts=options.bucket, facts=facts)
+                clock = replace(clock, timeline=buckets)
             if options.split == "time" or options.bucket is not None:
-                known = counted(frame)
+                clock, predicates, counts, _ = counted(clock)
         with _timed(seconds, "choosing"):
-            segmentation = choose(method, known, progress)
-            segmentation.predicates.check_distinct()
+            none = np.empty(0, np.int32)
+            cuts = method.choose(Known(counts, *[none] * 5), progress=progress)
+            scopes = Scopes.of(predicates, clock.timeline, cuts, counts)
+            scopes.check_distinct()
         with _timed(seconds, "applying"):
-            plan = Plan(known.frame, segmentation.predicates)
-            whole = len(parts) == 1
-            targets = [target if whole else folder / f"{part.fact}.parquet" for part in parts]
-            receipt: Receipt = reduce(operator.add, over("applying", cut, plan, targets))
-            if not whole:
+            targets = [folder / f"{part.fact}.parquet" for part in parts]
+            if len(parts) == 1:
+                targets = [target]
+            results = [*over("applying", cut, clock, scopes, targets)]
+            if len(parts) > 1:
                 join(targets, target)
+    facts_made, triples_made = sum(totals for totals, _ in results).tolist()
     return StreamResult(
         rows,
-        dict(zip(SPLITS, receipt.facts.tolist(), strict=True)),
-        dict(receipt.dropped),
-        dict(zip(SPLITS, receipt.triples.tolist(), strict=True)),
-        segmentation,
+        dict(zip(SPLITS, facts_made, strict=True)),
+        dict(sum((dropped for _, dropped in results), Counter())),
+        dict(zip(SPLITS, triples_made, strict=True)),
+        Segmentation(scopes, None, method.parameters()),
         seconds,
     )
+
+
+def _train_or_all(whose: str | None) -> OfSplits:
+    """For each split, whether its facts decide."""
+    others = whose != "train"
+    return True, others, others
 
 
 @contextmanager
@@ -245,24 +292,3 @@ def _check_splits(file: FactFile, options: ReadOptions) -> None:
             " streaming does not collect the names; keep those facts with allow_unseen=True"
             " (--allow-unseen)" + _IN_MEMORY
         )
-
-
-def _frame(file: FactFile, parts: Sequence[Part], method: Method, options: ReadOptions) -> Frame:
-    """What a person says, what the file says about itself, and what its times look like."""
-    others = method.fit_on == "all"
-    decide = (True, others, others)
-    if (graph := file.graph) is not None:
-        limits = graph.limits
-        frame = Frame(graph.granularity, decide, graph, limits.get("first"), limits.get("last"))
-        if options.bucket is not None:
-            return frame  # buckets are made from the ticks of facts, not from other buckets
-        timeline = graph.timestamps
-        first, last = timeline.index(np.array([limits.get("first", 0), limits.get("last", 0)]))
-        return replace(frame, clock=Clock(timeline.starts, int(first), int(last), timeline))
-    granularity = options.granularity or file.granularity or find_granularity(file, parts)
-    return Frame(
-        granularity,
-        decide,
-        first=None if options.first is None else tick_range(options.first, granularity)[0],
-        last=None if options.last is None else tick_range(options.last, granularity)[1],
-    )
