@@ -266,7 +266,7 @@ def test_new_buckets_of_a_saved_graph(
 @given(small, st.data())
 def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.DataObject) -> None:
     """Whatever the parts, however they are put together, and after a journey as bytes."""
-    frame = Frame("year", (True, False, False))
+    frame = Frame("year", fit_on_all=False)
     whole = counted(facts, folder / "whole.parquet", frame)
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(facts) - 1, 1)), max_size=4)))
     bounds = [0, *(cut for cut in cuts if cut < len(facts)), len(facts)]
@@ -280,7 +280,7 @@ def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.Da
     if len(tallies) > 2:
         one, two, *rest = tallies
         assert same(one + reduce(operator.add, [two, *rest]), whole)
-    assert same(whole + Tally.empty(), whole)
+    assert same(whole + Tally(), whole)
     assert same(whole + whole, whole) != whole.table.any()
 
 
@@ -294,22 +294,19 @@ def same(one: Tally, two: Tally) -> bool:
 
 def counted(facts: list[Row], path: Path, frame: Frame) -> Tally:
     written(facts, path)
-    with FactFile(path) as file:
-        (part,) = file.parts(len(facts), 7)
+    (part,) = FactFile(path).parts(len(facts), 7)
     return count(part, frame)
 
 
 def test_parts_are_ranges_of_row_groups(tmp_path: Path) -> None:
     rows: list[Row] = [("a", "p", str(row), 1990, 1991) for row in range(10)]
     path = written(rows, tmp_path / "facts.parquet", row_group_size=3)
-    with FactFile(path) as file:
-        parts = file.parts(6, 100, fact=50)
-        read = [batch.labels("object") for part in parts for batch in file.batches(part, "object")]
+    parts = FactFile(path).parts(6, 100, fact=50)
+    read = [batch.labels("object") for part in parts for batch in part.batches("object")]
     assert [(part.row, part.fact, part.rows) for part in parts] == [(0, 50, 6), (6, 56, 4)]
     assert pa.chunked_array(read).to_pylist() == [row[2] for row in rows]
     assert pickle.loads(pickle.dumps(parts)) == parts
-    with FactFile(path) as file:
-        assert [part.rows for part in file.parts(1, 100)] == [3, 3, 3, 1]
+    assert [part.rows for part in FactFile(path).parts(1, 100)] == [3, 3, 3, 1]
 
 
 @pytest.mark.parametrize("options", [{}, {"split": "time", "allow_unseen": True, "bucket": 9}])

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splime.arrays import batches
 from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
@@ -95,7 +96,7 @@ class Part:
     rows: int
     batch_rows: int
     """How many rows to hold at once."""
-    columns: tuple[str, ...] | None
+    columns: Sequence[str] | None
     """Those to use, as in `splime.read`."""
     version: tuple[int, int]
     """The size of the file and when it was written: it must not change between two passes."""
@@ -104,106 +105,82 @@ class Part:
 
     def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
         """Some columns of the facts, by their role."""
-        with FactFile(self.path, self.columns) as file:
-            for batch in file.batches(self, *roles):
-                yield batch
-                progress("reading", batch.fact + len(batch))
+        import pyarrow.parquet as pq
+
+        file, row = FactFile(self.path, self.columns), self.row
+        if file.version != self.version:
+            raise DataError(f"{self.path}: was changed while it was read; start again")
+        names = {role: file.names[role] for role in roles if role in file.names}
+        graph = file.graph if "begin" in names else None
+        wanted = [*names.values(), *(file.filled if graph else ())]
+        try:
+            # Pre-buffering would keep all that was ever read in memory; and without a small buffer
+            # all of a row group would be there, however large the writer made it.
+            with pq.ParquetFile(
+                self.path, read_dictionary=file.texts, pre_buffer=False, buffer_size=1 << 18
+            ) as reader:
+                for batch in reader.iter_batches(self.batch_rows, [*self.groups], wanted):
+                    batch.validate(full=True)
+                    columns = {role: batch.column(name) for role, name in names.items()}
+                    outside = 0
+                    if graph is not None:
+                        with damages(self.path):
+                            begin, end, _ = graph.times(batch)
+                        outside = graph.outside_of(begin, end)
+                        columns["begin"] = dated(begin, graph.granularity)
+                        columns["end"] = dated(end, graph.granularity)
+                    fact, stop = self.fact - self.row + row, row + batch.num_rows
+                    low, high = np.searchsorted(self.duplicates, [row, stop])
+                    duplicates = self.duplicates[low:high] - row
+                    yield Batch(self.path, row, fact, columns, file.names, duplicates, outside)
+                    progress("reading", fact + batch.num_rows)
+                    row = stop
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _unreadable(self.path, error) from None
 
 
 class FactFile:
-    """A Parquet file of facts, to be read in parts and batches."""
+    """What a Parquet file of facts says about itself."""
 
     def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
         import pyarrow.parquet as pq
 
-        self.path = path
+        self.path, self.columns = path, columns
         if not path.is_file():
             raise DataError(f"{path}: there is no such Parquet file")
         try:
-            schema = pq.read_schema(path)
-            # Pre-buffering would keep all that was ever read in memory; and without a small buffer
-            # all of a row group would be there, however large the writer made it.
-            self._file = pq.ParquetFile(
-                path, read_dictionary=_texts(schema), pre_buffer=False, buffer_size=1 << 18
-            )
+            about, self._metadata = path.stat(), pq.read_metadata(path)
+            schema = self._metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(path, error) from None
-        self.rows: int = self._file.metadata.num_rows
+        self.version = about.st_size, about.st_mtime_ns
+        self.rows: int = self._metadata.num_rows
         if not self.rows:
             raise DataError(f"{path}: the table is empty")
         self.graph = read_description(path, schema.metadata)
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
+        self.texts = _texts(schema)
         layout = by_name(schema.names, columns, str(path))
-        names = [schema.names[position] for position in layout.facts]
-        self._names = dict(zip(_FACT, names, strict=False))
+        positions = dict(zip(_FACT, layout.facts, strict=False))
         if layout.split is not None:
-            self._names["split"] = schema.names[layout.split]
-        if len(set(self._names.values())) < len(self._names):
+            positions["split"] = layout.split
+        self.names = {role: schema.names[position] for role, position in positions.items()}
+        if len(set(self.names.values())) < len(self.names):
             raise DataError(f"{path}: several columns have the same name")
         # What unknown times of a saved graph became, where its description does not say it.
-        filled = {"begin_filled", "end_filled"} if self.graph else set()
-        self._filled = filled.intersection(schema.names)
+        self.filled = {"begin_filled", "end_filled"}.intersection(schema.names)
 
-    @property
-    def has_splits(self) -> bool:
-        """Whether a column says which split each fact is of."""
-        return "split" in self._names
-
-    def __enter__(self) -> FactFile:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-
-    def parts(
-        self, most_rows: int, batch_rows: int, columns: Sequence[str] | None = None, fact: int = 0
-    ) -> list[Part]:
+    def parts(self, most_rows: int, batch_rows: int, fact: int = 0) -> list[Part]:
         """Parts of at most so many rows each, but of at least one row group."""
-        about = self._file.metadata
-        sizes = [about.row_group(group).num_rows for group in range(about.num_row_groups)]
-        chosen = None if columns is None else tuple(columns)
-        version, parts, start, row = self._version(), [], 0, 0
-        for stop in range(1, len(sizes) + 1):
-            rows = sum(sizes[start:stop])
-            if stop == len(sizes) or rows + sizes[stop] > most_rows:
-                place = range(start, stop), row, fact + row, rows
-                parts.append(Part(self.path, *place, batch_rows, chosen, version))
-                start, row = stop, row + rows
+        groups = range(self._metadata.num_row_groups)
+        sizes = np.array([self._metadata.row_group(group).num_rows for group in groups])
+        parts, row = [], 0
+        for some in batches(sizes, most_rows):
+            rows = int(sizes[some].sum())
+            place = groups[some], row, fact + row, rows
+            parts.append(Part(self.path, *place, batch_rows, self.columns, self.version))
+            row += rows
         return parts
-
-    def _version(self) -> tuple[int, int]:
-        about = self.path.stat()
-        return about.st_size, about.st_mtime_ns
-
-    def batches(self, part: Part, *roles: str) -> Iterator[Batch]:
-        """Some columns of the facts of a part, by their role."""
-        if self._version() != part.version:
-            raise DataError(f"{self.path}: was changed while it was read; start again")
-        names = {role: self._names[role] for role in roles if role in self._names}
-        graph = self.graph if "begin" in names else None
-        wanted = [*names.values(), *(self._filled if graph else ())]
-        row = part.row
-        try:
-            for batch in self._file.iter_batches(
-                part.batch_rows, row_groups=list(part.groups), columns=wanted
-            ):
-                batch.validate(full=True)
-                columns = {role: batch.column(name) for role, name in names.items()}
-                outside = 0
-                if graph is not None:
-                    with damages(self.path):
-                        begin, end, _ = graph.times(batch)
-                    outside = graph.outside_of(begin, end)
-                    columns["begin"] = dated(begin, graph.granularity)
-                    columns["end"] = dated(end, graph.granularity)
-                next_row = row + batch.num_rows
-                low, high = np.searchsorted(part.duplicates, [row, next_row])
-                duplicates = part.duplicates[low:high] - row
-                fact = part.fact - part.row + row
-                yield Batch(self.path, row, fact, columns, self._names, duplicates, outside)
-                row = next_row
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _unreadable(self.path, error) from None
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +47,8 @@ def cut(
     """
     totals, reasons = np.zeros((2, len(SPLITS)), np.int64), Counter[str]()
     labels = scopes.labels.cast(pa.string())
-    with _written(target) as write:
+
+    def triples() -> Iterator[pa.RecordBatch]:
         for batch in part.batches(*ROLES, progress=progress):
             times = batch.times(clock.timeline.granularity)
             splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
@@ -58,7 +58,7 @@ def cut(
             counts = high - low + 1
             totals[0] += np.bincount(splits, minlength=len(SPLITS))
             totals[1] += np.bincount(splits, counts, len(SPLITS)).astype(np.int64)
-            reasons += dropped
+            reasons.update(dropped)
             subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
             facts = np.arange(batch.fact, batch.fact + len(batch))[kept]
             for some in batches(counts, _TRIPLES):
@@ -76,7 +76,9 @@ def cut(
                     pa.array(fact),
                     pa.array(overlap),
                 ]
-                write(pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS))
+                yield pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
+
+    _write(triples(), target)
     return totals, reasons
 
 
@@ -84,17 +86,17 @@ def join(sources: Sequence[Path], target: Path) -> None:
     """Write the triples of several files into one, in their order."""
     import pyarrow.parquet as pq
 
-    with _written(target) as write:
+    def triples() -> Iterator[pa.RecordBatch]:
         for source in sources:
             with pq.ParquetFile(source, read_dictionary=_NAMES, pre_buffer=False) as file:
                 for group in range(file.metadata.num_row_groups):
-                    for batch in file.read_row_group(group).to_batches():
-                        write(batch)
+                    yield from file.read_row_group(group).to_batches()
+
+    _write(triples(), target)
 
 
-@contextmanager
-def _written(target: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    """A function that writes triples to a file, which appears when it is complete.
+def _write(triples: Iterator[pa.RecordBatch], target: Path) -> None:
+    """Write triples to a file, which appears when it is complete.
 
     Writing takes longest, so a thread does it while the next triples are made.
     """
@@ -105,17 +107,11 @@ def _written(target: Path) -> Iterator[Callable[[pa.RecordBatch], None]]:
         pq.ParquetWriter(beside, _COLUMNS, **PARQUET) as writer,
         ThreadPoolExecutor(1) as thread,
     ):
-        writing: Future[None] | None = None
-
-        def write(triples: pa.RecordBatch) -> None:
-            nonlocal writing
-            if writing is not None:
-                writing.result()
-            writing = thread.submit(writer.write_batch, triples)
-
-        yield write
-        if writing is not None:
+        writing = thread.submit(int)  # nothing yet
+        for batch in triples:
             writing.result()
+            writing = thread.submit(writer.write_batch, batch)
+        writing.result()
 
 
 def _encoded(codes: Ids, labels: pa.Array) -> pa.DictionaryArray:

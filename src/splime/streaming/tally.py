@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,6 @@ from splime.timeline import Timeline
 from splime.times import Bools, Granularity, Ints
 from splime.vocabulary import Vocabulary
 
-OfSplits: TypeAlias = tuple[bool, bool, bool]
-"""Something that is so or not for the facts of train, valid and test."""
-
 _KINDS = 6
 # What a fact is counted as. The ends of longer facts are counted beside their begins.
 _LONGER, _INSTANT, _NO_BEGIN, _NO_END, _ENDS, _NO_TIME = range(_KINDS)
@@ -37,8 +34,8 @@ class Frame:
     """What is known about the facts before they are counted."""
 
     granularity: Granularity
-    decide: OfSplits
-    """Whose facts decide about cuts."""
+    fit_on_all: bool
+    """Whether all facts decide about cuts, or those of train."""
     graph: Description | None = None
     """That of a saved graph."""
     first: int | None = None
@@ -98,13 +95,13 @@ def place(
         in_order[batch.duplicates] = False
     kept: Bools | slice = slice(None) if in_order.all() else in_order
     begin, end = begin[kept], end[kept]
-    if clock is None:
-        return batch.splits()[kept], begin, end, kept, dropped
-    if clock.split_at is None:
+    if clock is None or clock.split_at is None:
         splits = batch.splits()[kept]
     else:
         splits = np.searchsorted(clock.split_at, begin, side="right").astype(np.int32)
-    return splits, clock.timestamps[begin], clock.timestamps[end], kept, dropped
+    if clock is not None:
+        begin, end = clock.timestamps[begin], clock.timestamps[end]
+    return splits, begin, end, kept, dropped
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,19 +111,12 @@ class Tally:
     A value without facts or files: the tallies of parts add up in any order.
     """
 
-    predicates: Vocabulary
-    ticks: Ints
-    table: Ints
+    predicates: Vocabulary = field(default_factory=lambda: Vocabulary([], kind="predicate"))
+    ticks: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    table: Ints = field(default_factory=lambda: np.zeros((_KINDS, 2, 0, 1), np.int64))
     """Kinds x decide x predicates x ticks, and behind them a place for facts without any time."""
     outside: int = 0
     """How many facts reach beyond the timeline of their saved graph."""
-
-    @classmethod
-    def empty(cls, clock: Clock | None = None) -> Tally:
-        """The tally of no facts."""
-        ticks = clock.timeline.starts if clock else np.empty(0, np.int64)
-        table = np.zeros((_KINDS, 2, 0, len(ticks) + 1), np.int64)
-        return cls(Vocabulary([], kind="predicate"), ticks, table)
 
     def over(self, names: pa.Array, ticks: Ints) -> Tally:
         """The same counts, with room for more predicates and ticks."""
@@ -152,16 +142,17 @@ def count(
     part: Part, frame: Frame, clock: Clock | None = None, progress: Progress = silent
 ) -> Tally:
     """Count the facts of a part: by timestamp, or by tick where the clock is not known yet."""
-    tally, outside = Tally.empty(clock), 0
+    tally, outside = Tally(), 0
     for batch in part.batches("split", "predicate", "begin", "end", progress=progress):
         labels, times = batch.labels("predicate"), batch.times(frame.granularity)
         outside += batch.outside
-        new = [] if clock else [column.known() for column in times]
-        tally = tally.over(labels.dictionary, np.concatenate([tally.ticks, *new]))
+        new = [clock.timeline.starts] if clock else [column.known() for column in times]
+        tally = tally.over(labels.dictionary, np.concatenate(new))
         ticks = clock.ticks if clock else tally.ticks
         splits, begin, end, kept, _ = place(batch, times, ticks, clock)
         names = tally.predicates.ids(labels.dictionary)[labels.indices.to_numpy()][kept]
-        key = np.array(frame.decide, np.int32)[splits] * np.int32(len(tally.predicates))
+        decide = (splits == 0) | frame.fit_on_all
+        key = decide * np.int32(len(tally.predicates))
         _count(tally.table, key + names, begin, end)
     return replace(tally, outside=outside)
 
@@ -185,12 +176,13 @@ def _count(table: Ints, key: Ids, begin: Ids, end: Ids) -> None:
 
 
 def settle(
-    tally: Tally, frame: Frame, clock: Clock | None, path: Path
+    tallies: Iterable[Tally], frame: Frame, clock: Clock | None, path: Path
 ) -> tuple[Clock, Vocabulary, Counts, Ints]:
     """The clock, the predicates, the counts of facts that decide, and all facts by their begin.
 
     Facts with unknown times get the first or last tick, and are counted with the others.
     """
+    tally = reduce(operator.add, tallies)
     if frame.graph is not None:
         with damages(path):
             frame.graph.check_outside(tally.outside)
@@ -206,7 +198,7 @@ def settle(
             known[0] if frame.first is None else frame.first,
             known[-1] if frame.last is None else frame.last,
         )
-        tally = tally.over(tally.predicates.labels, np.append(tally.ticks, limits))
+        tally = tally.over(tally.predicates.labels, np.array(limits))
         first, last = np.searchsorted(tally.ticks, limits).tolist()
         tally = replace(tally, table=_filled(tally.table, first, last))
     begins, instants, ends = (tally.table[kind, ..., :-1] for kind in (_LONGER, _INSTANT, _ENDS))
@@ -251,13 +243,13 @@ def _filled(table: Ints, first: int, last: int) -> Ints:
     return table
 
 
-def spans(part: Part, clock: Clock, of: OfSplits, progress: Progress = silent) -> Ints:
-    """The begins and ends (as ticks) that facts of some splits have, and how many have each."""
+def spans(part: Part, clock: Clock, on_all: bool, progress: Progress = silent) -> Ints:
+    """The begins and ends (as ticks) of facts, of train or of all, and how many have each."""
     counted, starts = [], clock.timeline.starts
     for batch in part.batches("split", "begin", "end", progress=progress):
         times = batch.times(clock.timeline.granularity)
         splits, begin, end, _, _ = place(batch, times, clock.ticks, clock)
-        chosen = np.array(of)[splits]
+        chosen = (splits == 0) | on_all
         cells = begin[chosen].astype(np.int64) * len(starts) + end[chosen]
         cells, facts = np.unique(cells, return_counts=True)
         begin, end = np.divmod(cells, len(starts))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from splime.counts import Counts
 from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
@@ -27,10 +25,9 @@ from splime.segmentation import Scopes, Segmentation
 from splime.splitting import time_limits
 from splime.streaming.cutting import cut, join
 from splime.streaming.duplicates import files_for, with_duplicates, write_fingerprints
-from splime.streaming.tally import Clock, Frame, OfSplits, count, settle, spans, summed
+from splime.streaming.tally import Clock, Frame, count, settle, spans, summed
 from splime.timeline import Timeline
-from splime.times import Ints, tick_range
-from splime.vocabulary import Vocabulary
+from splime.times import tick_range
 
 Engine: TypeAlias = Callable[..., Iterator[Any]]
 """Called like `map`; function, arguments and results may have to go to another process."""
@@ -84,9 +81,8 @@ class StreamResult:
 
 def is_large(path: Path, method: Method) -> bool:
     """Whether a path is a Parquet file of more than 5 million rows, and the method can stream."""
-    if method.needs_facts or method.target != "predicates":
-        return False
-    if path.suffix.lower() != ".parquet" or not path.is_file():
+    streams = not method.needs_facts and method.target == "predicates"
+    if not streams or path.suffix.lower() != ".parquet":
         return False
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -110,25 +106,26 @@ def stream_transform(
     """Transform a Parquet file of facts into one of triples, without ever holding all of either.
 
     The triples are those of `method.fit_transform(splime.read(source, **reading))`, in the order of
-    the rows, whatever the engine; what cannot be had so is an error that says why. The columns are
-    split, subject, predicate (scoped), object, fact (its row in the source, from 0) and overlap.
+    the rows, whatever the engine. What cannot be streamed is an error that says why. The columns
+    are split, subject, predicate (scoped), object, fact (its row in the source, from 0) and
+    overlap.
 
-    What holds of the options of `splime.read`:
+    Not all options of `splime.read` can be chosen:
 
     - `columns`, `granularity`, `first`, `last` (times, not "end" and "begin"), `keep_duplicates`,
-      `split="none"`, `bucket` and `bucket_on` are as there.
+      `split="none"`, `bucket` and `bucket_on` work as there.
     - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`: which names train knows is
       not collected. The default, `split="random"`, is refused: it is drawn from a permutation of
       all facts, which would have to be in memory.
     - `entities`, `predicates` and `end_before_begin` other than "drop" are refused.
-    - In a saved graph all but the buckets is settled, as in `splime.read`.
+    - In a saved graph only the buckets can be chosen, as in `splime.read`.
 
-    Two exceptions to "the same": times as text are parsed batch by batch, so whether one with a
-    time zone among times without, or a long number among dates, is odd, is decided by the others of
-    the batch; and without a `granularity`, only the first million different times decide it.
+    Two things can differ from reading in memory. Times as text are parsed batch by batch, so a
+    batch decides whether one with a time zone among times without, or a long number among dates, is
+    unreadable. And without a `granularity`, only the first million different times decide it.
 
     In memory are a few batches, the predicates, the timestamps, and a dozen numbers for each
-    predicate at each timestamp; entities are passed through and never collected. Looking for
+    predicate at each timestamp; entities are passed through and never collected. Finding
     duplicates is a pass of its own, which writes 16 bytes a fact to a folder beside the target
     and keeps 8 for each duplicate; saved graphs, and `keep_duplicates=True`, do without. Buckets
     and a split by time need a second pass to count; buckets keep three numbers for each pair of
@@ -144,16 +141,14 @@ def stream_transform(
         reading: options of `splime.read`.
     """
     options = ReadOptions.of(reading)
-    _check(method, target, batch_rows, options)
-    with FactFile(source, options.columns) as file:
-        _check_splits(file, options)
-        rows, graph = file.rows, file.graph
-        parts = file.parts(rows if engine is in_one_process else _PART, batch_rows, options.columns)
-        granularity = graph.granularity if graph else options.granularity or file.granularity
-    granularity = granularity or find_granularity(parts)
+    file = FactFile(source, options.columns)
+    _check(file, target, method, batch_rows, options)
+    rows, graph = file.rows, file.graph
+    parts = file.parts(rows if engine is in_one_process else _PART, batch_rows)
+    granularity = options.granularity or file.granularity or find_granularity(parts)
     frame = Frame(
         granularity,
-        _train_or_all(method.fit_on),
+        method.fit_on == "all",
         graph,
         None if options.first is None else tick_range(options.first, granularity)[0],
         None if options.last is None else tick_range(options.last, granularity)[1],
@@ -171,10 +166,6 @@ def stream_transform(
             progress(what, part.fact + part.rows, rows)
             yield result
 
-    def counted(clock: Clock | None) -> tuple[Clock, Vocabulary, Counts, Ints]:
-        tally = reduce(operator.add, over("counting", count, frame, clock))
-        return settle(tally, frame, clock, source)
-
     with _folder_beside(target) as folder:
         if graph is None and not options.keep_duplicates:
             with _timed(seconds, what := "finding duplicates"):
@@ -183,25 +174,27 @@ def stream_transform(
                     pass
                 parts = with_duplicates(parts, files, folder)
         with _timed(seconds, "counting"):
-            # Buckets are made from the ticks of facts, not from other buckets.
-            keeps = graph is not None and options.bucket is None
-            own = Clock(graph.timestamps.starts, graph.timestamps) if graph and keeps else None
-            clock, predicates, counts, begins = counted(own)
+            # New buckets are made from the ticks of facts, not from the timeline of a saved graph.
+            timeline = graph.timestamps if graph and options.bucket is None else None
+            own = Clock(timeline.starts, timeline) if timeline else None
+            tallies = over("counting", count, frame, own)
+            clock, predicates, counts, begins = settle(tallies, frame, own, source)
             if options.split == "time":
-                valid, test = (0.1 if own is None else own for own in (options.valid, options.test))
-                limits = time_limits(clock.ticks, begins, granularity, valid, test)
+                shares = {"valid": 0.1, "test": 0.1, **options.chosen("valid", "test")}
+                limits = time_limits(clock.ticks, begins, granularity, **shares)
                 valid_at, test_at = np.searchsorted(clock.ticks, limits).tolist()
                 clock = replace(clock, split_at=(valid_at, test_at))
             if options.bucket is not None:
-                whose = _train_or_all(options.bucket_on)
-                begin, end, facts = summed(over("counting", spans, clock, whose))
+                on_all = options.bucket_on != "train"
+                begin, end, facts = summed(over("counting", spans, clock, on_all))
                 if not len(facts):
                     raise UsageError("there are no facts to make buckets from")
                 ticks = Timeline.of(np.concatenate([begin, end]), granularity)
                 buckets = ticks.bucket(begin, end, min_facts=options.bucket, facts=facts)
                 clock = replace(clock, timeline=buckets)
             if options.split == "time" or options.bucket is not None:
-                clock, predicates, counts, _ = counted(clock)
+                tallies = over("counting", count, frame, clock)
+                clock, predicates, counts, _ = settle(tallies, frame, clock, source)
         with _timed(seconds, "choosing"):
             none = np.empty(0, np.int32)
             cuts = method.choose(Known(counts, *[none] * 5), progress=progress)
@@ -225,12 +218,6 @@ def stream_transform(
     )
 
 
-def _train_or_all(whose: str | None) -> OfSplits:
-    """For each split, whether its facts decide."""
-    others = whose != "train"
-    return True, others, others
-
-
 @contextmanager
 def _folder_beside(target: Path) -> Iterator[Path]:
     """A folder for what is needed until the target is written."""
@@ -248,9 +235,10 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     seconds[what] = time.perf_counter() - started
 
 
-def _check(method: Method, target: Path, batch_rows: int, options: ReadOptions) -> None:
-    """An error for what cannot be streamed, before any file is opened."""
-    name = type(method).__name__
+def _check(
+    file: FactFile, target: Path, method: Method, batch_rows: int, options: ReadOptions
+) -> None:
+    """An error for what cannot be streamed."""
     refused = options.chosen("entities", "predicates")
     if options.end_before_begin not in (None, "drop"):
         refused["end_before_begin"] = options.end_before_begin
@@ -262,8 +250,8 @@ def _check(method: Method, target: Path, batch_rows: int, options: ReadOptions) 
         raise UsageError(f"streaming cannot read with {words}{_IN_MEMORY}")
     if method.needs_facts:
         raise UsageError(
-            f"{name} needs the facts themselves, not only how many there are, so it cannot stream"
-            + _IN_MEMORY
+            f"{type(method).__name__} needs the facts themselves, not only how many there are, so"
+            f" it cannot stream{_IN_MEMORY}"
         )
     if method.target != "predicates":
         raise UsageError(f"streaming cuts predicates only, not {method.target}{_IN_MEMORY}")
@@ -273,12 +261,9 @@ def _check(method: Method, target: Path, batch_rows: int, options: ReadOptions) 
         raise UsageError(f"{target} exists already; delete it first, or choose another name")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target.parent}: there is no such folder to write to")
-
-
-def _check_splits(file: FactFile, options: ReadOptions) -> None:
-    """An error where the splits would be other ones than those of the loaded facts."""
-    options.check_effect(file.path, saved=file.graph is not None, has_splits=file.has_splits)
-    if file.has_splits or options.split == "none":
+    has_splits = "split" in file.names
+    options.check_effect(file.path, saved=file.graph is not None, has_splits=has_splits)
+    if has_splits or options.split == "none":
         return
     if options.split != "time":
         raise UsageError(
