@@ -58,7 +58,7 @@ def processes(source: Path, target: Path) -> dict[str, Any]:
 
 
 def copy(source: Path, target: Path) -> dict[str, Any]:
-    from splime.streaming.cutting import PARQUET
+    from splime.streaming.passes import PARQUET
 
     file = pq.ParquetFile(source, pre_buffer=False)
     with pq.ParquetWriter(target, file.schema_arrow, **PARQUET) as writer:
@@ -122,13 +122,13 @@ def measure(who: str, source: Path, target: Path) -> dict[str, Any]:
     pa.array([0])  # Arrow imports pandas with the first array, if it is installed
     before = peak_mb()
     wall, cpu = time.perf_counter(), time.process_time()
-    found = WORK[who](source, target)
+    results = WORK[who](source, target)
     return {
         "seconds": time.perf_counter() - wall,
         "cpu": time.process_time() - cpu,
         "peak_mb": peak_mb(),
         "imports_mb": before,
-        **found,
+        **results,
     }
 
 
@@ -151,7 +151,7 @@ def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
     make_world(source, World(facts=facts))
     making = time.perf_counter() - started
     streamed = measured("stream", source, target, repeats)
-    found = {
+    results = {
         "facts": facts,
         "making_seconds": round(making, 2),
         "facts_mb": round(source.stat().st_size / 1e6, 1),
@@ -163,15 +163,15 @@ def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
     }
     copied.unlink()
     if facts >= PARTS:
-        found["processes"] = measured("processes", source, target, repeats)
-    found["seconds_over_copy"] = round(streamed["seconds"] / found["copy"]["seconds"], 2)
+        results["processes"] = measured("processes", source, target, repeats)
+    results["seconds_over_copy"] = round(streamed["seconds"] / results["copy"]["seconds"], 2)
     if facts <= IN_MEMORY:
-        found["in_memory"] = measured("in_memory", source, target, repeats)
+        results["in_memory"] = measured("in_memory", source, target, repeats)
     if facts == 10**6:
-        found["applying"] = measured("applying", source, target, 1)
+        results["applying"] = measured("applying", source, target, 1)
     for path in (source, target):
         path.unlink(missing_ok=True)
-    return found
+    return results
 
 
 def plot(sizes: list[dict[str, Any]], path: Path) -> None:
@@ -205,16 +205,16 @@ def main() -> None:
         who, source, target = arguments.measure
         print(json.dumps(measure(who, Path(source), Path(target))))
         return
-    found = []
+    sizes = []
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         for power in range(5, 10):
             if 10**power <= arguments.largest:
                 repeats = arguments.repeats if 10**power < ONCE else 1
-                found.append(grow(Path(folder), 10**power, repeats))
-                print(json.dumps(found[-1], indent=2), flush=True)
+                sizes.append(grow(Path(folder), 10**power, repeats))
+                print(json.dumps(sizes[-1], indent=2), flush=True)
     command = f"python benchmarks/streaming.py --largest {arguments.largest}"
-    write_results(RESULTS, command, results=found)
-    plot(found, RESULTS.with_suffix(".png"))
+    write_results(RESULTS, command, results=sizes)
+    plot(sizes, RESULTS.with_suffix(".png"))
 
 
 if __name__ == "__main__":

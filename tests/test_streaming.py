@@ -29,9 +29,9 @@ from splime.graph import SPLITS, TemporalGraph
 from splime.io.parquet import FactFile, Part
 from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
-from splime.streaming import StreamResult, cutting, in_processes, stream_transform
+from splime.streaming import StreamResult, in_processes, passes, stream_transform
 from splime.streaming.duplicates import _RECORD, _of_names, _repeated
-from splime.streaming.tally import Frame, Tally, count
+from splime.streaming.passes import Frame, Tally, count
 from tests.graphs import Row, graphs, rows
 
 Triple = tuple[str, str, str, str, int, int]
@@ -72,16 +72,16 @@ def stream(source: Path, method: Method, **options: Any) -> tuple[StreamResult, 
 def in_memory(graph: TemporalGraph, method: Method) -> list[Triple]:
     """The triples of the graph; facts are numbered through all splits, as in a saved file."""
     static = method.fit_transform(graph)
-    found: list[Triple] = []
+    numbered: list[Triple] = []
     before = 0
     for split, triples in static.splits():
         facts = (before + triples.fact).tolist()
         for names, fact, overlap in zip(
             static.rows(split), facts, triples.overlap.tolist(), strict=True
         ):
-            found.append((split, *names, fact, overlap))
+            numbered.append((split, *names, fact, overlap))
         before += len(getattr(graph, split))
-    return found
+    return numbered
 
 
 def check_equal(source: Path, graph: TemporalGraph, method: Method, **options: Any) -> None:
@@ -136,10 +136,10 @@ def test_unknown_times_of_a_saved_graph(
         by_split = dict(zip(SPLITS, parts, strict=True))
         return splime.read(by_split, first=first, last=last, end_before_begin="swap")
 
-    found = graph(1995, 1999)
+    whole = graph(1995, 1999)
     if mixed:
-        found = replace(found, train=graph(1980, 2020).train)
-    source = splime.save(found, folder / "unknown.parquet")
+        whole = replace(whole, train=graph(1980, 2020).train)
+    source = splime.save(whole, folder / "unknown.parquet")
     check_equal(source, splime.load(source), Timestamp(fit_on="all"), batch_rows=batch_rows)
 
 
@@ -317,7 +317,7 @@ def test_several_processes_write_the_same(
     world = make_table(tmp_path / "world.parquet")
     source = tmp_path / "facts.parquet"
     table = world if options.get("split") is None else world.drop_columns(["split"])
-    # Every fact of the last tenth stands there twice, in another part.
+    # The first 300 facts are repeated at the end, in another part.
     table = pa.concat_tables([table, table.slice(0, 300)])
     pq.write_table(table, source, row_group_size=500)
     one, many = tmp_path / "one.parquet", tmp_path / "many.parquet"
@@ -548,7 +548,7 @@ def test_a_granularity_can_be_forced(tmp_path: Path) -> None:
 def test_triples_are_written_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(cutting, "_TRIPLES", most)
+    monkeypatch.setattr(passes, "_TRIPLES", most)
     source = tmp_path / "facts.parquet"
     pq.write_table(facts(pa.array([1900, 1901, 1950, 1990] * 5), pa.array([1999] * 20)), source)
     graph = splime.read(source, split="none")
@@ -805,14 +805,14 @@ def test_memory_does_not_grow_with_the_facts(
         source, target = tmp_path / f"{count}.parquet", tmp_path / f"{count}.triples"
         make_world(source, World(facts=count))
         held: list[int] = []
-        encoded = cutting._encoded
+        encoded = passes._encoded
 
         def watched(*arguments: Any) -> pa.Array:
             held.append(pa.total_allocated_bytes())
             return encoded(*arguments)
 
         with monkeypatch.context() as context:
-            context.setattr(cutting, "_encoded", watched)
+            context.setattr(passes, "_encoded", watched)
             stream_transform(source, target, Merge(shrink=4), batch_rows=50_000)
         return max(held)
 

@@ -89,8 +89,9 @@ def test_damaged_files(saved: Path, change: Any) -> None:
 def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff{")
     for name in ("x.json", "missing.json"):
-        with pytest.raises(DataError, match="cannot be read as a segmentation"):
+        with pytest.raises(DataError, match="cannot be read"):
             splime.load_segmentation(tmp_path / name)
-    (tmp_path / "x.json").write_text("[1]", encoding="utf-8")
-    with pytest.raises(DataError, match="not a segmentation"):
-        splime.load_segmentation(tmp_path / "x.json")
+    for text, message in (("[1]", "expected a JSON object"), ("{}", "not a segmentation")):
+        (tmp_path / "x.json").write_text(text, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            splime.load_segmentation(tmp_path / "x.json")

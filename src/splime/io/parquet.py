@@ -27,9 +27,9 @@ _T = TypeVar("_T", bound=np.generic)
 _FACT = ("subject", "predicate", "object", "begin", "end")
 ROLES = ("split", *_FACT)
 """What the columns of facts can be."""
-# The granularity is inferred from at most so many different times.
+# How many different times the granularity is inferred from, at most.
 _MOST_TIMES = 1 << 20
-# Whole numbers and dates within so many ticks are read without parsing.
+# Integers and dates that span fewer ticks than this are read without parsing.
 _DENSE = 1 << 16
 
 
@@ -82,7 +82,7 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 @dataclass(frozen=True)
 class Part:
-    """Row groups of a Parquet file that stand together: what one worker takes at a time.
+    """Neighbouring row groups of a Parquet file: what one worker takes at a time.
 
     It says where the facts are and holds none of them, so it can be sent to another process.
     """
@@ -101,7 +101,7 @@ class Part:
     version: tuple[int, int]
     """The size of the file and when it was written: it must not change between two passes."""
     duplicates: Ints = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
-    """Rows of the file, in order, that repeat a fact of an earlier row."""
+    """The numbers of facts that repeat an earlier one, in order."""
 
     def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
         """Some columns of the facts, by their role."""
@@ -115,7 +115,7 @@ class Part:
         wanted = [*names.values(), *(file.filled if graph else ())]
         try:
             # Pre-buffering would keep all that was ever read in memory; and without a small buffer
-            # all of a row group would be there, however large the writer made it.
+            # a whole row group would be in memory, however large it is.
             with pq.ParquetFile(
                 self.path, read_dictionary=file.texts, pre_buffer=False, buffer_size=1 << 18
             ) as reader:
@@ -129,12 +129,12 @@ class Part:
                         outside = graph.outside_of(begin, end)
                         columns["begin"] = dated(begin, graph.granularity)
                         columns["end"] = dated(end, graph.granularity)
-                    fact, stop = self.fact - self.row + row, row + batch.num_rows
-                    low, high = np.searchsorted(self.duplicates, [row, stop])
-                    duplicates = self.duplicates[low:high] - row
+                    fact = self.fact - self.row + row
+                    low, high = np.searchsorted(self.duplicates, [fact, fact + batch.num_rows])
+                    duplicates = self.duplicates[low:high] - fact
                     yield Batch(self.path, row, fact, columns, file.names, duplicates, outside)
                     progress("reading", fact + batch.num_rows)
-                    row = stop
+                    row += batch.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(self.path, error) from None
 
@@ -171,7 +171,7 @@ class FactFile:
         self.filled = {"begin_filled", "end_filled"}.intersection(schema.names)
 
     def parts(self, most_rows: int, batch_rows: int, fact: int = 0) -> list[Part]:
-        """Parts of at most so many rows each, but of at least one row group."""
+        """Parts of at most `most_rows` rows, but of at least one row group."""
         groups = range(self._metadata.num_row_groups)
         sizes = np.array([self._metadata.row_group(group).num_rows for group in groups])
         parts, row = [], 0
@@ -242,7 +242,7 @@ class Batch:
 
 
 def find_granularity(parts: Sequence[Part]) -> Granularity:
-    """The granularity of the times, inferred from all that differ (the first million)."""
+    """The granularity of the times, inferred from the first million different ones."""
     times: Counter[str] = Counter()
     for batch in (batch for part in parts for batch in part.batches("begin", "end")):
         for role in batch.columns:
@@ -280,7 +280,7 @@ class Times:
     def lookup(
         self, table: npt.NDArray[_T], *, unknown: int, unreadable: int = 0
     ) -> npt.NDArray[_T]:
-        """For every row what a table says of its tick, or what stands for no tick."""
+        """For every row the entry of its tick in a table; or `unknown`, or `unreadable`."""
         table = table.copy()
         table[self.state == UNKNOWN] = unknown
         table[self.state > UNKNOWN] = unreadable

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from splime.errors import DataError, SplimeError
-from splime.io.files import written_beside
+from splime.io.files import read_json, written_beside
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
 from splime.times import Granularity
@@ -67,11 +67,8 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read as a segmentation: {error}") from None
-    if not isinstance(about, dict) or about.get("splime") != "segmentation":
+    about = read_json(path)
+    if about.get("splime") != "segmentation":
         raise DataError(f"{path}: not a segmentation that splime saved")
     if about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a format that this version of splime reads")

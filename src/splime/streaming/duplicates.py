@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.arrays import changes, distinct
+from splime.arrays import changes, distinct, expand
 from splime.io.parquet import ROLES, Batch, Part
 from splime.progress import Progress, silent
 from splime.times import Granularity
@@ -59,18 +59,17 @@ def write_fingerprints(
 
 def with_duplicates(parts: Sequence[Part], files: int, folder: Path) -> list[Part]:
     """The parts, knowing which of their rows repeat an earlier fact."""
-    duplicates: list[list[npt.NDArray[np.uint32]]] = [[] for _ in parts]
+    repeated = []
     for number in range(files):
         records = [np.fromfile(_path(folder, part, number), _RECORD) for part in parts]
-        together = np.concatenate(records)
-        repeated = _repeated(together)
-        whose = np.repeat(np.arange(len(parts)), [len(own) for own in records])[repeated]
-        for index, own in enumerate(duplicates):
-            own.append(together["row"][repeated[whose == index]])
-    return [
-        replace(part, duplicates=np.sort(np.concatenate(own)).astype(np.int64) + part.row)
-        for part, own in zip(parts, duplicates, strict=True)
-    ]
+        facts = [
+            part.fact + own["row"].astype(np.int64)
+            for part, own in zip(parts, records, strict=True)
+        ]
+        repeated.append(np.concatenate(facts)[_repeated(np.concatenate(records))])
+    duplicates = np.sort(np.concatenate(repeated))
+    by_part = np.split(duplicates, np.searchsorted(duplicates, [part.fact for part in parts[1:]]))
+    return [replace(part, duplicates=own) for part, own in zip(parts, by_part, strict=True)]
 
 
 def _path(folder: Path, part: Part, number: int) -> Path:
@@ -115,8 +114,7 @@ def _of_names(names: pa.Array) -> Hashes:
     lengths = np.diff(starts)
     words = lengths // 8 + 1
     stops = np.cumsum(words)
-    owner = np.repeat(np.arange(len(names)), words)
-    place = np.arange(len(owner)) - (stops - words)[owner]
+    owner, place = expand(np.zeros_like(words), words)
     at = starts[:-1][owner] + 8 * place
     word = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))[at]
     # The bytes after the name are removed; its length marks where it ends.

@@ -23,9 +23,8 @@ from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
 from splime.splitting import time_limits
-from splime.streaming.cutting import cut, join
 from splime.streaming.duplicates import files_for, with_duplicates, write_fingerprints
-from splime.streaming.tally import Clock, Frame, count, settle, spans, summed
+from splime.streaming.passes import Clock, Frame, count, cut, join, settle, spans, summed
 from splime.timeline import Timeline
 from splime.times import tick_range
 
@@ -146,13 +145,11 @@ def stream_transform(
     rows, graph = file.rows, file.graph
     parts = file.parts(rows if engine is in_one_process else _PART, batch_rows)
     granularity = options.granularity or file.granularity or find_granularity(parts)
-    frame = Frame(
-        granularity,
-        method.fit_on == "all",
-        graph,
-        None if options.first is None else tick_range(options.first, granularity)[0],
-        None if options.last is None else tick_range(options.last, granularity)[1],
+    first, last = (
+        None if when is None else tick_range(when, granularity)[side]
+        for side, when in enumerate((options.first, options.last))
     )
+    frame = Frame(granularity, method.fit_on == "all", graph, first, last)
     seconds: dict[str, float] = {}
 
     def over(what: str, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
