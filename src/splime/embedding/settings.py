@@ -27,7 +27,7 @@ class Settings:
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
     norm: int = _setting(1, "norm of the distances of TransE and RotatE, 1 or 2")
-    init: str = _setting("xavier_normal", "what the vectors begin with")
+    init: str = _setting("xavier_normal", "initialiser of the vectors")
     levels: str | None = _setting(
         None,
         "sum the vector of a scoped predicate over levels: predicate, time, and numbers of"
@@ -59,12 +59,12 @@ class Settings:
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
     reduction: Literal["mean", "sum"] = _setting("mean", "how the losses of a batch are joined")
     batch_size: int = _setting(500, "positives in a batch")
-    epochs: int = _setting(200, "most passes over train")
+    epochs: int = _setting(200, "maximum number of epochs")
     steps: int | None = _setting(None, "how many batches in all, instead of epochs")
     each: Literal["triple", "fact"] = _setting(
         "triple",
-        "what counts once in an epoch: each triple, or each fact, by one of its triples, drawn anew"
-        " each time",
+        "what counts once in an epoch: each triple, or each fact, by one of its triples, drawn again"
+        " in each epoch",
     )
     distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
     validate_every: int = _setting(10, "epochs between validations; 0 for none")

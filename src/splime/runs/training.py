@@ -34,7 +34,7 @@ from splime.training.engines import Interrupted, Learner, find_engine
 
 
 class Watch(Protocol):
-    """Whoever watches a training."""
+    """Whoever watches a training. What a subclass does not define does nothing."""
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """After some steps."""
@@ -44,20 +44,11 @@ class Watch(Protocol):
 
     def stop(self) -> bool:
         """Whether to stop after this step."""
-
-
-class Unwatched:
-    """Nobody watches: the default, and what watches that do less begin with."""
-
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """Nobody is told of steps."""
-
-    def epoch(self, epoch: Epoch, best: bool) -> None:
-        """Nobody is told of epochs."""
-
-    def stop(self) -> bool:
-        """Nobody stops it."""
         return False
+
+
+class _Nobody(Watch):
+    """Nobody watches."""
 
 
 def train(
@@ -107,7 +98,7 @@ def train(
         state = files.look(out, config)
         if state != "finished":
             session = _Session(static, chosen, out, config, place)
-            session.watch, session.save_seconds = watch or Unwatched(), save_seconds
+            session.watch, session.save_seconds = watch or _Nobody(), save_seconds
             session.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
                 trainer.fit(static, chosen, session)
