@@ -34,7 +34,7 @@ from splime.training.engines import Interrupted, Learner, find_engine
 
 
 class Watch(Protocol):
-    """Whoever watches a training. What a subclass does not define does nothing."""
+    """Whoever watches a training."""
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """After some steps."""
@@ -44,11 +44,6 @@ class Watch(Protocol):
 
     def stop(self) -> bool:
         """Whether to stop after this step."""
-        return False
-
-
-class _Nobody(Watch):
-    """Nobody watches."""
 
 
 def train(
@@ -98,7 +93,7 @@ def train(
         state = files.look(out, config)
         if state != "finished":
             session = _Session(static, chosen, out, config, place)
-            session.watch, session.save_seconds = watch or _Nobody(), save_seconds
+            session.watch, session.save_seconds = watch, save_seconds
             session.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
                 trainer.fit(static, chosen, session)
@@ -133,7 +128,7 @@ class _Progress:
 class _Session:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
-    watch: Watch
+    watch: Watch | None
     save_seconds: float
     resumes: bool
     learner: Learner
@@ -170,13 +165,14 @@ class _Session:
 
     def step(self, step: int, steps: int, loss: float) -> None:
         """Tell of progress."""
-        self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
+        if self.watch is not None:
+            self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
         if time.monotonic() - self.saved_at > self.save_seconds:
             self._save()
-        return self.watch.stop()
+        return self.watch is not None and self.watch.stop()
 
     @property
     def stopped_early(self) -> bool:
@@ -197,7 +193,8 @@ class _Session:
                 progress.waited += 1
         epoch = Epoch(number, loss, valid)
         progress.history.append(epoch)
-        self.watch.epoch(epoch, progress.best_epoch == number)
+        if self.watch is not None:
+            self.watch.epoch(epoch, progress.best_epoch == number)
         if valid is not None:
             self._save()
 
