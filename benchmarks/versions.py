@@ -46,8 +46,8 @@ def measure() -> dict[str, float]:
         timed(f"transform icews14, {name}", lambda method=method: method.fit_transform(events))
     with tempfile.TemporaryDirectory() as home:
         trainings: dict[str, dict[str, Any]] = {
-            "TransE, preset paper": {"preset": "paper", "epochs": 8},
-            "ComplEx": {"model": "complex", "dimension": 100, "epochs": 10, "validate_every": 5},
+            "TransE, preset paper": {"preset": "paper", "epochs": 2},
+            "ComplEx": {"model": "complex", "dimension": 100, "epochs": 4, "validate_every": 2},
         }
         for name, settings in trainings.items():
             run = splime.train(graph, splime.Split(grow=20), Path(home) / name, **settings)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 
 class SplimeError(Exception):
@@ -59,6 +62,39 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
     """
     matches = get_close_matches(name, list(known), n=most, cutoff=0.6)
     return f" Did you mean {' or '.join(matches)}?" if matches else ""
+
+
+_KINDS: Mapping[Any, tuple[type, str]] = {
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+    Path: (Path, "a path"),
+}
+"""What fits a type (numpy's numbers too), and the words for it."""
+
+
+def check_kind(name: str, value: object, hint: Any) -> None:
+    """An error unless a value is of a type that a field allows; types not known here are.
+
+    >>> check_kind("seed", "one", int | None)
+    Traceback (most recent call last):
+    splime.errors.UsageError: seed must be a whole number, not 'one'
+    """
+    kinds = [hint] if get_origin(hint) is Literal else [*(get_args(hint) or (hint,))]
+    if value is None and type(None) in kinds:
+        return
+    kinds = [kind for kind in kinds if kind is not type(None)]
+    choices = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
+    if choices and value not in choices:
+        raise UsageError(
+            f"{name} is one of {', '.join(choices)}, not {value!r}.{nearest(str(value), choices)}"
+        )
+    if all(kind in _KINDS for kind in kinds):
+        fits = isinstance(value, tuple(_KINDS[kind][0] for kind in kinds))
+        if not fits or (isinstance(value, bool) and bool not in kinds):
+            words = " or ".join(_KINDS[kind][1] for kind in kinds)
+            raise UsageError(f"{name} must be {words}, not {value!r}")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from splime.embedding.initial import make_weights
 from splime.embedding.models import MODELS, Model
+from splime.embedding.settings import Settings
 from splime.embedding.tables import Lookup
 from splime.static import Triples
 
@@ -126,7 +127,7 @@ def plain_model(
 ) -> Model:
     """A model over plain lookups, whose predicates follow each other in time."""
     kind, generator = MODELS[name], torch.Generator().manual_seed(seed)
-    kind.check(dimension, norm)
+    kind.check(Settings(dimension=dimension, norm=norm))
     ours = make_weights(init, entities, dimension * kind.entity_parts, generator)
     theirs = make_weights(init, predicates, dimension * kind.predicate_parts, generator)
     follows = torch.ones(predicates - 1)

@@ -33,7 +33,7 @@ def test_end_before_begin() -> None:
     assert dict(swapped.reading.notes) == {"end before begin, swapped": 1}
     with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
         splime.read(facts, end_before_begin="error")
-    with pytest.raises(UsageError, match="drop, swap, repair or error"):
+    with pytest.raises(UsageError, match="drop, swap, repair, error"):
         splime.read(facts, end_before_begin="ignore")
 
 
@@ -71,7 +71,7 @@ def test_whose_facts_decide_the_buckets() -> None:
     for on in ("train", "all"):
         with pytest.raises(UsageError, match=r"bucket_on .* needs bucket"):
             splime.read(facts, bucket_on=on)
-    with pytest.raises(UsageError, match="bucket_on is train or all, not 'test'"):
+    with pytest.raises(UsageError, match="bucket_on is one of train, all, not 'test'"):
         splime.read(facts, bucket=5, bucket_on="test")
 
 

@@ -88,7 +88,7 @@ def preset_settings(model: str | None, preset: str | None, **given: Any) -> Sett
     settings = Settings.of({**values, **given})
     check_name("loss", settings.loss, LOSSES)
     check_name("initialiser", settings.init, INITIALISERS)
-    MODELS[settings.model].check(settings.dimension, settings.norm)
+    MODELS[settings.model].check(settings)
     return settings
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, check_kind, nearest
 
 PREDICATE, TIME = "predicate", "time"
 """The levels that are no numbers."""
@@ -27,7 +27,7 @@ class Settings:
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
     norm: int = _setting(1, "norm of the distances of TransE and RotatE, 1 or 2")
-    init: str = _setting("xavier_normal", "what the vectors begin with")
+    init: str = _setting("xavier_normal", "initialiser of the vectors")
     levels: str | None = _setting(
         None,
         "sum the vector of a scoped predicate over levels: predicate, time, and numbers of"
@@ -59,12 +59,12 @@ class Settings:
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
     reduction: Literal["mean", "sum"] = _setting("mean", "how the losses of a batch are joined")
     batch_size: int = _setting(500, "positives in a batch")
-    epochs: int = _setting(200, "most passes over train")
+    epochs: int = _setting(200, "maximum number of epochs")
     steps: int | None = _setting(None, "how many batches in all, instead of epochs")
     each: Literal["triple", "fact"] = _setting(
         "triple",
-        "what counts once in an epoch: each triple, or each fact, by one of its triples, drawn anew"
-        " each time",
+        "what counts once in an epoch: each triple, or each fact (by one of its triples, drawn in"
+        " each epoch)",
     )
     distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
     validate_every: int = _setting(10, "epochs between validations; 0 for none")
@@ -77,7 +77,7 @@ class Settings:
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
         for name, value in asdict(self).items():
-            _check_kind(name, value, hints[name])
+            check_kind(name, value, hints[name])
         for name in ("dimension", "negatives", "batch_size", "epochs", "patience", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -120,22 +120,6 @@ class Settings:
     def values(self) -> dict[str, Any]:
         """Names and values, without those that are not set."""
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-
-def _check_kind(name: str, value: Any, hint: Any) -> None:
-    """An error unless a value is of the type that the field says."""
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            known = ", ".join(get_args(hint))
-            raise UsageError(
-                f"{name} is one of {known}, not {value!r}.{nearest(str(value), get_args(hint))}"
-            )
-        return
-    kinds = get_args(hint) or (hint,)
-    if float in kinds:
-        kinds = (*kinds, int)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise UsageError(f"{name} must be {kinds[0].__name__}, not {value!r}")
 
 
 SETTINGS = tuple(one.name for one in fields(Settings) if one.name != "model")

@@ -225,7 +225,7 @@ class TableMaker:
         return Summed({level: self.level(level, width) for level in self.settings.level_names})
 
     def level(self, level: str, width: int) -> Lookup:
-        """One level: each predicate, each timestamp, or each so many neighbouring scopes."""
+        """One level: a vector for each predicate, each timestamp, or each group of neighbours."""
         scopes = self.static.predicates
         if level == PREDICATE:
             return self._lookup(width, scopes.sources, len(scopes.names))

@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from numbers import Integral, Real
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, get_type_hints
 
-from splime.errors import UsageError, check_name, nearest
+from splime.errors import UsageError, check_kind, check_name
 from splime.io.layout import check_columns
 from splime.splitting import HowToSplit
 from splime.times import Granularity, When
@@ -20,16 +19,6 @@ EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
 
 OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be other than a time: the other end of the fact itself."""
-
-_KINDS: Mapping[Any, tuple[type, str]] = {
-    bool: (bool, "true or false"),
-    int: (Integral, "a whole number"),
-    float: (Real, "a number"),
-    str: (str, "text"),
-    Path: (Path, "a path"),
-}
-"""What fits a type (numpy's numbers too), and the words for it."""
-
 
 SPLITTING = ("split", "valid", "test", "seed", "allow_unseen")
 _SETTLED = (
@@ -117,8 +106,7 @@ class ReadOptions:
         object.__setattr__(self, "columns", check_columns(self.columns))
         hints = get_type_hints(type(self))
         for name, value in vars(self).items():
-            if value is not None:
-                _check_kind(name, value, hints[name])
+            check_kind(name, value, hints[name])
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadOptions:
@@ -158,17 +146,3 @@ class ReadOptions:
             )
             for one in fields(cls)
         )
-
-
-def _check_kind(name: str, value: object, hint: Any) -> None:
-    """An error unless a value is of a type that the field allows; times are checked later."""
-    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
-    choices = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
-    if choices and value not in choices:
-        words = f"{', '.join(choices[:-1])} or {choices[-1]}"
-        raise UsageError(f"{name} is {words}, not {value!r}.{nearest(str(value), choices)}")
-    if all(kind in _KINDS for kind in kinds):
-        fits = isinstance(value, tuple(_KINDS[kind][0] for kind in kinds))
-        if not fits or (isinstance(value, bool) and bool not in kinds):
-            words = " or ".join(_KINDS[kind][1] for kind in kinds)
-            raise UsageError(f"{name} must be {words}, not {value!r}")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name, nearest
 from splime.methods.base import Method, Vanilla
 from splime.methods.changepoint import ChangePointSplit
 from splime.methods.merge import Merge, Timestamp
@@ -31,8 +31,13 @@ def make_method(name: str, **parameters: Any) -> Method:
     4
     """
     check_name("method", name, METHODS)
+    known = [field.name for field in fields(METHODS[name])]
     for parameter in parameters:
-        check_name(f"parameter of {name}", parameter, (each.name for each in fields(METHODS[name])))
+        if parameter not in known:
+            raise UsageError(
+                f"{name} has no parameter {parameter!r}; it has {', '.join(known)}."
+                f"{nearest(parameter, known)}"
+            )
     try:
         return METHODS[name](**parameters)
     except TypeError as error:

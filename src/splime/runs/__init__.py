@@ -3,7 +3,7 @@
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
 from splime.runs.folder import Epoch, is_finished
 from splime.runs.run import Run
-from splime.runs.training import Unwatched, Watch, train
+from splime.runs.training import Watch, train
 from splime.training.engines import Interrupted
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Epoch",
     "Interrupted",
     "Run",
-    "Unwatched",
     "Watch",
     "evaluate",
     "evaluations",

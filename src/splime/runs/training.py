@@ -46,20 +46,6 @@ class Watch(Protocol):
         """Whether to stop after this step."""
 
 
-class Unwatched:
-    """Nobody watches: the default, and what watches that do less begin with."""
-
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """Nobody is told of steps."""
-
-    def epoch(self, epoch: Epoch, best: bool) -> None:
-        """Nobody is told of epochs."""
-
-    def stop(self) -> bool:
-        """Nobody stops it."""
-        return False
-
-
 def train(
     graph: TemporalGraph,
     cuts: Method | Segmentation,
@@ -107,7 +93,7 @@ def train(
         state = files.look(out, config)
         if state != "finished":
             session = _Session(static, chosen, out, config, place)
-            session.watch, session.save_seconds = watch or Unwatched(), save_seconds
+            session.watch, session.save_seconds = watch, save_seconds
             session.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
                 trainer.fit(static, chosen, session)
@@ -142,7 +128,7 @@ class _Progress:
 class _Session:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
-    watch: Watch
+    watch: Watch | None
     save_seconds: float
     resumes: bool
     learner: Learner
@@ -179,13 +165,14 @@ class _Session:
 
     def step(self, step: int, steps: int, loss: float) -> None:
         """Tell of progress."""
-        self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
+        if self.watch is not None:
+            self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
         if time.monotonic() - self.saved_at > self.save_seconds:
             self._save()
-        return self.watch.stop()
+        return self.watch is not None and self.watch.stop()
 
     @property
     def stopped_early(self) -> bool:
@@ -206,7 +193,8 @@ class _Session:
                 progress.waited += 1
         epoch = Epoch(number, loss, valid)
         progress.history.append(epoch)
-        self.watch.epoch(epoch, progress.best_epoch == number)
+        if self.watch is not None:
+            self.watch.epoch(epoch, progress.best_epoch == number)
         if valid is not None:
             self._save()
 

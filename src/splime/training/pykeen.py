@@ -99,7 +99,7 @@ class PykeenEngine:
         device: torch.device,
     ) -> PykeenScorer:
         """The scores of a trained model."""
-        _resolve(settings.model)  # importing PyKEEN makes it talkative
+        _resolve(settings.model)  # importing PyKEEN sets up its log, which is then silenced
         state = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items()}
         with _apart():
             model = _make(settings, to_pykeen(_train(static, settings))["train"])
@@ -135,7 +135,7 @@ def _resolve(name: str) -> Any:
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """PyKEEN speaks of its own affairs, and seeds what others draw from: keep that inside."""
+    """Keep PyKEEN's log messages and its seeding of global generators from the outside."""
     log, states = logging.getLogger("pykeen"), (random.getstate(), np.random.get_state())
     level = log.level
     log.setLevel(logging.ERROR)
@@ -210,7 +210,7 @@ class _Learner:
             raise SplimeError(f"PyKEEN could not train {settings.model}: {why}") from error
 
     def _callback(self, steps: int) -> Any:
-        """The session, as PyKEEN tells of progress."""
+        """The session, as a callback of PyKEEN."""
         from pykeen.training import TrainingCallback
 
         learner, session = self, self.session

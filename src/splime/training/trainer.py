@@ -79,7 +79,7 @@ class Trainer:
     def run_epoch(
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
-        """Go on to the end of the epoch; its mean loss, or None if `stop` said so before."""
+        """Train to the end of the epoch. Its mean loss, or None if `stop` asked to stop before."""
         if self._draws is not None:
             self._prepare()
         shuffled = self.examples[self._order()]

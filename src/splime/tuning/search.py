@@ -34,7 +34,7 @@ from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml, writte
 from splime.progress import Progress, silent
 from splime.report.importance import plot_importance
 from splime.report.style import check_picture, save_picture
-from splime.runs import Epoch, Interrupted, Run, Unwatched, folder as files, train
+from splime.runs import Epoch, Interrupted, Run, folder as files, train
 from splime.runs.folder import checksum, checksum_of_cuts, differences
 from splime.segmentation import Segmentation
 from splime.training.engines import make_settings
@@ -408,7 +408,7 @@ def main(folder: str, trials: str, device: str, *unfinished: str) -> None:
         sys.exit(error.exit_code)
 
 
-class _Watch(Unwatched):
+class _Watch:
     """Reports the MRR on valid, and stops what is worse than half of the other trials were."""
 
     def __init__(self, trial: Trial, stop: Stop) -> None:
@@ -416,6 +416,9 @@ class _Watch(Unwatched):
         # A process that was killed may have reported more than it saved.
         frozen = trial.study.get_trials(deepcopy=False)[trial.number]
         self.reported = {*frozen.intermediate_values}
+
+    def step(self, *_: float) -> None:
+        """Steps are not reported."""
 
     def epoch(self, epoch: Epoch, best: bool) -> None:  # noqa: ARG002
         """Report a validation."""

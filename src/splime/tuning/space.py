@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -147,7 +147,7 @@ def _method_axes(name: str, given: Mapping[str, Any], most: float) -> Axes:
     if isinstance(grow := default.get("grow"), Range):
         # Not more predicates than a graph can have; splitting stops at spans of four timestamps.
         high = max(grow.low, min(grow.high, round(most / 3, 1)))
-        default["grow"] = replace(grow, high=high)
+        default["grow"] = Range(grow.low, high, grow.log)
     return {**default, **own}
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from splime.embedding.settings import Settings
 from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
 
@@ -62,6 +63,8 @@ class Model(nn.Module):
     products: ClassVar[bool] = False
     """Whether `compare` is the inner product, for which the softmax loss has a short way."""
     least_dimension: ClassVar[int] = 1
+    knows_time: ClassVar[bool] = False
+    """Whether it makes the vectors of its predicates from those of times itself."""
 
     def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
@@ -71,7 +74,7 @@ class Model(nn.Module):
     def make(cls, tables: TableMaker) -> Model:
         """A model over tables for a static graph."""
         settings = tables.settings
-        cls.check(settings.dimension, settings.norm)
+        cls.check(settings)
         # Entities are drawn first.
         entities = tables.entities(settings.dimension * cls.entity_parts)
         predicates = cls.predicate_table(tables, settings.dimension * cls.predicate_parts)
@@ -83,16 +86,20 @@ class Model(nn.Module):
         return tables.predicates(width)
 
     @classmethod
-    def check(cls, dimension: int, norm: int) -> None:
-        """An error unless the model can have this dimension and norm."""
-        if dimension < cls.least_dimension:
+    def check(cls, settings: Settings) -> None:
+        """An error unless the model can have this dimension, norm and levels."""
+        if settings.dimension < cls.least_dimension:
             raise UsageError(
                 f"{cls.__name__} needs a dimension of at least {cls.least_dimension}, not"
-                f" {dimension}"
+                f" {settings.dimension}"
             )
-        if cls.norms and norm not in cls.norms:
+        if cls.norms and settings.norm not in cls.norms:
             known = " or ".join(map(str, cls.norms))
-            raise UsageError(f"{cls.__name__} measures distances with norm {known}, not {norm}")
+            raise UsageError(
+                f"{cls.__name__} measures distances with norm {known}, not {settings.norm}"
+            )
+        if settings.levels is not None and cls.knows_time:
+            raise UsageError(f"{cls.__name__} has levels of its own; leave levels out")
 
     @property
     def device(self) -> torch.device:

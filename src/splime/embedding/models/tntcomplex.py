@@ -11,6 +11,7 @@ class TNTComplEx(ComplEx):
     """f(s, p, o, t) = Re⟨s, p t + q, ō⟩: ComplEx over products plus static vectors."""
 
     name = "tntcomplex"
+    knows_time = True
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:

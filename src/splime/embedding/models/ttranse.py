@@ -11,6 +11,7 @@ class TTransE(TransE):
     """f(s, p, o, t) = -‖s + p + t - o‖, with norm 1 or 2: TransE over a sum."""
 
     name = "ttranse"
+    knows_time = True
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
