@@ -420,7 +420,9 @@ def test_patience(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(training._Session, "_validate", lambda self: values[self.learner.epoch - 1])
+    monkeypatch.setattr(
+        training._Supervisor, "_validate", lambda self: values[self.learner.epoch - 1]
+    )
     watch = StopAfter(10_000)
     settings: dict[str, Any] = {"epochs": 6, "validate_every": 1, "patience": patience}
     run = small_run(graph, tmp_path / "run", watch=watch, **settings)

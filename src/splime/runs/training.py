@@ -92,12 +92,12 @@ def train(
     with locked(out):
         state = files.look(out, config)
         if state != "finished":
-            session = _Session(static, chosen, out, config, place)
-            session.watch, session.save_seconds = watch, save_seconds
-            session.resumes = state == "started"
+            supervisor = _Supervisor(static, chosen, out, config, place)
+            supervisor.watch, supervisor.save_seconds = watch, save_seconds
+            supervisor.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
-                trainer.fit(static, chosen, session)
-            session.finish()
+                trainer.fit(static, chosen, supervisor)
+            supervisor.finish()
     return Run(out, device=device)
 
 
@@ -125,7 +125,7 @@ class _Progress:
     """Validations since the best one."""
 
 
-class _Session:
+class _Supervisor:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
     watch: Watch | None

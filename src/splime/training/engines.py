@@ -54,7 +54,7 @@ class Learner(Protocol):
         """Resume from a state."""
 
 
-class Session(Protocol):
+class Supervisor(Protocol):
     """Whoever has a model trained: watches it, validates it, and keeps what came of it."""
 
     @property
@@ -102,7 +102,7 @@ class Engine(Protocol):
     def search_space(self, settings: Settings) -> dict[str, Axis]:
         """What `splime tune` tries for the settings that have an effect."""
 
-    def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:
+    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Train a model to the end."""
 
     def open(

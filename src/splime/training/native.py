@@ -18,7 +18,7 @@ from splime.embedding.presets import preset_settings
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
 from splime.static import StaticGraph, Triples
-from splime.training.engines import Session
+from splime.training.engines import Supervisor
 from splime.training.trainer import LEARNING_RATES, Trainer
 
 _DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
@@ -59,21 +59,21 @@ class NativeEngine:
             **loss.search,
         }
 
-    def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:
+    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Epoch by epoch to the end, from the last checkpoint if there is one."""
         with matrix_precision(settings.precision):
-            model = make_model(settings, static).to(session.device)
+            model = make_model(settings, static).to(supervisor.device)
             trainer = Trainer(model, _examples(static, settings), settings)
             parameters = sum(table.numel() for table in model.parameters())
-            session.begin(trainer, parameters=parameters, triples=len(trainer.triples))
-            while trainer.epoch < trainer.epochs and not session.stopped_early:
+            supervisor.begin(trainer, parameters=parameters, triples=len(trainer.triples))
+            while trainer.epoch < trainer.epochs and not supervisor.stopped_early:
                 loss = trainer.run_epoch(
-                    advance=lambda step, loss: session.step(step, trainer.steps, loss),
-                    stop=session.should_stop,
+                    advance=lambda step, loss: supervisor.step(step, trainer.steps, loss),
+                    stop=supervisor.should_stop,
                 )
                 if loss is None:
-                    raise session.interrupted()
-                session.end_epoch(loss)
+                    raise supervisor.interrupted()
+                supervisor.end_epoch(loss)
 
     def open(
         self,

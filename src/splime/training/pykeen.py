@@ -19,7 +19,7 @@ from splime.embedding.settings import Settings
 from splime.errors import SplimeError, UsageError, nearest
 from splime.exports import to_pykeen
 from splime.static import StaticGraph
-from splime.training.engines import Session
+from splime.training.engines import Supervisor
 from splime.training.trainer import check_batch
 
 _DEFAULTS = {
@@ -77,13 +77,13 @@ class PykeenEngine:
             "negatives": Values((8, 32, 128)),
         }
 
-    def fit(self, static: StaticGraph, settings: Settings, session: Session) -> None:
+    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Train; a training that was interrupted begins again."""
         with _apart():
             factory = to_pykeen(_train(static, settings))["train"]
-            model = _make(settings, factory).to(session.device)
-            learner = _Learner(model, settings, session)
-            session.begin(
+            model = _make(settings, factory).to(supervisor.device)
+            learner = _Learner(model, settings, supervisor)
+            supervisor.begin(
                 learner,
                 parameters=sum(table.numel() for table in model.parameters()),
                 triples=factory.num_triples,
@@ -170,8 +170,8 @@ class _StoppedEarly(Exception):  # noqa: N818  # PyKEEN's loop has no other way 
 class _Learner:
     """A model of PyKEEN in training."""
 
-    def __init__(self, model: Any, settings: Settings, session: Session) -> None:
-        self.model, self.settings, self.session = model, settings, session
+    def __init__(self, model: Any, settings: Settings, supervisor: Supervisor) -> None:
+        self.model, self.settings, self.supervisor = model, settings, supervisor
         self.epoch, self.epochs = 0, settings.epochs
 
     def run(self, factory: Any) -> None:
@@ -193,7 +193,7 @@ class _Learner:
                 num_epochs=settings.epochs,
                 batch_size=batch,
                 use_tqdm=False,
-                pin_memory=self.session.device.type == "cuda",
+                pin_memory=self.supervisor.device.type == "cuda",
                 callbacks=self._callback(math.ceil(factory.num_triples / batch)),
             )
         except _StoppedEarly:
@@ -210,10 +210,10 @@ class _Learner:
             raise SplimeError(f"PyKEEN could not train {settings.model}: {why}") from error
 
     def _callback(self, steps: int) -> Any:
-        """The session, as a callback of PyKEEN."""
+        """The supervisor, as a callback of PyKEEN."""
         from pykeen.training import TrainingCallback
 
-        learner, session = self, self.session
+        learner, supervisor = self, self.supervisor
 
         class Callback(TrainingCallback):  # type: ignore[misc]
             step = 0
@@ -221,17 +221,17 @@ class _Learner:
             def on_batch(self, epoch: int, batch: Any, batch_loss: float, **_: Any) -> None:  # noqa: ARG002
                 """Tell of a step, and stop if asked to."""
                 self.step += 1
-                session.step(self.step, steps, batch_loss)
-                if session.should_stop():
-                    raise session.interrupted()
+                supervisor.step(self.step, steps, batch_loss)
+                if supervisor.should_stop():
+                    raise supervisor.interrupted()
 
             def post_epoch(self, epoch: int, epoch_loss: float, **_: Any) -> None:
                 """Validate, and stop early."""
                 self.step, learner.epoch = 0, epoch
                 learner.model.eval()
-                session.end_epoch(epoch_loss)
+                supervisor.end_epoch(epoch_loss)
                 learner.model.train()
-                if session.stopped_early:
+                if supervisor.stopped_early:
                     raise _StoppedEarly
 
         return Callback()
@@ -243,7 +243,7 @@ class _Learner:
 
     def scorer(self) -> PykeenScorer:
         """The scores of the model as it is now."""
-        return PykeenScorer(self.model, self.session.device)
+        return PykeenScorer(self.model, self.supervisor.device)
 
     def state(self) -> None:
         """It cannot resume."""
