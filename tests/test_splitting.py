@@ -87,7 +87,7 @@ def test_shares_must_leave_train(shares: tuple[float, float]) -> None:
 
 
 def test_unknown_way() -> None:
-    with pytest.raises(UsageError, match="random, time or none"):
+    with pytest.raises(UsageError, match="random, time"):
         splime.read([("a", "p", "b", 1)], split="chance")
 
 

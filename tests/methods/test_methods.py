@@ -439,7 +439,7 @@ def test_a_method_that_nobody_knows() -> None:
 def test_methods_by_name() -> None:
     with pytest.raises(UsageError, match=r"no method 'merg'; .* Did you mean merge"):
         make_method("merg")
-    with pytest.raises(UsageError, match=r"no parameter of merge 'shrnk'; .* Did you mean shrink"):
+    with pytest.raises(UsageError, match=r"no parameter 'shrnk'; .* Did you mean shrink"):
         make_method("merge", shrnk=4)
     with pytest.raises(UsageError, match="needs one of grow and predicates"):
         make_method("random")
