@@ -43,8 +43,8 @@ def ask(
         int | None,
         Option(
             metavar="25",
-            help="Which predicate, the paper's way: of so many best scoped predicates, those at"
-            " that time. Default: all predicates, by their scopes at that time.",
+            help="Which predicate, the paper's way: of this number of best scoped predicates,"
+            " those at that time. Default: all predicates, by their scopes at that time.",
         ),
     ] = None,
     aggregate: Annotated[

@@ -46,7 +46,10 @@ def evaluate(
     ] = None,
     bootstrap: Annotated[
         int | None,
-        Option(metavar="SAMPLES", help="Also confidence intervals, from so many samples."),
+        Option(
+            metavar="SAMPLES",
+            help="Also confidence intervals, from this many bootstrap samples.",
+        ),
     ] = None,
     memory: Annotated[
         int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")

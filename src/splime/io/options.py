@@ -121,7 +121,7 @@ class ReadOptions:
 
     def check_effect(self, source: object, *, saved: bool, has_splits: bool) -> None:
         """Raise UsageError if options are chosen that would have no effect on a source."""
-        own_splits = "it has splits of its own; splime.split_graph splits a graph anew"
+        own_splits = "it has splits of its own; splime.split_graph makes other ones"
         for applies, names, why in (
             (saved or has_splits, SPLITTING, own_splits),
             (saved, _SETTLED, "it is a saved graph, in which that is settled"),
