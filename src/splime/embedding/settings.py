@@ -69,6 +69,20 @@ class Settings:
     distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
     validate_every: int = _setting(10, "epochs between validations; 0 for none")
     patience: int = _setting(5, "validations without a better MRR before training stops early")
+    layers: int | None = _setting(None, "path: how many facts a chain may have at most")
+    dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
+    relative: str | None = _setting(
+        None,
+        "path: scopes relative to the time asked about: auto, none (time does not count), events or"
+        " intervals, perhaps with the first distance of each scope, such as events:1,2,4,8",
+    )
+    unknown_scopes: bool | None = _setting(
+        None, "path: whether facts with an unknown begin or end have scopes of their own"
+    )
+    past: Literal["train", "all"] | None = _setting(
+        None,
+        "path: forecast, from facts that begin before the time asked about: those of train, or all",
+    )
     precision: Literal["float32", "tf32"] = _setting(
         "float32", "of matrix products; tf32 is faster on GPUs that have it"
     )

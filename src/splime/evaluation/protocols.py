@@ -18,9 +18,10 @@ from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
 from splime.graph import SplitName, TemporalGraph, check_split
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
-from splime.scoring.queries import Aggregate, Queries, Scoring
+from splime.scoring.queries import Aggregate, Queries
 from splime.scoring.scoping import Keyed, Kind, Scoping, keyed
 from splime.scoring.scorer import Room, Scorer, asking, memory_errors
+from splime.scoring.timed import TimedScorer, make_scoring
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, Triples, apply
 from splime.times import Bools
@@ -79,11 +80,14 @@ def evaluate_predicates(
 
 
 def evaluate_scoped(
-    protocol: Literal["fact", "predicate"], scorer: Scorer, scoping: Scoping, options: Options
+    protocol: Literal["fact", "predicate"],
+    scorer: Scorer | TimedScorer,
+    scoping: Scoping,
+    options: Options,
 ) -> Evaluation:
     """Evaluate by a protocol over facts on a graph whose cuts are applied already."""
     began = perf_counter()
-    scoring = Scoring(scorer, scoping, options.aggregate, options.memory)
+    scoring = make_scoring(scorer, scoping, options.aggregate, options.memory)
     check_name("tie rule", options.ties, TIES)
     check_split(options.split)
     graph, asked = scoping.graph, scoping.of_split(options.split)

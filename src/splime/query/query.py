@@ -18,9 +18,10 @@ from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.queries import Aggregate, Scoring
+from splime.scoring.queries import Aggregate
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
+from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
 from splime.times import When, format_ticks
 from splime.vocabulary import Vocabulary
@@ -50,7 +51,7 @@ class Query:
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
         self.run = run
-        self.scoring = Scoring(run.scorer, run.scoping, aggregate, memory)
+        self.scoring = make_scoring(run.scorer, run.scoping, aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
     def ask(
@@ -184,10 +185,10 @@ def _near(
     At a time a name is the mean of its scopes' vectors over the timestamps. Without one, the mean
     over all time is compared with every scope of the others.
     """
-    if run.engine != "splime":
+    if not run.has_vectors:
         raise UsageError(
-            f"{run.path}: the model is one of PyKEEN's, of which splime has scores but no vectors;"
-            " only questions about facts can be asked"
+            f"{run.path}: splime has scores but no vectors of this model; only questions about"
+            " facts can be asked"
         )
     model, scoping, places = run.model, run.scoping, [names.id(name)]
     scopes: Scopes | None = scoping.static.predicates

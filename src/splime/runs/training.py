@@ -30,7 +30,7 @@ from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
-from splime.training.engines import Interrupted, Learner, find_engine
+from splime.training.engines import Interrupted, Learner, engine_of, find_engine
 
 
 class Watch(Protocol):
@@ -81,6 +81,7 @@ def train(
     ...     len(run.history), tuple(run.model.entities.vectors().shape)
     (2, (1029, 8))
     """
+    engine = engine_of(model, engine)
     trainer = find_engine(engine)
     chosen = trainer.make_settings(model, preset, **settings)
     _check_splits(graph, chosen)

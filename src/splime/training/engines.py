@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 ENGINES = {
     "splime": "splime.training.native",
     "pykeen": "splime.training.pykeen",
+    "paths": "splime.training.paths",
 }
 """The module of each engine, which has an `engine`."""
+PATH = "path"
+"""The model that the engine `paths` trains; nobody needs to name that engine."""
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
@@ -52,6 +55,19 @@ class Learner(Protocol):
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Resume from a state."""
+
+
+class SteppedLearner(Learner, Protocol):
+    """A model that is trained step by step, from any step on."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+
+    def run_epoch(
+        self, *, advance: Callable[[int, float], None], stop: Callable[[], bool]
+    ) -> float | None:
+        """Train to the end of the epoch. Its mean loss, or None if it was asked to stop before."""
 
 
 class Supervisor(Protocol):
@@ -115,6 +131,24 @@ class Engine(Protocol):
         """The scores of a trained model; a ValueError where the tensors are not its parameters."""
 
 
+def run_epochs(learner: SteppedLearner, supervisor: Supervisor) -> None:
+    """Train epoch by epoch to the end."""
+    while learner.epoch < learner.epochs and not supervisor.stopped_early:
+        loss = learner.run_epoch(
+            advance=lambda step, loss: supervisor.step(step, learner.steps, loss),
+            stop=supervisor.should_stop,
+        )
+        if loss is None:
+            raise supervisor.interrupted()
+        supervisor.end_epoch(loss)
+
+
+def engine_of(model: str | None, engine: str) -> str:
+    """The engine that trains a model: splime's own models are trained by two."""
+    path = engine == "splime" and model is not None and model.lower() == PATH
+    return "paths" if path else engine
+
+
 def find_engine(name: str) -> Engine:
     """The engine of a name."""
     check_name("engine", name, ENGINES)
@@ -130,4 +164,4 @@ def make_settings(
     >>> make_settings("complex").loss, make_settings(preset="paper", margin=1.0).margin
     ('softmax', 1.0)
     """
-    return find_engine(engine).make_settings(model, preset, **given)
+    return find_engine(engine_of(model, engine)).make_settings(model, preset, **given)

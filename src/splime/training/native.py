@@ -18,7 +18,7 @@ from splime.embedding.presets import preset_settings
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
 from splime.static import StaticGraph, Triples
-from splime.training.engines import Supervisor
+from splime.training.engines import Supervisor, run_epochs
 from splime.training.trainer import LEARNING_RATES, Trainer
 
 _DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
@@ -66,14 +66,7 @@ class NativeEngine:
             trainer = Trainer(model, _examples(static, settings), settings)
             parameters = sum(table.numel() for table in model.parameters())
             supervisor.begin(trainer, parameters=parameters, triples=len(trainer.triples))
-            while trainer.epoch < trainer.epochs and not supervisor.stopped_early:
-                loss = trainer.run_epoch(
-                    advance=lambda step, loss: supervisor.step(step, trainer.steps, loss),
-                    stop=supervisor.should_stop,
-                )
-                if loss is None:
-                    raise supervisor.interrupted()
-                supervisor.end_epoch(loss)
+            run_epochs(trainer, supervisor)
 
     def open(
         self,

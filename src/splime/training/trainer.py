@@ -188,27 +188,45 @@ class Trainer:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
-        tensors = self.parameters()
-        for name, table in parameters_of(self.model).items():
-            for key, value in self.optimizer.state.get(table, {}).items():
-                if isinstance(value, Tensor):
-                    tensors[f"{_OPTIMIZER}{name}.{key}"] = value
-        return tensors, {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
+        tensors = optimizer_state(self.optimizer, parameters_of(self.model))
+        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
+        return {**self.parameters(), **tensors}, numbers
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Resume from a state."""
         own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
         fill_parameters(self.model, own)
-        for name, table in parameters_of(self.model).items():
-            start = f"{_OPTIMIZER}{name}."
-            for full_name, value in tensors.items():
-                key = full_name.removeprefix(start)
-                if key != full_name and "." not in key:
-                    there = self.optimizer.state[table].get(key)
-                    place = there.device if isinstance(there, Tensor) else _place(key, table)
-                    self.optimizer.state[table][key] = value.clone().to(place)
+        restore_optimizer(self.optimizer, parameters_of(self.model), tensors)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
+
+
+def optimizer_state(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """What an optimizer remembers of parameters, by their names in files."""
+    return {
+        f"{_OPTIMIZER}{name}.{key}": value
+        for name, table in parameters.items()
+        for key, value in optimizer.state.get(table, {}).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer,
+    parameters: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
+) -> None:
+    """Give it back to an optimizer."""
+    for name, table in parameters.items():
+        start = f"{_OPTIMIZER}{name}."
+        for full_name, value in tensors.items():
+            key = full_name.removeprefix(start)
+            if key != full_name and "." not in key:
+                there = optimizer.state[table].get(key)
+                place = there.device if isinstance(there, Tensor) else _place(key, table)
+                optimizer.state[table][key] = value.clone().to(place)
 
 
 class Draws:
