@@ -144,7 +144,7 @@ class Run:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether there are vectors: of PyKEEN's models splime only has scores."""
+        """Whether there are vectors; of the path model and of PyKEEN's there are only scores."""
         return self.engine == "splime"
 
     @property
@@ -152,8 +152,8 @@ class Run:
         """The model with its vectors."""
         if not self.has_vectors:
             raise UsageError(
-                f"{self.path}: the model is one of PyKEEN's, of which splime has scores but no"
-                " vectors; only questions about facts can be asked"
+                f"{self.path}: splime has scores but no vectors of this model; only questions about"
+                " facts can be asked"
             )
         assert isinstance(self.scorer, ModelScorer)
         return self.scorer.model
