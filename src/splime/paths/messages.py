@@ -223,4 +223,3 @@ def first_layer(
         .index_copy(0, places, states[: len(places)])
         .view(entities, questions, width)
     )
-

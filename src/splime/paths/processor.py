@@ -92,9 +92,7 @@ class _Kernels:
                     x = x + spread(h[at + j], width) * load(weight, j * width, width)
                     x = x + spread(a[at + j], width) * load(weight, (j + width) * width, width)
                 x = x - spread(total(x) / np.float32(width), width)
-                spread_of = np.float32(1) / np.sqrt(
-                    total(x * x) / np.float32(width) + _EPSILON
-                )
+                spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
                 x = x * spread(spread_of, width) * load(norm_weight, 0, width)
                 x = x + load(norm_bias, 0, width)
                 x = where_positive(x, x)
@@ -237,7 +235,12 @@ def add_messages(
 
 
 def table_gradient(
-    h: Tensor, gradient: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, facts: DirectedFacts
+    h: Tensor,
+    gradient: Tensor,
+    table: Tensor,
+    scopes: Tensor,
+    weights: Tensor,
+    facts: DirectedFacts,
 ) -> Tensor:
     """The gradient of the table, from that of the sums."""
     out, order = table.new_zeros(table.shape), facts.alike
@@ -318,7 +321,14 @@ def scores_gradient(
     scratch = h.new_empty(_PARTS, len(weight))
     fixed = (*map(_flat, (gradient, h, weight.T, weight, own, last_weight)),)
     pieces = [
-        (_flat(of_h), *(_flat(part[n]) for part in sums), *fixed, _flat(scratch[n]), h.shape[1], *span)
+        (
+            _flat(of_h),
+            *(_flat(part[n]) for part in sums),
+            *fixed,
+            _flat(scratch[n]),
+            h.shape[1],
+            *span,
+        )
         for n, span in enumerate(_ranges(gradient.numel(), _PARTS))
     ]
     _each(_kernels(h.shape[2]).scores_gradient, pieces)

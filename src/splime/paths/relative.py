@@ -189,9 +189,7 @@ class RelativeScopes:
             names += ["begins in it, end unknown", "ends in it, begin unknown", "time unknown"]
         return names
 
-    def scope(
-        self, fact: tuple[int, int], question: tuple[int, int], unknown: int = 0
-    ) -> int:
+    def scope(self, fact: tuple[int, int], question: tuple[int, int], unknown: int = 0) -> int:
         """The scope of one fact for one question."""
         import torch
 
@@ -306,7 +304,7 @@ def _edges(distances: Ints, ladder: tuple[int, ...], bins: int | None) -> tuple[
         here = beyond(edges[at]) - (beyond(edges[at + 1]) if at + 1 < len(edges) else 0)
         return here / edges[at]
 
-    edges = [edge for edge in ladder if edge == 1 or beyond(edge) >= _LEAST * len(distances)]
+    edges = [edge for edge in ladder if edge == 1 or beyond(edge) > _LEAST * len(distances)]
     if bins is None:
         return tuple(edges)
     while len(edges) > bins:
