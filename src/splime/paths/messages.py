@@ -183,8 +183,8 @@ def first_layer(
 ) -> Tensor | None:
     """The states after the first layer, at the cost of the facts at the given entities.
 
-    No message reaches any other entity, so all others share one state of the question. None
-    where this saves nothing, and on a GPU, where it would have to wait for how many facts there are.
+    No message reaches any other entity, so all others share one state of the question. None where
+    this saves nothing, and on a GPU, which would have to wait for the number of facts.
     """
     if q.device.type == "cuda":
         return None
