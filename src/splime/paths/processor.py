@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ def _flat(tensor: Tensor) -> Any:
 
 def _ranges(count: int, parts: int) -> list[tuple[int, int]]:
     edges = np.linspace(0, count, parts + 1).astype(int).tolist()
-    return [(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
 def add_messages(
@@ -230,7 +231,7 @@ def add_messages(
     )  # fmt: skip
     _each(
         _kernels(h.shape[2]).messages,
-        [(*fixed, a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b],
+        [(*fixed, a, b) for a, b in pairwise(edges) if a < b],
     )
 
 

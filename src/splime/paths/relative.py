@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -55,7 +56,7 @@ _RELATIONS = (
 
 
 class Times(NamedTuple):
-    """When facts or questions begin and end, in ticks, and which sides are unknown (as in Facts)."""
+    """When facts or questions begin and end, in ticks, and which sides are unknown."""
 
     begin: torch.Tensor
     end: torch.Tensor
@@ -114,7 +115,7 @@ class RelativeScopes:
             check_kind("an edge of relative scopes", edge, int)
         if self.kind == "none":
             edges = ()
-        elif not edges or edges[0] != 1 or any(b <= a for a, b in zip(edges, edges[1:])):  # noqa: B905
+        elif not edges or edges[0] != 1 or any(b <= a for a, b in pairwise(edges)):
             raise UsageError(
                 "edges of relative scopes are the first distance of each bin: ascending whole"
                 f" numbers from 1 on, such as 1,3,6,11; not {','.join(map(str, edges)) or 'none'}"
@@ -272,7 +273,7 @@ def _span(first: int, last: int | None, unit: str) -> str:
 
 
 def _distances(facts: Facts, kind: Kind) -> Ints:
-    """Gaps between pairs of facts that share an entity, a sample of them, sorted; 0 if they touch."""
+    """Sorted gaps between pairs of facts of an entity, a sample of them; 0 if they touch."""
     dated = facts.take(facts.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
     begin = np.where(dated.unknown & BEGIN_UNKNOWN, dated.end, dated.begin)
     end = np.where(dated.unknown & END_UNKNOWN, dated.begin, dated.end)
@@ -281,10 +282,9 @@ def _distances(facts: Facts, kind: Kind) -> Ints:
     ends = np.concatenate([dated.subject, dated.object])
     order = np.argsort(ends, kind="stable")
     random = np.random.default_rng(0)
+    first = np.arange(len(order))
     if len(order) > _PAIRS:
         first = random.integers(0, len(order), _PAIRS)
-    else:
-        first = np.arange(len(order))
     ordered = ends[order]
     low, high = (np.searchsorted(ordered, ordered[first], side) for side in ("left", "right"))
     second = random.integers(low, high)
