@@ -1,0 +1,147 @@
+"""The path model: it starts at the given entity, passes messages along facts, and scores entities.
+
+For a question with predicate p and given entity u0, with q = query[p] and h0 = q at u0, else 0:
+
+    m(r, k) = base[r, k] · (1 + gate(q)[k]) + shift(q)[r]
+    a[v]    = h0[v] + Σ over facts (u, r, v) of weight · h[u] · m(r, scope of the fact)
+    h[v]   += dropout(relu(layernorm(W [h[v]; a[v]] + b)))          once for each layer
+    score   = MLP([h[v]; q])
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor, nn
+
+from splime.errors import UsageError, check_name
+from splime.paths import messages
+from splime.paths.facts import DirectedFacts
+from splime.paths.messages import Layers
+
+Aggregation: TypeAlias = Literal["sum", "mean"]
+
+
+class PathModel(nn.Module):
+    """Its parameters belong to predicates and scopes; the facts are an input.
+
+    Predicates of questions are numbered as those of directed facts: p asks for the object of p,
+    p + predicates for its subject.
+    """
+
+    def __init__(
+        self,
+        predicates: int,
+        scopes: int,
+        *,
+        layers: int = 4,
+        width: int = 32,
+        dropout: float = 0.0,
+        aggregation: Aggregation = "sum",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_name("aggregation", aggregation, get_args(Aggregation))
+        if width not in (16, 32, 64, 128):
+            raise UsageError(f"the width of a path model is 16, 32, 64 or 128, not {width}")
+        if layers < 1:
+            raise UsageError(f"a path model needs at least one layer, not {layers}")
+        if not 0 <= dropout < 1:
+            raise UsageError(f"dropout must be at least 0 and below 1, not {dropout}")
+        self.predicates, self.scopes, self.layers, self.width = predicates, scopes, layers, width
+        self.dropout, self.aggregation = dropout, aggregation
+        directed = 2 * predicates
+        random = torch.Generator().manual_seed(seed)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(shape, generator=random)
+
+        def uniform(inputs: int, *shape: int) -> nn.Parameter:
+            numbers = torch.rand(shape, generator=random) * 2 - 1
+            return nn.Parameter(numbers / math.sqrt(inputs))
+
+        self.query = nn.Parameter(normal(directed, width))
+        base = 0.3 * normal(layers, directed, scopes, width) + normal(layers, directed, 1, width)
+        self.base = nn.Parameter(base)
+        self.gate_weight = nn.Parameter(torch.zeros(layers, width, scopes * width))
+        self.gate_bias = nn.Parameter(torch.zeros(layers, 1, scopes * width))
+        self.shift_weight = uniform(width, layers, width, directed * width)
+        self.shift_bias = uniform(width, layers, 1, directed * width)
+        self.update_weight = uniform(2 * width, layers, width, 2 * width)
+        self.update_bias = uniform(2 * width, layers, width)
+        self.norm_weight = nn.Parameter(torch.ones(layers, width))
+        self.norm_bias = nn.Parameter(torch.zeros(layers, width))
+        self.hidden_weight = uniform(2 * width, 2 * width, 2 * width)
+        self.hidden_bias = uniform(2 * width, 2 * width)
+        self.score_weight = uniform(2 * width, 2 * width)
+        self.score_bias = uniform(2 * width, 1)
+
+    def forward(
+        self,
+        facts: DirectedFacts,
+        given: Tensor,
+        predicates: Tensor,
+        scopes: Tensor,
+        weights: Tensor | None = None,
+        *,
+        seed: Tensor | None = None,
+        plain: bool = False,
+    ) -> Tensor:
+        """Scores [questions, entities].
+
+        `scopes` are `facts.scopes(relative, times of the questions)`, `weights` those of directed
+        facts (all 1 if left out); `seed` decides what dropout drops. `plain` computes by the plain
+        formulas, which also give gradients for weights.
+        """
+        h, q = self.states(facts, given, predicates, scopes, weights, seed=seed, plain=plain)
+        of_h, of_q = self.hidden_weight.split(self.width, 1)
+        own = q @ of_q.T + self.hidden_bias
+        score = messages.plain_scores if plain else messages.scores
+        return (score(h, of_h, own, self.score_weight) + self.score_bias).T
+
+    def states(
+        self,
+        facts: DirectedFacts,
+        given: Tensor,
+        predicates: Tensor,
+        scopes: Tensor,
+        weights: Tensor | None = None,
+        *,
+        seed: Tensor | None = None,
+        plain: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """What the last layer knows of every entity [entities, questions, width], and q."""
+        weights = facts.weights() if weights is None else weights
+        if self.aggregation == "mean":
+            weights = weights / facts.degrees(weights)[facts.targets()]
+        seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
+        dropout = self.dropout if self.training else 0.0
+        q = self.query[predicates]
+        tables = self.tables(q)
+        layers = Layers(self.update_weight, self.update_bias, self.norm_weight, self.norm_bias)
+        questions = torch.arange(len(given), device=given.device)
+        aggregate = messages.plain_aggregate if plain else messages.aggregate
+        update = messages.plain_update if plain else messages.update
+        h, first = None, 0
+        if not plain:
+            h = messages.first_layer(
+                q, given, tables[0], layers, scopes, weights, facts, dropout, seed
+            )
+            first = 0 if h is None else 1
+        if h is None:
+            h = q.new_zeros(facts.entities, *q.shape).index_put((given, questions), q)
+        for layer in range(first, self.layers):
+            a = aggregate(h, tables[layer], scopes, weights, facts)
+            a = a.index_put((given, questions), q, accumulate=True)
+            h = update(h, a, layers, layer, dropout, seed)
+        return h, q
+
+    def tables(self, q: Tensor) -> Tensor:
+        """The message of each predicate in each scope: [layers, 2 x predicates, questions, …]."""
+        shape = (self.layers, len(q), -1, self.width)
+        gate = torch.matmul(q, self.gate_weight) + self.gate_bias
+        shift = torch.matmul(q, self.shift_weight) + self.shift_bias
+        gate, shift = gate.view(*shape).unsqueeze(1), shift.view(*shape).transpose(1, 2)
+        return (self.base.unsqueeze(2) * (1 + gate)).add_(shift.unsqueeze(3))

@@ -1,0 +1,337 @@
+"""The sums and updates of a path model on a processor: numba's kernels, in threads.
+
+Rows are computed whole by one thread, and sums over rows in a fixed number of parts, so that the
+result does not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from splime.paths.facts import DirectedFacts, Order
+from splime.paths.relative import LEFT_OUT
+from splime.paths.vectors import drop, load, spread, store, total, where_positive
+
+# Parts of a sum over rows.
+_PARTS = 8
+_EPSILON = np.float32(1e-5)
+
+
+class _Kernels:
+    """Those of one width."""
+
+    def __init__(self, width: int) -> None:
+        hidden = 2 * width
+        compiled = njit(nogil=True, cache=True, error_model="numpy")
+
+        @compiled
+        def messages(
+            out, h, table, scopes, weights, starts, other, predicate, time, number,
+            questions, kinds, first, last,
+        ):  # fmt: skip
+            for v in range(first, last):
+                for i in range(starts[v], starts[v + 1]):
+                    weight = weights[number[i]]
+                    if weight == 0:
+                        continue
+                    w = spread(weight, width)
+                    of_h = np.int64(other[i]) * questions
+                    of_table = np.int64(predicate[i]) * questions
+                    of_scope = np.int64(time[i]) * questions
+                    for b in range(questions):
+                        scope = np.int64(scopes[of_scope + b])
+                        if scope == LEFT_OUT:
+                            continue
+                        at = (v * questions + b) * width
+                        message = load(table, ((of_table + b) * kinds + scope) * width, width)
+                        message = w * message * load(h, (of_h + b) * width, width)
+                        store(out, at, load(out, at, width) + message)
+
+        @compiled
+        def table_gradient(
+            out, h, gradient, scopes, weights, starts, source, target, time, number,
+            questions, kinds, first, last,
+        ):  # fmt: skip
+            for predicate in range(len(starts) - 1):
+                of_table = predicate * questions
+                for i in range(starts[predicate], starts[predicate + 1]):
+                    weight = weights[number[i]]
+                    if weight == 0:
+                        continue
+                    w = spread(weight, width)
+                    of_h = np.int64(source[i]) * questions
+                    of_gradient = np.int64(target[i]) * questions
+                    of_scope = np.int64(time[i]) * questions
+                    for b in range(first, last):
+                        scope = np.int64(scopes[of_scope + b])
+                        if scope == LEFT_OUT:
+                            continue
+                        at = ((of_table + b) * kinds + scope) * width
+                        product = load(h, (of_h + b) * width, width)
+                        product = w * product * load(gradient, (of_gradient + b) * width, width)
+                        store(out, at, load(out, at, width) + product)
+
+        @compiled
+        def update(
+            out, h, a, weight, bias, norm_weight, norm_bias,
+            place, period, least, scale, first, last,
+        ):  # fmt: skip
+            # `weight` is [2 x width, width]: what each input adds to all outputs.
+            for row in range(first, last):
+                at = row * width
+                x = load(bias, 0, width)
+                for j in range(width):
+                    x = x + spread(h[at + j], width) * load(weight, j * width, width)
+                    x = x + spread(a[at + j], width) * load(weight, (j + width) * width, width)
+                x = x - spread(total(x) / np.float32(width), width)
+                spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
+                x = x * spread(spread_of, width) * load(norm_weight, 0, width)
+                x = x + load(norm_bias, 0, width)
+                x = where_positive(x, x)
+                if least > 0:
+                    x = drop(x, place + row % period * width, least) * spread(scale, width)
+                store(out, at, load(h, at, width) + x)
+
+        @compiled
+        def update_gradient(
+            of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
+            gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
+            place, period, least, scale, first, last,
+        ):  # fmt: skip
+            # `turned` is [width, 2 x width]: the same weights, by output.
+            gamma, beta = load(norm_weight, 0, width), load(norm_bias, 0, width)
+            size = np.float32(width)
+            for row in range(first, last):
+                at = row * width
+                x = load(bias, 0, width)
+                for j in range(width):
+                    x = x + spread(h[at + j], width) * load(weight, j * width, width)
+                    x = x + spread(a[at + j], width) * load(weight, (j + width) * width, width)
+                x = x - spread(total(x) / size, width)
+                inverse = spread(np.float32(1) / np.sqrt(total(x * x) / size + _EPSILON), width)
+                x = x * inverse
+                g = where_positive(x * gamma + beta, load(gradient, at, width))
+                if least > 0:
+                    g = drop(g, place + row % period * width, least) * spread(scale, width)
+                store(of_norm_weight, 0, load(of_norm_weight, 0, width) + g * x)
+                store(of_norm_bias, 0, load(of_norm_bias, 0, width) + g)
+                g = g * gamma
+                g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
+                g = g * inverse
+                store(of_bias, 0, load(of_bias, 0, width) + g)
+                for j in range(width):
+                    to = j * width
+                    store(of_weight, to, load(of_weight, to, width) + spread(h[at + j], width) * g)
+                    to = (j + width) * width
+                    store(of_weight, to, load(of_weight, to, width) + spread(a[at + j], width) * g)
+                store(of_a, at, g)  # to read its numbers one by one
+                to_h = load(gradient, at, width)
+                to_a = spread(np.float32(0), width)
+                for j in range(width):
+                    number = spread(of_a[at + j], width)
+                    to_h = to_h + number * load(turned, 2 * j * width, width)
+                    to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
+                store(of_h, at, to_h)
+                store(of_a, at, to_a)
+
+        @compiled
+        def scores(out, h, weight, own, last_weight, questions, first, last):
+            # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
+            for row in range(first, last):
+                x = load(own, row % questions * hidden, hidden)
+                for j in range(width):
+                    x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
+                out[row] = total(where_positive(x, x) * load(last_weight, 0, hidden))
+
+        @compiled
+        def scores_gradient(
+            of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
+            scratch, questions, first, last,
+        ):  # fmt: skip
+            # `turned` is [hidden, width].
+            end = load(last_weight, 0, hidden)
+            for row in range(first, last):
+                g = spread(gradient[row], hidden)
+                at = row % questions * hidden
+                x = load(own, at, hidden)
+                for j in range(width):
+                    x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
+                store(
+                    of_last_weight,
+                    0,
+                    load(of_last_weight, 0, hidden) + g * where_positive(x, x),
+                )
+                g = where_positive(x, g * end)
+                store(of_own, at, load(of_own, at, hidden) + g)
+                store(scratch, 0, g)
+                for j in range(width):
+                    to = j * hidden
+                    value = spread(h[row * width + j], hidden)
+                    store(of_weight, to, load(of_weight, to, hidden) + value * g)
+                to_h = spread(np.float32(0), width)
+                for j in range(hidden):
+                    to_h = to_h + spread(scratch[j], width) * load(turned, j * width, width)
+                store(of_h, row * width, to_h)
+
+        self.messages, self.table_gradient = messages, table_gradient
+        self.update, self.update_gradient = update, update_gradient
+        self.scores, self.scores_gradient = scores, scores_gradient
+
+
+_kernels = cache(_Kernels)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="paths")
+
+
+def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:
+    """Call a kernel for each piece, in as many threads as torch uses."""
+    threads = torch.get_num_threads()
+    if threads == 1:
+        for piece in pieces:
+            function(*piece)
+    else:
+        list(_pool(threads).map(lambda piece: function(*piece), pieces))
+
+
+def _flat(tensor: Tensor) -> Any:
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+def _ranges(count: int, parts: int) -> list[tuple[int, int]]:
+    edges = np.linspace(0, count, parts + 1).astype(int).tolist()
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def add_messages(
+    out: Tensor, h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order, back: bool
+) -> None:
+    """out[v] += Σ weight · h[u] · table, over incoming facts; turned round if `back`."""
+    starts = order.starts.numpy()
+    parts = 4 * torch.get_num_threads()
+    # Pieces of entities with about as many facts each.
+    edges = np.searchsorted(starts, np.linspace(0, starts[-1], parts + 1)[1:-1])
+    edges = np.concatenate([[0], edges, [len(starts) - 1]]).tolist()
+    others = order.target if back else order.source
+    columns = (others, order.predicate, order.time, order.number)
+    fixed = (
+        *map(_flat, (out, h, table, scopes, weights)), starts,
+        *(column.numpy() for column in columns), h.shape[1], table.shape[2],
+    )  # fmt: skip
+    _each(
+        _kernels(h.shape[2]).messages,
+        [(*fixed, a, b) for a, b in pairwise(edges) if a < b],
+    )
+
+
+def table_gradient(
+    h: Tensor,
+    gradient: Tensor,
+    table: Tensor,
+    scopes: Tensor,
+    weights: Tensor,
+    facts: DirectedFacts,
+) -> Tensor:
+    """The gradient of the table, from that of the sums."""
+    out, order = table.new_zeros(table.shape), facts.alike
+    columns = (order.starts, order.source, order.target, order.time, order.number)
+    fixed = (
+        *map(_flat, (out, h, gradient, scopes, weights)),
+        *(column.numpy() for column in columns), h.shape[1], table.shape[2],
+    )  # fmt: skip
+    ranges = _ranges(h.shape[1], torch.get_num_threads())
+    _each(_kernels(h.shape[2]).table_gradient, [(*fixed, a, b) for a, b in ranges])
+    return out
+
+
+def _dropping(h: Tensor, dropout: float, seed: Tensor, layer: int) -> tuple[int, int, int, Any]:
+    """Where the hash begins and after how many rows again, the least that stays, and its factor."""
+    place = (int(seed) * 0x9E3779B1 + layer * 0x85EBCA6B) & 0xFFFFFFFF
+    period = h.shape[1] if layer == 0 else h.shape[0] * h.shape[1]
+    return place, period, int(dropout * 2**32), np.float32(1 / (1 - dropout))
+
+
+def update(
+    h: Tensor, a: Tensor, parameters: tuple[Tensor, ...], dropout: float, seed: Tensor, layer: int
+) -> Tensor:
+    """h + dropout(relu(layernorm(W [h; a] + b)))."""
+    out = h.new_empty(h.shape)
+    weight, *rest = parameters
+    fixed = (
+        *map(_flat, (out, h, a, weight.T, *rest)), *_dropping(h, dropout, seed, layer)
+    )  # fmt: skip
+    rows = h.shape[0] * h.shape[1]
+    kernel = _kernels(h.shape[2]).update
+    _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, torch.get_num_threads())])
+    return out
+
+
+def update_gradient(
+    gradient: Tensor,
+    h: Tensor,
+    a: Tensor,
+    parameters: tuple[Tensor, ...],
+    dropout: float,
+    seed: Tensor,
+    layer: int,
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """The gradients of h, of a and of the parameters, from that of the updated h."""
+    of_h, of_a = h.new_empty(h.shape), a.new_empty(a.shape)
+    weight, *rest = parameters
+    sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, *rest)]
+    fixed = (
+        *map(_flat, (gradient, h, a, weight.T, weight, *rest)), *_dropping(h, dropout, seed, layer),
+    )  # fmt: skip
+    outs = (_flat(of_h), _flat(of_a))
+    ranges = _ranges(h.shape[0] * h.shape[1], _PARTS)
+    pieces = [
+        (*outs, *(_flat(part[number]) for part in sums), *fixed, *span)
+        for number, span in enumerate(ranges)
+    ]
+    _each(_kernels(h.shape[2]).update_gradient, pieces)
+    of_weight, *of_rest = (part.sum(0) for part in sums)
+    return of_h, of_a, (of_weight.T, *of_rest)
+
+
+def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
+    """last_weight · relu(weight h + own), for each entity and question."""
+    out = h.new_empty(h.shape[:2])
+    fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), h.shape[1])
+    ranges = _ranges(out.numel(), torch.get_num_threads())
+    _each(_kernels(h.shape[2]).scores, [(*fixed, a, b) for a, b in ranges])
+    return out
+
+
+def scores_gradient(
+    gradient: Tensor, h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of all that `scores` is given."""
+    of_h = h.new_empty(h.shape)
+    sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, own, last_weight)]
+    scratch = h.new_empty(_PARTS, len(weight))
+    fixed = (*map(_flat, (gradient, h, weight.T, weight, own, last_weight)),)
+    pieces = [
+        (
+            _flat(of_h),
+            *(_flat(part[n]) for part in sums),
+            *fixed,
+            _flat(scratch[n]),
+            h.shape[1],
+            *span,
+        )
+        for n, span in enumerate(_ranges(gradient.numel(), _PARTS))
+    ]
+    _each(_kernels(h.shape[2]).scores_gradient, pieces)
+    of_weight, of_own, of_last = (part.sum(0) for part in sums)
+    return of_h, of_weight.T, of_own, of_last

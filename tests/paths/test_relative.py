@@ -1,0 +1,224 @@
+"""Relative scopes against a literal reading of Allen's relations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, strategies as st
+
+import splime
+from splime.errors import UsageError
+from splime.graph import TemporalGraph
+from splime.paths.facts import DirectedFacts
+from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
+
+EDGES = (1, 3, 6, 11)
+ticks = st.integers(-30, 30)
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> tuple[int, int, int]:
+    """A begin, an end, and which of them is unknown."""
+    begin, end = sorted((draw(ticks), draw(ticks)))
+    return begin, end, draw(st.sampled_from([0, 0, 0, 1, 2, 3]))
+
+
+def times(rows: list[tuple[int, int, int]]) -> Times:
+    return Times(*(torch.tensor(column) for column in zip(*rows, strict=True)))
+
+
+def span_of(distance: int, edges: tuple[int, ...], unit: str) -> str:
+    """The words for the bin of a distance."""
+    for first, following in zip(edges, (*edges[1:], None), strict=True):
+        if following is None or distance < following:
+            if following is None:
+                return f"more than {first - 1} {unit}s"
+            if first == following - 1:
+                return f"{first} {unit}{'' if first == 1 else 's'}"
+            return f"{first}..{following - 1} {unit}s"
+    raise AssertionError
+
+
+def allen(begin: int, end: int, q_begin: int, q_end: int) -> str:
+    """One of Allen's thirteen relations, one comparison after the other."""
+    if end < q_begin:
+        return "before"
+    if begin > q_end:
+        return "after"
+    if begin == q_begin and end == q_end:
+        return "equals"
+    if begin == q_begin:
+        return "starts" if end < q_end else "started by"
+    if end == q_end:
+        return "finishes" if begin > q_begin else "finished by"
+    if begin < q_begin and end > q_end:
+        return "contains"
+    if begin > q_begin and end < q_end:
+        return "during"
+    return "overlaps" if begin < q_begin else "overlapped by"
+
+
+WORDS = {
+    "equals": "same begin and end",
+    "starts": "same begin",
+    "started by": "same begin",
+    "finishes": "same end",
+    "finished by": "same end",
+    "contains": "contains it",
+    "during": "within it",
+    "overlaps": "overlaps it",
+    "overlapped by": "overlaps it",
+}
+
+
+def known(span: tuple[int, int, int]) -> tuple[int, int]:
+    begin, end, unknown = span
+    return (end if unknown == 1 else begin), (begin if unknown == 2 else end)
+
+
+def interval_name(
+    fact: tuple[int, int, int], question: tuple[int, int, int], own: bool, past: bool
+) -> str:
+    (begin, end), (q_begin, q_end), unknown = known(fact), known(question), fact[2]
+    if past and (unknown == 3 or begin >= q_begin):
+        return "left out"
+    if unknown == 3:
+        return "time unknown" if own else "contains it"
+    relation = allen(begin, end, q_begin, q_end)
+    if relation == "before":
+        span = span_of(q_begin - end, EDGES, "year")
+        if own and unknown == 2:
+            return f"began {span} before, end unknown"
+        return f"ended {span} before"
+    if relation == "after":
+        span = span_of(begin - q_end, EDGES, "year")
+        if own and unknown == 1:
+            return f"ends {span} after, begin unknown"
+        return f"begins {span} after"
+    if own and unknown:
+        return "begins in it, end unknown" if unknown == 2 else "ends in it, begin unknown"
+    return WORDS[relation]
+
+
+def event_name(
+    fact: tuple[int, int, int], question: tuple[int, int, int], own: bool, past: bool
+) -> str:
+    (begin, _), (q_begin, _), unknown = known(fact), known(question), fact[2]
+    if past and (unknown == 3 or begin >= q_begin):
+        return "left out"
+    if unknown == 3:
+        return "time unknown" if own else "same year"
+    if begin == q_begin:
+        return "same year"
+    side = "before" if begin < q_begin else "after"
+    return f"{span_of(abs(begin - q_begin), EDGES, 'year')} {side}"
+
+
+@given(
+    facts=st.lists(spans(), min_size=1, max_size=30),
+    questions=st.lists(spans(), min_size=1, max_size=4),
+    kind=st.sampled_from(["events", "intervals"]),
+    own=st.booleans(),
+    past=st.booleans(),
+)
+def test_every_pair_has_the_scope_that_a_loop_gives(
+    facts: list[Any], questions: list[Any], kind: Any, own: bool, past: bool
+) -> None:
+    relative = RelativeScopes(kind, "year", EDGES, own, past)
+    name = interval_name if kind == "intervals" else event_name
+    scopes = relative.scopes(times(questions), times(facts), most=17)  # in several blocks
+    assert scopes.dtype == torch.uint8
+    assert scopes.shape == (len(facts), len(questions))
+    for row, fact in zip(scopes.tolist(), facts, strict=True):
+        for scope, question in zip(row, questions, strict=True):
+            assert relative.name(scope) == name(fact, question, own, past)
+
+
+@pytest.mark.parametrize("kind", ["none", "events", "intervals"])
+@pytest.mark.parametrize("own", [False, True])
+def test_names_differ_and_scopes_are_saved(kind: Any, own: bool) -> None:
+    relative = RelativeScopes(kind, "day", (1, 2, 4), own, past=True)
+    assert len(set(relative.names())) == len(relative) <= LEFT_OUT
+    saved = json.loads(json.dumps(relative.to_dict()))
+    assert RelativeScopes.from_dict(saved) == relative
+
+
+def test_without_time_there_is_one_scope_unless_only_the_past_counts() -> None:
+    facts, questions = times([(1, 5, 0), (7, 9, 0), (2, 3, 3)]), times([(4, 4, 0)])
+    assert RelativeScopes("none").scopes(questions, facts).flatten().tolist() == [0, 0, 0]
+    past = RelativeScopes("none", past=True).scopes(questions, facts)
+    assert past.flatten().tolist() == [0, LEFT_OUT, LEFT_OUT]
+
+
+def test_names_say_distances_in_units() -> None:
+    days = RelativeScopes("events", "day", (1, 2, 4))
+    assert days.names()[:4] == ["same day", "1 day before", "2..3 days before",
+                                "more than 3 days before"]  # fmt: skip
+    assert days.name(days.scope((10, 10), (8, 8))) == "2..3 days after"
+
+
+@pytest.mark.parametrize("edges", [(), (2, 3), (1, 1), (1, 5, 4), (0, 1), tuple(range(1, 200))])
+def test_edges_that_make_no_sense(edges: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="edges"):
+        RelativeScopes("events", "day", edges)
+
+
+def test_values_that_are_no_scopes() -> None:
+    with pytest.raises(UsageError):
+        RelativeScopes.from_dict({"kind": "intervals", "edges": [1, 2], "colour": 1})
+    with pytest.raises(UsageError, match="kind"):
+        RelativeScopes("yearly", "year", (1,))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="bins"):
+        RelativeScopes.of(splime.load("demo"), bins=0)
+
+
+def test_edges_follow_from_the_distances_in_train(
+    published_graphs: dict[str, TemporalGraph],
+) -> None:
+    days = RelativeScopes.of(published_graphs["icews14"])
+    assert (days.kind, days.edges) == ("events", (1, 2, 4, 8, 15, 31, 91))
+    years = RelativeScopes.of(published_graphs["yago11k"])
+    assert (years.kind, years.edges[:5]) == ("intervals", (1, 3, 6, 11, 26))
+
+
+@pytest.mark.parametrize("bins", [1, 3, 5, 12])
+def test_the_number_of_bins_is_chosen(bins: int) -> None:
+    edges = RelativeScopes.of(splime.load("demo"), bins=bins).edges
+    assert len(edges) == bins
+
+
+@pytest.mark.parametrize("unit", ["step", "month", "hour", "minute", "second"])
+def test_every_granularity_has_edges(unit: Any) -> None:
+    random = np.random.default_rng(0)
+    begins = random.integers(0, 5_000, 300)
+    rows = [("a", "p", f"b{i % 7}", int(begin), int(begin)) for i, begin in enumerate(begins)]
+    graph = splime.read(rows, split="none")
+    assert RelativeScopes.of(graph).edges[0] == 1
+    wide = TemporalGraph(
+        graph.train, graph.valid, graph.test, graph.entities, graph.predicates,
+        type(graph.timeline)(unit, graph.timeline.starts, graph.timeline.ends),
+    )  # fmt: skip
+    relative = RelativeScopes.of(wide)
+    assert len(relative.edges) > 3
+    assert relative.edges[-1] <= 5_000
+
+
+def test_a_graph_whose_facts_share_nothing_has_an_edge() -> None:
+    graph = splime.read([("a", "p", "b", 1990, 1999), ("c", "p", "d", 2000, 2001)], split="none")
+    assert RelativeScopes.of(graph).edges == (1,)
+
+
+def test_directed_facts_keep_each_time_once() -> None:
+    graph = splime.load("demo")
+    relative = RelativeScopes.of(graph, unknown=True)
+    facts = DirectedFacts.of(graph.train, len(graph.entities), len(graph.predicates))
+    questions = Times.of(graph.valid).take(torch.arange(5))
+    scopes = facts.scopes(relative, questions)
+    assert len(scopes) < len(graph.train) / 5
+    by_fact = relative.scopes(questions, Times.of(graph.train))
+    number = facts.incoming.number.long() % len(graph.train)
+    assert torch.equal(scopes[facts.incoming.time.long()], by_fact[number])
