@@ -144,23 +144,24 @@ class _Kernels:
                 store(of_a, at, to_a)
 
         @compiled
-        def scores(out, h, weight, own, last_weight, questions, first, last):
+        def scores(out, h, weight, own, last_weight, entities, questions, first, last):
             # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
             for row in range(first, last):
                 x = load(own, row % questions * hidden, hidden)
                 for j in range(width):
                     x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
-                out[row] = total(where_positive(x, x) * load(last_weight, 0, hidden))
+                at = row % questions * entities + row // questions
+                out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
 
         @compiled
         def scores_gradient(
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
-            scratch, questions, first, last,
+            scratch, entities, questions, first, last,
         ):  # fmt: skip
             # `turned` is [hidden, width].
             end = load(last_weight, 0, hidden)
             for row in range(first, last):
-                g = spread(gradient[row], hidden)
+                g = spread(gradient[row % questions * entities + row // questions], hidden)
                 at = row % questions * hidden
                 x = load(own, at, hidden)
                 for j in range(width):
@@ -214,6 +215,23 @@ def _ranges(count: int, parts: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
+def compact(h: Tensor) -> Tensor:
+    """What messages read."""
+    return h
+
+
+def table(base: Tensor, gate: Tensor, shift: Tensor) -> Tensor:
+    """base · (1 + gate) + shift: [2 x predicates, questions, scopes, width]."""
+    return (base.unsqueeze(1) * (1 + gate)).add_(shift.transpose(0, 1).unsqueeze(2))
+
+
+def table_parts(gradient: Tensor, base: Tensor, gate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of base, gate and shift, from that of the table."""
+    of_base = (gradient * (1 + gate)).sum(1)
+    of_gate = (gradient * base.unsqueeze(1)).sum(0)
+    return of_base, of_gate, gradient.sum(2).transpose(0, 1)
+
+
 def add_messages(
     out: Tensor, h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order, back: bool
 ) -> None:
@@ -264,8 +282,8 @@ def _dropping(h: Tensor, dropout: float, seed: Tensor, layer: int) -> tuple[int,
 
 def update(
     h: Tensor, a: Tensor, parameters: tuple[Tensor, ...], dropout: float, seed: Tensor, layer: int
-) -> Tensor:
-    """h + dropout(relu(layernorm(W [h; a] + b)))."""
+) -> tuple[Tensor, Tensor]:
+    """h + dropout(relu(layernorm(W [h; a] + b))), and the same for messages to read."""
     out = h.new_empty(h.shape)
     weight, *rest = parameters
     fixed = (
@@ -274,7 +292,7 @@ def update(
     rows = h.shape[0] * h.shape[1]
     kernel = _kernels(h.shape[2]).update
     _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, torch.get_num_threads())])
-    return out
+    return out, out
 
 
 def update_gradient(
@@ -305,9 +323,9 @@ def update_gradient(
 
 
 def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
-    """last_weight · relu(weight h + own), for each entity and question."""
-    out = h.new_empty(h.shape[:2])
-    fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), h.shape[1])
+    """last_weight · relu(weight h + own), for each question and entity."""
+    out = h.new_empty(h.shape[1], h.shape[0])
+    fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), *h.shape[:2])
     ranges = _ranges(out.numel(), torch.get_num_threads())
     _each(_kernels(h.shape[2]).scores, [(*fixed, a, b) for a, b in ranges])
     return out
@@ -327,7 +345,7 @@ def scores_gradient(
             *(_flat(part[n]) for part in sums),
             *fixed,
             _flat(scratch[n]),
-            h.shape[1],
+            *h.shape[:2],
             *span,
         )
         for n, span in enumerate(_ranges(gradient.numel(), _PARTS))
