@@ -21,7 +21,14 @@ def make_facts(rows: list[tuple[int, int, int, int]], entities: int, predicates:
     """Facts of (subject, predicate, object, time)."""
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     ids: Any = (column.astype(np.int32) for column in columns[:3])
-    facts = Facts(*ids, columns[3], columns[3].copy(), np.zeros(len(rows), np.uint8))
+    facts = Facts(
+        next(ids),
+        next(ids),
+        next(ids),
+        columns[3],
+        columns[3].copy(),
+        np.zeros(len(rows), np.uint8),
+    )
     return DirectedFacts.of(facts, entities, predicates)
 
 
