@@ -70,7 +70,7 @@ def test_the_plain_sum_is_the_sum(rows: list[Any], seed: int) -> None:
                 if scope != LEFT_OUT:
                     message = table[predicate, question, scope] * h[source, question]
                     expected[target, question] += weights[directed] * message
-    result = messages.plain_aggregate(h, table, scopes, weights, facts)
+    result = messages.plain_aggregate(h, table, scopes, weights, facts.incoming)
     torch.testing.assert_close(result, expected)
 
 
@@ -79,7 +79,8 @@ def test_gradients_of_the_plain_sum() -> None:
     h, table, scopes, weights = inputs(facts, 0, 2, torch.float64)
     weights.requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda *x: messages.plain_aggregate(x[0], x[1], scopes, x[2], facts), (h, table, weights)
+        lambda *x: messages.plain_aggregate(x[0], x[1], scopes, x[2], facts.incoming),
+        (h, table, weights),
     )
 
 
@@ -93,7 +94,7 @@ def test_the_fast_sum_is_the_plain_one(rows: list[Any], seed: int, width: int) -
 def assert_sums(on: Any, facts: DirectedFacts, given: Any, tolerance: float) -> None:
     """The sums of a module, and their gradients, against the plain formula."""
     h, table, scopes, weights = given
-    expected = messages.plain_aggregate(h, table, scopes, weights, facts)
+    expected = messages.plain_aggregate(h, table, scopes, weights, facts.incoming)
     gradient = torch.randn(h.shape, generator=torch.Generator().manual_seed(1)).to(h.device)
     plain = torch.autograd.grad(expected, (h, table), gradient)
     h, table, gradient = (on.compact(x.detach()) for x in (h, table, gradient))

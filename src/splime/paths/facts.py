@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,16 @@ class Order:
     time: Tensor
     number: Tensor
     """Of the directed fact, which has its weight."""
+
+    def take(self, rows: Tensor) -> Order:
+        """Some of the facts, by a mask or by positions, as one group."""
+        columns = (self.source, self.predicate, self.target, self.time, self.number)
+        chosen = [column[rows] for column in columns]
+        return Order(self.starts.new_tensor([0, len(chosen[0])]), *chosen)
+
+    def numbered(self) -> Order:
+        """The same facts with the numbers 0, 1, …, for weights in this order."""
+        return replace(self, number=torch.arange(len(self.number), device=self.number.device))
 
     def to(self, device: torch.device | str) -> Order:
         """The same on a device."""

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from splime.paths.facts import DirectedFacts
+from splime.paths.facts import DirectedFacts, Order
 from splime.paths.relative import LEFT_OUT
 
 EPSILON = 1e-5
@@ -44,12 +44,13 @@ def plain_table(layers: Layers, layer: int) -> Tensor:
 
 
 def plain_aggregate(
-    h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, facts: DirectedFacts
+    h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order
 ) -> Tensor:
     """a[v] = Σ weight · h[u] · table[predicate, question, scope], over the facts (u, v)."""
-    order = facts.incoming
     scope = scopes[order.time.long()].long()
-    seen = weights[order.number.long()].unsqueeze(1) * (scope != LEFT_OUT)
+    weights = weights[order.number.long()]
+    weights = weights if weights.dim() == 2 else weights.unsqueeze(1)  # one for each question
+    seen = weights * (scope != LEFT_OUT)
     scope = scope.where(scope != LEFT_OUT, 0)
     questions = torch.arange(h.shape[1], device=h.device)
     message = table[order.predicate.long().unsqueeze(1), questions, scope]
@@ -103,7 +104,7 @@ def plain_propagate(
     start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
     h = start
     for layer in range(len(layers.base)):
-        a = plain_aggregate(h, plain_table(layers, layer), scopes, weights, facts)
+        a = plain_aggregate(h, plain_table(layers, layer), scopes, weights, facts.incoming)
         h = plain_update(h, a + start, layers, layer, dropout, seed)
     return h
 

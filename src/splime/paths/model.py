@@ -95,41 +95,34 @@ class PathModel(nn.Module):
         facts (all 1 if left out); `seed` decides what dropout drops. `plain` computes by the plain
         formulas, which also give gradients for weights.
         """
-        h, q = self.states(facts, given, predicates, scopes, weights, seed=seed, plain=plain)
-        of_h, of_q = self.hidden_weight.split(self.width, 1)
-        own = q @ of_q.T + self.hidden_bias
-        score = messages.plain_scores if plain else messages.scores
-        return score(h, of_h, own, self.score_weight) + self.score_bias
-
-    def states(
-        self,
-        facts: DirectedFacts,
-        given: Tensor,
-        predicates: Tensor,
-        scopes: Tensor,
-        weights: Tensor | None = None,
-        *,
-        seed: Tensor | None = None,
-        plain: bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        """What the last layer knows of every entity [entities, questions, width], and q."""
         weights = facts.weights() if weights is None else weights
         if self.aggregation == "mean":
             weights = weights / facts.degrees(weights)[facts.target]
         seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
+        dropout = self.dropout if self.training else 0.0
         q = self.query[predicates]
-        every = q.expand(self.layers, *q.shape)
+        propagate = messages.plain_propagate if plain else messages.propagate
+        h = propagate(q, given, self.layers_of(q), scopes, weights, facts, dropout, seed)
+        return self.score(h, q, plain=plain)
+
+    def layers_of(self, q: Tensor) -> Layers:
+        """What the layers need for questions."""
+        every, shape = q.expand(self.layers, *q.shape), (self.layers, len(q), -1, self.width)
         gate = torch.baddbmm(self.gate_bias, every, self.gate_weight)
         shift = torch.baddbmm(self.shift_bias, every, self.shift_weight)
-        layers = Layers(
+        return Layers(
             self.base,
-            gate.view(self.layers, len(q), -1, self.width),
-            shift.view(self.layers, len(q), -1, self.width),
+            gate.view(shape),
+            shift.view(shape),
             self.update_weight,
             self.update_bias,
             self.norm_weight,
             self.norm_bias,
         )
-        dropout = self.dropout if self.training else 0.0
-        propagate = messages.plain_propagate if plain else messages.propagate
-        return propagate(q, given, layers, scopes, weights, facts, dropout, seed), q
+
+    def score(self, h: Tensor, q: Tensor, *, plain: bool = False) -> Tensor:
+        """Scores [questions, entities] from the states of entities [entities, questions, width]."""
+        of_h, of_q = self.hidden_weight.split(self.width, 1)
+        own = q @ of_q.T + self.hidden_bias
+        score = messages.plain_scores if plain else messages.scores
+        return score(h, of_h, own, self.score_weight) + self.score_bias
