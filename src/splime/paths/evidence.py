@@ -12,7 +12,7 @@ chains add up to no more than what arrives at the answer.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
@@ -68,26 +68,36 @@ def passing(
     layers = messages.Layers(*(part.detach() for part in model.layers_of(q.expand(_STEPS, -1))))
     order, near = facts.incoming, torch.zeros(facts.entities, dtype=torch.bool, device=q.device)
     near[answer] = True
+    # What a layer reads, and the entities that it needs before and after.
     read: list[Order] = []
+    needed = [near.nonzero().flatten()]
     for _ in range(model.layers):
         chosen = near[order.target.long()] & (weights[order.number.long()] != 0)
         read.insert(0, order.take(chosen))
         near = near.index_fill(0, read[0].source.long(), True)
+        needed.insert(0, near.nonzero().flatten())
     read[0] = read[0].take(read[0].source == given)
-    start = q.new_zeros(facts.entities, 1, model.width)
-    start[given, 0] = q[0]
     # As many questions as steps of the growing weights.
     grow = (torch.arange(_STEPS, device=q.device) + 0.5) / _STEPS
-    scopes, start = scopes.expand(-1, _STEPS), start.expand(-1, _STEPS, -1)
-    h, own = start, []
+    scopes = scopes.expand(-1, _STEPS)
+    start = q.new_zeros(facts.entities, 1, model.width)
+    start[given, 0] = q[0]
+    h, own, place = start[needed[0]].expand(-1, _STEPS, -1), [], torch.zeros_like(near).long()
     nothing = torch.zeros((), dtype=torch.int64, device=q.device)
     for layer, some in enumerate(read):
+        place[needed[layer]] = torch.arange(len(needed[layer]), device=q.device)
         own.append((weights[some.number.long()].unsqueeze(1) * grow).requires_grad_())
-        some = some.numbered()
-        table = messages.plain_table(layers, layer)
-        a = messages.plain_aggregate(h, table, scopes, own[-1], some) + start
-        h = messages.plain_update(h, a, layers, layer, 0.0, nothing)
-    score = model.score(h[answer : answer + 1], q.expand(_STEPS, -1), plain=True)
+        here = replace(
+            some,
+            source=place[some.source.long()],
+            target=place[some.target.long()],
+            number=torch.arange(len(some.number), device=q.device),
+        )
+        a = messages.plain_aggregate(h, messages.plain_table(layers, layer), scopes, own[-1], here)
+        after = needed[layer + 1]
+        inner = place[after]
+        h = messages.plain_update(h[inner], a[inner] + start[after], layers, layer, 0.0, nothing)
+    score = model.score(h, q.expand(_STEPS, -1), plain=True)
     gradients = torch.autograd.grad(score.sum(), own)
     layer_of = torch.arange(len(read), device=q.device)
     number = torch.cat([some.number.long() for some in read])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -31,10 +31,6 @@ class Order:
         columns = (self.source, self.predicate, self.target, self.time, self.number)
         chosen = [column[rows] for column in columns]
         return Order(self.starts.new_tensor([0, len(chosen[0])]), *chosen)
-
-    def numbered(self) -> Order:
-        """The same facts with the numbers 0, 1, …, for weights in this order."""
-        return replace(self, number=torch.arange(len(self.number), device=self.number.device))
 
     def to(self, device: torch.device | str) -> Order:
         """The same on a device."""
