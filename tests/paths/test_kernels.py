@@ -33,7 +33,7 @@ if not GPU and os.environ.get("TRITON_INTERPRET") != "1":
 kernels = import_module("splime.paths.kernels")  # which imports Triton
 DEVICE = "cuda" if GPU else "cpu"
 # Matrix products on a GPU are of numbers with 10 bits (tf32), and messages have 8.
-EXACT = 2e-2 if GPU else 1e-4
+EXACT = 0.1 if GPU else 1e-4
 MESSAGES = 2e-2
 
 

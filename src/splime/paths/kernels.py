@@ -18,7 +18,7 @@ _FACTS, _TILE = 32, 1024
 # Facts of a program of the table's gradient, and those that it multiplies at once.
 _ALIKE, _BLOCK = 256, 64
 # Rows of an update, and programs that share the rows where sums over them are needed.
-_ROWS, _PROGRAMS = 64, 264
+_ROWS, _PROGRAMS = 64, 528
 _EPSILON = 1e-5
 # Of what messages read.
 _SMALL = torch.bfloat16
@@ -99,17 +99,18 @@ def _table_gradient(
 
 @triton.jit
 def _tables(
-    out, base, gate, shift, predicates, questions, kinds,
+    out, base, gate, shift, predicates, questions, kinds, part,
     KINDS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The table of one predicate."""
+    """The table of one predicate, for a part of the questions."""
     predicate = tl.program_id(0).to(tl.int64)
     kind, d = tl.arange(0, KINDS), tl.arange(0, WIDTH)
     known = (kind < kinds)[:, None]
     within = kind[:, None] * WIDTH + d[None, :]
     size = kinds * WIDTH
     x = tl.load(base + predicate * size + within, known, 0.0)
-    for b in range(questions):
+    first = tl.program_id(1) * part
+    for b in range(first, tl.minimum(first + part, questions)):
         factor = 1.0 + tl.load(gate + b * size + within, known, 0.0)
         plus = tl.load(shift + (b * predicates + predicate) * WIDTH + d)
         result = x * factor + plus[None, :]
@@ -330,9 +331,10 @@ def table(base: Tensor, gate: Tensor, shift: Tensor) -> Tensor:
     """As `processor.table`."""
     (predicates, kinds, width), questions = base.shape, len(gate)
     out = base.new_empty(predicates, questions, kinds, width, dtype=_SMALL)
-    _tables[(predicates,)](
+    part = 8
+    _tables[predicates, triton.cdiv(questions, part)](
         out, base.contiguous(), gate.contiguous(), shift.contiguous(), predicates, questions, kinds,
-        KINDS=_kinds(kinds), WIDTH=width,
+        part, KINDS=_kinds(kinds), WIDTH=width,
     )  # fmt: skip
     return out
 
@@ -374,6 +376,11 @@ def table_gradient(
     return out
 
 
+def _rows(width: int) -> int:
+    """Rows of a block of a gradient, which must fit into a processor's shared memory."""
+    return _ROWS if width < 64 else _ROWS // 2
+
+
 def _dropping(h: Tensor, dropout: float, layer: int) -> tuple[int, int, float, int, int]:
     rows = h.shape[0] * h.shape[1]
     period = h.shape[1] if layer == 0 else rows
@@ -405,11 +412,12 @@ def update_gradient(
     """As `processor.update_gradient`."""
     of_h, of_a = torch.empty_like(h), torch.empty_like(h, dtype=_SMALL)
     rest, width = _dropping(h, dropout, layer), h.shape[2]
-    programs = min(_PROGRAMS, triton.cdiv(rest[-1], _ROWS))
+    programs = min(_PROGRAMS, triton.cdiv(rest[-1], _rows(width)))
     sums = h.new_empty(programs, 2 * width * width + 3 * width)
     _update_gradient[(programs,)](
         of_h, of_a, sums, gradient, h, a, *parameters, seed, *rest,
-        DROP=dropout > 0, ROWS=_ROWS, WIDTH=width, EPSILON=_EPSILON, num_warps=4,
+        DROP=dropout > 0, ROWS=_rows(width), WIDTH=width, EPSILON=_EPSILON,
+        num_warps=4, num_stages=1,
     )  # fmt: skip
     of_weight, *others = sums.sum(0).split([2 * width * width, width, width, width])
     return of_h, of_a, (of_weight.view(width, 2 * width), *others)
@@ -432,13 +440,13 @@ def scores_gradient(
     """As `processor.scores_gradient`."""
     entities, questions, width = h.shape
     hidden = len(weight)
-    parts = max(1, min(triton.cdiv(_PROGRAMS, questions), triton.cdiv(entities, _ROWS)))
+    parts = min(triton.cdiv(_PROGRAMS, questions), triton.cdiv(entities, _rows(width)))
     of_h = torch.empty_like(h)
     sums = h.new_empty(parts * questions, hidden * width + hidden)
     of_own = h.new_empty(parts, questions, hidden)
     _scores_gradient[parts, questions](
         of_h, sums, of_own, gradient, h, weight.contiguous(), own, last_weight, entities, questions,
-        ROWS=_ROWS, WIDTH=width, HIDDEN=hidden, num_warps=4,
+        ROWS=_rows(width), WIDTH=width, HIDDEN=hidden, num_warps=4, num_stages=1,
     )  # fmt: skip
     of_weight, of_last = sums.sum(0).split([hidden * width, hidden])
     return of_h, of_weight.view(hidden, width), of_own.sum(0), of_last
