@@ -26,14 +26,21 @@ _PARTS = 8
 _EPSILON = np.float32(1e-5)
 
 
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compiled when it is first called, and kept on disk where there is a place for it."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # no folder can be written
+        return njit(nogil=True, error_model="numpy")(function)
+
+
 class _Kernels:
     """Those of one width."""
 
     def __init__(self, width: int) -> None:
         hidden = 2 * width
-        compiled = njit(nogil=True, cache=True, error_model="numpy")
 
-        @compiled
+        @_compiled
         def messages(
             out, h, table, scopes, weights, starts, other, predicate, time, number,
             questions, kinds, first, last,
@@ -56,7 +63,7 @@ class _Kernels:
                         message = w * message * load(h, (of_h + b) * width, width)
                         store(out, at, load(out, at, width) + message)
 
-        @compiled
+        @_compiled
         def table_gradient(
             out, h, gradient, scopes, weights, starts, source, target, time, number,
             questions, kinds, first, last,
@@ -80,7 +87,7 @@ class _Kernels:
                         product = w * product * load(gradient, (of_gradient + b) * width, width)
                         store(out, at, load(out, at, width) + product)
 
-        @compiled
+        @_compiled
         def update(
             out, h, a, weight, bias, norm_weight, norm_bias,
             place, period, least, scale, first, last,
@@ -101,7 +108,7 @@ class _Kernels:
                     x = drop(x, place + row % period * width, least) * spread(scale, width)
                 store(out, at, load(h, at, width) + x)
 
-        @compiled
+        @_compiled
         def update_gradient(
             of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
             gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
@@ -143,7 +150,7 @@ class _Kernels:
                 store(of_h, at, to_h)
                 store(of_a, at, to_a)
 
-        @compiled
+        @_compiled
         def scores(out, h, weight, own, last_weight, entities, questions, first, last):
             # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
             for row in range(first, last):
@@ -153,7 +160,7 @@ class _Kernels:
                 at = row % questions * entities + row // questions
                 out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
 
-        @compiled
+        @_compiled
         def scores_gradient(
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
             scratch, entities, questions, first, last,
