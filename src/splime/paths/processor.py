@@ -135,20 +135,37 @@ class _Kernels:
                 g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
                 g = g * inverse
                 store(of_bias, 0, load(of_bias, 0, width) + g)
-                for j in range(width):
-                    to = j * width
-                    store(of_weight, to, load(of_weight, to, width) + spread(h[at + j], width) * g)
-                    to = (j + width) * width
-                    store(of_weight, to, load(of_weight, to, width) + spread(a[at + j], width) * g)
                 store(of_a, at, g)  # to read its numbers one by one
-                to_h = load(gradient, at, width)
-                to_a = spread(np.float32(0), width)
-                for j in range(width):
-                    number = spread(of_a[at + j], width)
-                    to_h = to_h + number * load(turned, 2 * j * width, width)
-                    to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
-                store(of_h, at, to_h)
-                store(of_a, at, to_a)
+                if row - first & 31 == 31 or row == last - 1:
+                    block = first + (row - first) // 32 * 32
+                    # Four sums at a time, which stay in registers.
+                    for j in range(0, 2 * width, 4):
+                        inputs, column = (h, j) if j < width else (a, j - width)
+                        to = j * width
+                        s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
+                        s2 = load(of_weight, to + 2 * width, width)
+                        s3 = load(of_weight, to + 3 * width, width)
+                        for r in range(block, row + 1):
+                            g = load(of_a, r * width, width)
+                            at = r * width + column
+                            s0 = s0 + spread(inputs[at], width) * g
+                            s1 = s1 + spread(inputs[at + 1], width) * g
+                            s2 = s2 + spread(inputs[at + 2], width) * g
+                            s3 = s3 + spread(inputs[at + 3], width) * g
+                        store(of_weight, to, s0)
+                        store(of_weight, to + width, s1)
+                        store(of_weight, to + 2 * width, s2)
+                        store(of_weight, to + 3 * width, s3)
+                    for r in range(block, row + 1):
+                        at = r * width
+                        to_h = load(gradient, at, width)
+                        to_a = spread(np.float32(0), width)
+                        for j in range(width):
+                            number = spread(of_a[at + j], width)
+                            to_h = to_h + number * load(turned, 2 * j * width, width)
+                            to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
+                        store(of_h, at, to_h)
+                        store(of_a, at, to_a)
 
         @_compiled
         def scores(out, h, weight, own, last_weight, entities, questions, first, last):
