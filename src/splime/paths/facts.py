@@ -26,6 +26,12 @@ class Order:
     number: Tensor
     """Of the directed fact, which has its weight."""
 
+    def take(self, rows: Tensor) -> Order:
+        """Some of the facts, by a mask or by positions, as one group."""
+        columns = (self.source, self.predicate, self.target, self.time, self.number)
+        chosen = [column[rows] for column in columns]
+        return Order(self.starts.new_tensor([0, len(chosen[0])]), *chosen)
+
     def to(self, device: torch.device | str) -> Order:
         """The same on a device."""
         return Order(*(column.to(device) for column in vars(self).values()))
@@ -38,6 +44,9 @@ class DirectedFacts:
     entities: int
     predicates: int
     facts: int
+    source: Tensor
+    """Of each directed fact, by its number."""
+    target: Tensor
     times: Times
     """The distinct times of the facts."""
     incoming: Order
@@ -71,6 +80,8 @@ class DirectedFacts:
             entities,
             predicates,
             count,
+            torch.from_numpy(source.astype(np.int64)),
+            torch.from_numpy(target.astype(np.int64)),
             Times.of(facts.take(rows)),
             order(entities, target, predicate),
             order(entities, source, predicate),
@@ -84,10 +95,9 @@ class DirectedFacts:
 
     def to(self, device: torch.device | str) -> DirectedFacts:
         """The same on a device."""
-        orders = (self.incoming.to(device), self.outgoing.to(device), self.alike.to(device))
-        return DirectedFacts(
-            self.entities, self.predicates, self.facts, self.times.to(device), *orders
-        )
+        parts = (self.source, self.target, self.times, self.incoming, self.outgoing, self.alike)
+        moved: Any = (part.to(device) for part in parts)
+        return DirectedFacts(self.entities, self.predicates, self.facts, *moved)
 
     def scopes(self, relative: RelativeScopes, questions: Times) -> Tensor:
         """The scope of each distinct time for each question: bytes [times, questions]."""
@@ -100,12 +110,7 @@ class DirectedFacts:
             weights[:, without] = 0
         return weights.view(-1)
 
-    def targets(self) -> Tensor:
-        """The target of each directed fact."""
-        order = self.incoming
-        return torch.empty_like(order.target).scatter(0, order.number.long(), order.target).long()
-
     def degrees(self, weights: Tensor) -> Tensor:
         """What the weights of the facts into each entity add up to; 1 where that is 0."""
-        total = weights.new_zeros(self.entities).index_add(0, self.targets(), weights)
+        total = weights.new_zeros(self.entities).index_add(0, self.target, weights)
         return total.where(total > 0, 1)

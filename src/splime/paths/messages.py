@@ -2,7 +2,7 @@
 
 Vectors of entities are [entities, questions, width]; the table of a layer, with the message of each
 predicate in each scope, is [2 x predicates, questions, scopes, width]. The plain formulas say what
-is computed. `aggregate` and `propagate` compute the same without anything of the size
+is computed. `propagate` and `scores` compute the same without anything of the size
 facts x questions x width: on a processor by `processor`, on a GPU by `kernels`.
 """
 
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from splime.paths.facts import DirectedFacts
+from splime.paths.facts import DirectedFacts, Order
 from splime.paths.relative import LEFT_OUT
 
 EPSILON = 1e-5
@@ -23,21 +23,34 @@ EPSILON = 1e-5
 
 
 class Layers(NamedTuple):
-    """Parameters of an entity's update, a row for each layer."""
+    """What the layers need, a row for each layer."""
 
+    base: Tensor
+    """[2 x predicates, scopes, width]"""
+    gate: Tensor
+    """[questions, scopes, width]"""
+    shift: Tensor
+    """[questions, 2 x predicates, width]"""
     weight: Tensor
     bias: Tensor
     norm_weight: Tensor
     norm_bias: Tensor
 
 
+def plain_table(layers: Layers, layer: int) -> Tensor:
+    """base · (1 + gate) + shift."""
+    shift = layers.shift[layer].transpose(0, 1).unsqueeze(2)
+    return layers.base[layer].unsqueeze(1) * (1 + layers.gate[layer]) + shift
+
+
 def plain_aggregate(
-    h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, facts: DirectedFacts
+    h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order
 ) -> Tensor:
     """a[v] = Σ weight · h[u] · table[predicate, question, scope], over the facts (u, v)."""
-    order = facts.incoming
     scope = scopes[order.time.long()].long()
-    seen = weights[order.number.long()].unsqueeze(1) * (scope != LEFT_OUT)
+    weights = weights[order.number.long()]
+    weights = weights if weights.dim() == 2 else weights.unsqueeze(1)  # one for each question
+    seen = weights * (scope != LEFT_OUT)
     scope = scope.where(scope != LEFT_OUT, 0)
     questions = torch.arange(h.shape[1], device=h.device)
     message = table[order.predicate.long().unsqueeze(1), questions, scope]
@@ -76,12 +89,32 @@ def kept(shape: torch.Size, dropout: float, seed: Tensor, layer: int) -> Tensor:
     return ((x ^ (x >> 16)) >= int(dropout * 2**32)).view(shape)
 
 
+def plain_propagate(
+    q: Tensor,
+    given: Tensor,
+    layers: Layers,
+    scopes: Tensor,
+    weights: Tensor,
+    facts: DirectedFacts,
+    dropout: float,
+    seed: Tensor,
+) -> Tensor:
+    """The states after the last layer, from q at the given entities."""
+    at = (given, torch.arange(len(given), device=given.device))
+    start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
+    h = start
+    for layer in range(len(layers.base)):
+        a = plain_aggregate(h, plain_table(layers, layer), scopes, weights, facts.incoming)
+        h = plain_update(h, a + start, layers, layer, dropout, seed)
+    return h
+
+
 def plain_scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
-    """last_weight · relu(weight h + own), for each entity and question."""
-    return (F.linear(h, weight) + own).relu() @ last_weight
+    """last_weight · relu(weight h + own), for each question and entity."""
+    return ((F.linear(h, weight) + own).relu() @ last_weight).T
 
 
-def _fast(device: torch.device) -> ModuleType:
+def fast(device: torch.device) -> ModuleType:
     """The module that computes on a device."""
     if device.type == "cuda":
         from splime.paths import kernels
@@ -92,60 +125,88 @@ def _fast(device: torch.device) -> ModuleType:
     return processor
 
 
-class _Aggregate(torch.autograd.Function):
+class _Propagate(torch.autograd.Function):
+    """All layers from `first` on."""
+
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, facts: DirectedFacts
+        ctx: Any,
+        h: Tensor,
+        q: Tensor,
+        given: Tensor,
+        scopes: Tensor,
+        weights: Tensor,
+        facts: DirectedFacts,
+        dropout: float,
+        seed: Tensor,
+        first: int,
+        keep: bool,
+        *parts: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(h, table, scopes, weights)
-        ctx.facts = facts
-        out = h.new_zeros(h.shape)
-        _fast(h.device).add_messages(out, h, table, scopes, weights, facts.incoming, False)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        h, table, scopes, weights = ctx.saved_tensors
-        fast, facts, gradient = _fast(h.device), ctx.facts, gradients[0].contiguous()
-        of_h = h.new_zeros(h.shape)
-        fast.add_messages(of_h, gradient, table, scopes, weights, facts.outgoing, True)
-        of_table = fast.table_gradient(h, gradient, table, scopes, weights, facts)
-        return of_h, of_table, None, None, None
-
-
-def aggregate(
-    h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, facts: DirectedFacts
-) -> Tensor:
-    """What `plain_aggregate` gives, without gradients for weights."""
-    result: Tensor = _Aggregate.apply(h, table, scopes, weights, facts)
-    return result
-
-
-class _Update(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, h: Tensor, a: Tensor, seed: Tensor, dropout: float, layer: int, *own: Tensor
-    ) -> Tensor:
-        ctx.save_for_backward(h, a, seed, *own)
-        ctx.dropout, ctx.layer = dropout, layer
-        result: Tensor = _fast(h.device).update(h, a, own, dropout, seed, layer)
-        return result
+        layers, on = Layers(*parts), fast(h.device)
+        at = (given, torch.arange(len(given), device=given.device))
+        small = on.compact(h)
+        kept: list[tuple[Tensor, ...]] = []
+        for layer in range(first, len(layers.base)):
+            seen = _from_given(weights, given, facts) if layer == 0 else weights
+            a = torch.zeros_like(h).index_put_(at, q)
+            table = on.table(*(part[layer] for part in layers[:3]))
+            on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
+            if keep:
+                kept.append((h, small, table, a))
+            own = tuple(part[layer] for part in layers[3:])
+            h, small = on.update(h, a, own, dropout, seed, layer)
+        ctx.save_for_backward(given, scopes, weights, seed, *parts)
+        ctx.kept = kept
+        ctx.facts, ctx.dropout, ctx.first = facts, dropout, first
+        return h
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        h, a, seed, *own = ctx.saved_tensors
-        of_h, of_a, of_own = _fast(h.device).update_gradient(
-            gradients[0].contiguous(), h, a, tuple(own), ctx.dropout, seed, ctx.layer
-        )
-        return of_h, of_a, None, None, None, *of_own
+        given, scopes, weights, seed, *parts = ctx.saved_tensors
+        facts, layers, of_h = ctx.facts, Layers(*parts), gradients[0].contiguous()
+        on, questions = fast(of_h.device), torch.arange(len(given), device=given.device)
+        of_q = of_h.new_zeros(of_h.shape[1:])
+        of_parts = [torch.zeros_like(part) for part in parts]
+        for layer in range(len(layers.base) - 1, ctx.first - 1, -1):
+            h, small, table, a = ctx.kept[layer - ctx.first]
+            own = tuple(part[layer] for part in layers[3:])
+            of_h, of_a, of_own = on.update_gradient(of_h, h, a, own, ctx.dropout, seed, layer)
+            of_q += of_a[given, questions]
+            seen = _from_given(weights, given, facts) if layer == 0 else weights
+            on.add_messages(of_h, of_a, table, scopes, seen, facts.outgoing, True)
+            of_table = on.table_gradient(small, of_a, table, scopes, seen, facts)
+            of_own = (*on.table_parts(of_table, layers.base[layer], layers.gate[layer]), *of_own)
+            for part, value in zip(of_parts, of_own, strict=True):
+                part[layer] = value
+        return of_h, of_q, *[None] * 8, *of_parts
 
 
-def update(
-    h: Tensor, a: Tensor, layers: Layers, layer: int, dropout: float, seed: Tensor
+def _from_given(weights: Tensor, given: Tensor, facts: DirectedFacts) -> Tensor:
+    """The weights of the facts that leave the given entities, else 0: all that layer 0 passes."""
+    sends = weights.new_zeros(facts.entities).index_fill_(0, given, 1)
+    return weights * sends[facts.source]
+
+
+def propagate(
+    q: Tensor,
+    given: Tensor,
+    layers: Layers,
+    scopes: Tensor,
+    weights: Tensor,
+    facts: DirectedFacts,
+    dropout: float,
+    seed: Tensor,
 ) -> Tensor:
-    """What `plain_update` gives."""
-    own = (part[layer] for part in layers)
-    result: Tensor = _Update.apply(h, a, seed, dropout, layer, *own)
+    """What `plain_propagate` gives, without gradients for weights."""
+    h = first_layer(q, given, layers, scopes, weights, facts, dropout, seed)
+    first = 0 if h is None else 1
+    if h is None:
+        at = (given, torch.arange(len(given), device=given.device))
+        h = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
+    result: Tensor = _Propagate.apply(  # type: ignore[no-untyped-call]
+        h, q, given, scopes, weights, facts, dropout, seed, first, torch.is_grad_enabled(), *layers
+    )
     return result
 
 
@@ -153,27 +214,26 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
         ctx.save_for_backward(h, weight, own, last_weight)
-        result: Tensor = _fast(h.device).scores(h, weight, own, last_weight)
+        result: Tensor = fast(h.device).scores(h, weight, own, last_weight)
         return result
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
-        saved = ctx.saved_tensors
         gradient = gradients[0].contiguous()
-        result: tuple[Tensor, ...] = _fast(gradient.device).scores_gradient(gradient, *saved)
+        on = fast(gradient.device)
+        result: tuple[Tensor, ...] = on.scores_gradient(gradient, *ctx.saved_tensors)
         return result
 
 
 def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
     """What `plain_scores` gives."""
-    result: Tensor = _Scores.apply(h, weight, own, last_weight)
+    result: Tensor = _Scores.apply(h, weight, own, last_weight)  # type: ignore[no-untyped-call]
     return result
 
 
 def first_layer(
     q: Tensor,
     given: Tensor,
-    table: Tensor,
     layers: Layers,
     scopes: Tensor,
     weights: Tensor,
@@ -200,7 +260,9 @@ def first_layer(
     scope = scopes[order.time[at].long(), question].long()
     seen = (scope != LEFT_OUT) & (weights[order.number[at].long()] != 0)
     at, question, scope = at[seen], question[seen], scope[seen]
-    message = table[order.predicate[at].long(), question, scope] * q[question]
+    predicate = order.predicate[at].long()
+    message = layers.base[0][predicate, scope] * (1 + layers.gate[0][question, scope])
+    message = (message + layers.shift[0][question, predicate]) * q[question]
     message = message * weights[order.number[at].long()].unsqueeze(1)
     # The rows that differ: the given entities first, then those that messages reach; and at the
     # end the state of all others.

@@ -44,8 +44,8 @@ class PathModel(nn.Module):
     ) -> None:
         super().__init__()
         check_name("aggregation", aggregation, get_args(Aggregation))
-        if width not in (16, 32, 64, 128):
-            raise UsageError(f"the width of a path model is 16, 32, 64 or 128, not {width}")
+        if width not in (16, 32, 64):
+            raise UsageError(f"the width of a path model is 16, 32 or 64, not {width}")
         if layers < 1:
             raise UsageError(f"a path model needs at least one layer, not {layers}")
         if not 0 <= dropout < 1:
@@ -95,53 +95,34 @@ class PathModel(nn.Module):
         facts (all 1 if left out); `seed` decides what dropout drops. `plain` computes by the plain
         formulas, which also give gradients for weights.
         """
-        h, q = self.states(facts, given, predicates, scopes, weights, seed=seed, plain=plain)
-        of_h, of_q = self.hidden_weight.split(self.width, 1)
-        own = q @ of_q.T + self.hidden_bias
-        score = messages.plain_scores if plain else messages.scores
-        return (score(h, of_h, own, self.score_weight) + self.score_bias).T
-
-    def states(
-        self,
-        facts: DirectedFacts,
-        given: Tensor,
-        predicates: Tensor,
-        scopes: Tensor,
-        weights: Tensor | None = None,
-        *,
-        seed: Tensor | None = None,
-        plain: bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        """What the last layer knows of every entity [entities, questions, width], and q."""
         weights = facts.weights() if weights is None else weights
         if self.aggregation == "mean":
-            weights = weights / facts.degrees(weights)[facts.targets()]
+            weights = weights / facts.degrees(weights)[facts.target]
         seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
         dropout = self.dropout if self.training else 0.0
         q = self.query[predicates]
-        tables = self.tables(q)
-        layers = Layers(self.update_weight, self.update_bias, self.norm_weight, self.norm_bias)
-        questions = torch.arange(len(given), device=given.device)
-        aggregate = messages.plain_aggregate if plain else messages.aggregate
-        update = messages.plain_update if plain else messages.update
-        h, first = None, 0
-        if not plain:
-            h = messages.first_layer(
-                q, given, tables[0], layers, scopes, weights, facts, dropout, seed
-            )
-            first = 0 if h is None else 1
-        if h is None:
-            h = q.new_zeros(facts.entities, *q.shape).index_put((given, questions), q)
-        for layer in range(first, self.layers):
-            a = aggregate(h, tables[layer], scopes, weights, facts)
-            a = a.index_put((given, questions), q, accumulate=True)
-            h = update(h, a, layers, layer, dropout, seed)
-        return h, q
+        propagate = messages.plain_propagate if plain else messages.propagate
+        h = propagate(q, given, self.layers_of(q), scopes, weights, facts, dropout, seed)
+        return self.score(h, q, plain=plain)
 
-    def tables(self, q: Tensor) -> Tensor:
-        """The message of each predicate in each scope: [layers, 2 x predicates, questions, …]."""
-        shape = (self.layers, len(q), -1, self.width)
-        gate = torch.matmul(q, self.gate_weight) + self.gate_bias
-        shift = torch.matmul(q, self.shift_weight) + self.shift_bias
-        gate, shift = gate.view(*shape).unsqueeze(1), shift.view(*shape).transpose(1, 2)
-        return (self.base.unsqueeze(2) * (1 + gate)).add_(shift.unsqueeze(3))
+    def layers_of(self, q: Tensor) -> Layers:
+        """What the layers need for questions."""
+        every, shape = q.expand(self.layers, *q.shape), (self.layers, len(q), -1, self.width)
+        gate = torch.baddbmm(self.gate_bias, every, self.gate_weight)
+        shift = torch.baddbmm(self.shift_bias, every, self.shift_weight)
+        return Layers(
+            self.base,
+            gate.view(shape),
+            shift.view(shape),
+            self.update_weight,
+            self.update_bias,
+            self.norm_weight,
+            self.norm_bias,
+        )
+
+    def score(self, h: Tensor, q: Tensor, *, plain: bool = False) -> Tensor:
+        """Scores [questions, entities] from the states of entities [entities, questions, width]."""
+        of_h, of_q = self.hidden_weight.split(self.width, 1)
+        own = q @ of_q.T + self.hidden_bias
+        score = messages.plain_scores if plain else messages.scores
+        return score(h, of_h, own, self.score_weight) + self.score_bias

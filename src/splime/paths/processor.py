@@ -26,14 +26,21 @@ _PARTS = 8
 _EPSILON = np.float32(1e-5)
 
 
+def _compiled(function: Callable[..., Any]) -> Any:
+    """Compiled when it is first called, and kept on disk where there is a place for it."""
+    try:
+        return njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # no folder can be written
+        return njit(nogil=True, error_model="numpy")(function)
+
+
 class _Kernels:
     """Those of one width."""
 
     def __init__(self, width: int) -> None:
         hidden = 2 * width
-        compiled = njit(nogil=True, cache=True, error_model="numpy")
 
-        @compiled
+        @_compiled
         def messages(
             out, h, table, scopes, weights, starts, other, predicate, time, number,
             questions, kinds, first, last,
@@ -56,7 +63,7 @@ class _Kernels:
                         message = w * message * load(h, (of_h + b) * width, width)
                         store(out, at, load(out, at, width) + message)
 
-        @compiled
+        @_compiled
         def table_gradient(
             out, h, gradient, scopes, weights, starts, source, target, time, number,
             questions, kinds, first, last,
@@ -80,7 +87,7 @@ class _Kernels:
                         product = w * product * load(gradient, (of_gradient + b) * width, width)
                         store(out, at, load(out, at, width) + product)
 
-        @compiled
+        @_compiled
         def update(
             out, h, a, weight, bias, norm_weight, norm_bias,
             place, period, least, scale, first, last,
@@ -101,7 +108,7 @@ class _Kernels:
                     x = drop(x, place + row % period * width, least) * spread(scale, width)
                 store(out, at, load(h, at, width) + x)
 
-        @compiled
+        @_compiled
         def update_gradient(
             of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
             gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
@@ -128,39 +135,57 @@ class _Kernels:
                 g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
                 g = g * inverse
                 store(of_bias, 0, load(of_bias, 0, width) + g)
-                for j in range(width):
-                    to = j * width
-                    store(of_weight, to, load(of_weight, to, width) + spread(h[at + j], width) * g)
-                    to = (j + width) * width
-                    store(of_weight, to, load(of_weight, to, width) + spread(a[at + j], width) * g)
                 store(of_a, at, g)  # to read its numbers one by one
-                to_h = load(gradient, at, width)
-                to_a = spread(np.float32(0), width)
-                for j in range(width):
-                    number = spread(of_a[at + j], width)
-                    to_h = to_h + number * load(turned, 2 * j * width, width)
-                    to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
-                store(of_h, at, to_h)
-                store(of_a, at, to_a)
+                if row - first & 31 == 31 or row == last - 1:
+                    block = first + (row - first) // 32 * 32
+                    # Four sums at a time, which stay in registers.
+                    for j in range(0, 2 * width, 4):
+                        inputs, column = (h, j) if j < width else (a, j - width)
+                        to = j * width
+                        s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
+                        s2 = load(of_weight, to + 2 * width, width)
+                        s3 = load(of_weight, to + 3 * width, width)
+                        for r in range(block, row + 1):
+                            g = load(of_a, r * width, width)
+                            at = r * width + column
+                            s0 = s0 + spread(inputs[at], width) * g
+                            s1 = s1 + spread(inputs[at + 1], width) * g
+                            s2 = s2 + spread(inputs[at + 2], width) * g
+                            s3 = s3 + spread(inputs[at + 3], width) * g
+                        store(of_weight, to, s0)
+                        store(of_weight, to + width, s1)
+                        store(of_weight, to + 2 * width, s2)
+                        store(of_weight, to + 3 * width, s3)
+                    for r in range(block, row + 1):
+                        at = r * width
+                        to_h = load(gradient, at, width)
+                        to_a = spread(np.float32(0), width)
+                        for j in range(width):
+                            number = spread(of_a[at + j], width)
+                            to_h = to_h + number * load(turned, 2 * j * width, width)
+                            to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
+                        store(of_h, at, to_h)
+                        store(of_a, at, to_a)
 
-        @compiled
-        def scores(out, h, weight, own, last_weight, questions, first, last):
+        @_compiled
+        def scores(out, h, weight, own, last_weight, entities, questions, first, last):
             # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
             for row in range(first, last):
                 x = load(own, row % questions * hidden, hidden)
                 for j in range(width):
                     x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
-                out[row] = total(where_positive(x, x) * load(last_weight, 0, hidden))
+                at = row % questions * entities + row // questions
+                out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
 
-        @compiled
+        @_compiled
         def scores_gradient(
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
-            scratch, questions, first, last,
+            scratch, entities, questions, first, last,
         ):  # fmt: skip
             # `turned` is [hidden, width].
             end = load(last_weight, 0, hidden)
             for row in range(first, last):
-                g = spread(gradient[row], hidden)
+                g = spread(gradient[row % questions * entities + row // questions], hidden)
                 at = row % questions * hidden
                 x = load(own, at, hidden)
                 for j in range(width):
@@ -214,6 +239,23 @@ def _ranges(count: int, parts: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
+def compact(h: Tensor) -> Tensor:
+    """What messages read."""
+    return h
+
+
+def table(base: Tensor, gate: Tensor, shift: Tensor) -> Tensor:
+    """base · (1 + gate) + shift: [2 x predicates, questions, scopes, width]."""
+    return (base.unsqueeze(1) * (1 + gate)).add_(shift.transpose(0, 1).unsqueeze(2))
+
+
+def table_parts(gradient: Tensor, base: Tensor, gate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of base, gate and shift, from that of the table."""
+    of_base = (gradient * (1 + gate)).sum(1)
+    of_gate = (gradient * base.unsqueeze(1)).sum(0)
+    return of_base, of_gate, gradient.sum(2).transpose(0, 1)
+
+
 def add_messages(
     out: Tensor, h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order, back: bool
 ) -> None:
@@ -264,8 +306,8 @@ def _dropping(h: Tensor, dropout: float, seed: Tensor, layer: int) -> tuple[int,
 
 def update(
     h: Tensor, a: Tensor, parameters: tuple[Tensor, ...], dropout: float, seed: Tensor, layer: int
-) -> Tensor:
-    """h + dropout(relu(layernorm(W [h; a] + b)))."""
+) -> tuple[Tensor, Tensor]:
+    """h + dropout(relu(layernorm(W [h; a] + b))), and the same for messages to read."""
     out = h.new_empty(h.shape)
     weight, *rest = parameters
     fixed = (
@@ -274,7 +316,7 @@ def update(
     rows = h.shape[0] * h.shape[1]
     kernel = _kernels(h.shape[2]).update
     _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, torch.get_num_threads())])
-    return out
+    return out, out
 
 
 def update_gradient(
@@ -305,9 +347,9 @@ def update_gradient(
 
 
 def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tensor:
-    """last_weight · relu(weight h + own), for each entity and question."""
-    out = h.new_empty(h.shape[:2])
-    fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), h.shape[1])
+    """last_weight · relu(weight h + own), for each question and entity."""
+    out = h.new_empty(h.shape[1], h.shape[0])
+    fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), *h.shape[:2])
     ranges = _ranges(out.numel(), torch.get_num_threads())
     _each(_kernels(h.shape[2]).scores, [(*fixed, a, b) for a, b in ranges])
     return out
@@ -327,7 +369,7 @@ def scores_gradient(
             *(_flat(part[n]) for part in sums),
             *fixed,
             _flat(scratch[n]),
-            h.shape[1],
+            *h.shape[:2],
             *span,
         )
         for n, span in enumerate(_ranges(gradient.numel(), _PARTS))

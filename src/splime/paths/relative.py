@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -229,7 +230,7 @@ class RelativeScopes:
         import torch
 
         number = len(self.edges)
-        edges = torch.tensor(self.edges, device=gap.device)
+        edges = _numbers(self.edges, gap.device)
         bins = torch.bucketize(gap.abs(), edges, right=True, out_int32=True)
         return bins.where(gap <= 0, bins + number)
 
@@ -242,14 +243,11 @@ class RelativeScopes:
         unknown: torch.Tensor,
         timeless: torch.Tensor,
     ) -> torch.Tensor:
-        import torch
-
         bins = 2 * len(self.edges)
         # Below 0: so long before; above: so long after; 0: they share a tick.
         gap = (end - q_begin).clamp(max=0) + (begin - q_end).clamp(min=0)
-        relations = torch.tensor(_RELATIONS, dtype=torch.int32, device=begin.device)
         at = 4 + 3 * (begin - q_begin).sign() + (end - q_end).sign()
-        touching = bins + relations[at]
+        touching = bins + _numbers(_RELATIONS, begin.device)[at]
         touching = touching.where(~timeless, bins + _CONTAINS)
         apart = self._bins(gap.where(~timeless, 0)) - 1
         scope = apart.where(apart >= 0, touching)
@@ -262,6 +260,14 @@ class RelativeScopes:
         scope = scope.where(~(open_end & (gap == 0)), own + 2 * number)
         scope = scope.where(~(open_begin & (gap == 0)), own + 2 * number + 1)
         return scope.where(~timeless, own + 2 * number + 2)
+
+
+@cache
+def _numbers(values: tuple[int, ...], device: torch.device) -> torch.Tensor:
+    """Constants on a device, copied there once: a recorded step on a GPU cannot copy."""
+    import torch
+
+    return torch.tensor(values, device=device)
 
 
 def _span(first: int, last: int | None, unit: str) -> str:

@@ -1,6 +1,7 @@
 """Vectors in registers for numba's kernels: numba's own loops over short rows are 5 times slower.
 
-The width of a vector is a constant of the kernel that uses it.
+The width of a vector is a constant of the kernel that uses it. Kernels kept on disk do not notice
+a change here: touch `processor.py` after one.
 """
 
 from __future__ import annotations
