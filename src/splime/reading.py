@@ -12,9 +12,12 @@ import msgspec
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
 EVENT_WITHOUT_TIME = "event without a time"
+FACT_WITHOUT_TIME = "fact without a time"
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
 UNSEEN_IN_TRAIN = "unseen in train"
+IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
+"""A note about a fact that is kept."""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ _ISO = (
     r"(?:[.,](?P<fraction>[0-9]+))?)?)?"
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
+# How tables, databases and YAGO write that a time is not known.
+_UNKNOWN = r"(?i)^(-?#+(-#+)*|-|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
+# RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
+_QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
 # With a forced granularity only the front of a time is read: what follows is not looked at.
 _FRONT = {
     "year": _DATE + "-",
@@ -83,9 +87,15 @@ class ParsedTimes:
 
 
 def parse_times(
-    values: pa.Array, *, weights: Ints | None = None, granularity: Granularity | None = None
+    values: pa.Array,
+    *,
+    weights: Ints | None = None,
+    granularity: Granularity | None = None,
+    unknown: str | None = None,
 ) -> ParsedTimes:
     """Read times of one kind from text; `weights` says how often each one occurs.
+
+    `unknown` is one more text that stands for an unknown time.
 
     The granularity is the coarsest precision that at least 1 % of the readable times have, unless
     it is forced. Finer times are truncated to it, coarser ones are not guessed.
@@ -96,7 +106,7 @@ def parse_times(
     """
     if granularity is not None:
         check_name("granularity", granularity, GRANULARITIES)
-    fields = _read_fields(values, granularity)
+    fields = _read_fields(values, granularity, unknown)
     if weights is None:
         weights = np.ones(len(values), np.int64)
     if granularity is None:
@@ -241,14 +251,19 @@ class Fields:
     zoned: Bools
 
 
-def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
+def _read_fields(
+    values: pa.Array, forced: Granularity | None, unknown: str | None = None
+) -> Fields:
     """Match every text against the grammar of times and take it apart."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
+    text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
     state = state.astype(np.uint8)
-    state[_mask(pc.match_substring_regex(text, r"^(-?#+(-#+)*)?$"))] = UNKNOWN
+    state[_mask(pc.match_substring_regex(text, _UNKNOWN))] = UNKNOWN
     state[_mask(pc.match_substring_regex(text, r"^-?[0-9]+#+-"))] = PARTLY_MASKED
+    if unknown is not None:
+        state[_mask(pc.equal(text, unknown.strip()))] = UNKNOWN
 
     present: dict[str, Bools] = {}
     numbers: dict[str, Ints] = {}

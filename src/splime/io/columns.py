@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,13 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName
-from splime.reading import Example, Source
+from splime.reading import IN_TWO_ROWS, Example, Source
 from splime.times import Bools
 
 _T = TypeVar("_T", bound=np.generic)
+Halves: TypeAlias = npt.NDArray[np.uint8]
+SINCE, UNTIL = 1, 2
+"""What a row may say alone: when a fact begins, or when it ends."""
 Locate = Callable[[Sequence[int]], list[str]]
 EXAMPLES = 3
 
@@ -110,6 +113,12 @@ class RawFacts:
     splits: EncodedColumn | None = None
     """The split of each row, where the table has a column for it."""
     header: str | None = None
+    written: Sequence[EncodedColumn] = ()
+    """The columns of the times as they were written, if `times` are made from them."""
+    halves: Halves | None = None
+    """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
+    guesses: tuple[str, ...] = ()
+    """What was inferred about the source, a sentence each."""
 
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
@@ -129,7 +138,12 @@ class RawFacts:
 
     def texts(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Some rows as they were written."""
-        columns = (*self.names, *self.times)
+        names = zip(*(column.texts(rows) for column in self.names), strict=True)
+        return [(*own, *t) for own, t in zip(names, self.times_of(rows), strict=True)]
+
+    def times_of(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """The times of some rows as they were written."""
+        columns = self.written or self.times
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
 
 
@@ -139,6 +153,7 @@ class Account:
     def __init__(self, raw: RawFacts) -> None:
         self.raw = raw
         self.kept: Bools = np.ones(raw.rows, bool)
+        self._joined = 0
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -165,11 +180,18 @@ class Account:
         texts = self.raw.texts(first) if texts is None else texts
         self._shown.extend(zip(first, texts, whys, strict=True))
 
+    def join(self, rows: npt.NDArray[np.integer], others: npt.NDArray[np.integer]) -> None:
+        """Note that a fact was written in two rows, which count as one."""
+        self.record(IN_TWO_ROWS, rows, keep=True)
+        self.kept[others] = False
+        self._joined += len(others)
+
     def source(self) -> Source:
         """The counts."""
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
-        return Source(raw.name, raw.split, raw.rows, kept, dropped, notes, raw.header)
+        rows = raw.rows - self._joined
+        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header)
 
     def examples(self) -> list[Example]:
         """The first rows that something happened to, and where they stand."""

@@ -16,6 +16,7 @@ from splime.splitting import HowToSplit
 from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+WithoutTime: TypeAlias = Literal["drop", "always", "unknown"]
 
 OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be other than a time: the other end of the fact itself."""
@@ -30,6 +31,8 @@ _SETTLED = (
     "last",
     "end_before_begin",
     "keep_duplicates",
+    "unknown_time",
+    "without_time",
 )
 """What cannot be chosen for a graph that splime saved."""
 
@@ -78,6 +81,16 @@ class ReadOptions:
         "what an unknown end becomes: a time, or begin for the fact's own begin. Default: the last"
         " time of the facts",
         metavar="TIME",
+    )
+    unknown_time: str | int | None = _option(
+        "a text that stands for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
+        " ####-##-##",
+        metavar="TEXT",
+    )
+    without_time: WithoutTime | None = _option(
+        "what to do with facts that have no time at all: drop them, let them hold always (from the"
+        " first to the last time), or keep them with an unknown begin and end. Default: unknown,"
+        " and drop for events"
     )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"

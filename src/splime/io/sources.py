@@ -18,6 +18,7 @@ from splime.io.delimited import Dialect, read_delimited, rows_of
 from splime.io.files import SUFFIXES, TEXT, is_there, split_files
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquet
+from splime.io.qualifiers import qualify
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
 
@@ -77,6 +78,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
             f"{raws[0].name}: end_before_begin='repair' treats train, valid and test"
             " differently, and the source has no splits; choose drop or swap"
         )
+    raws = [qualify(raw) for raw in raws]
     _name_ids(raws, source, options)
     graph = assemble(raws, options, name=options.name or _name_of(source))
     if has_splits:
