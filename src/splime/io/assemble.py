@@ -88,7 +88,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
-        tuple(guess for raw in raws for guess in raw.guesses),
+        tuple(f"{raw.name}: {guess}" for raw in raws for guess in raw.guesses),
     )
     ticks = np.concatenate([_distinct(own) for own in joined])
     if not len(ticks):
@@ -187,9 +187,9 @@ class Spans:
         ends: Bools = halves[rows] == UNTIL
         ticks = np.where(ends, self.end[rows], self.begin[rows])
         columns = [*self.raw.names, *([self.raw.splits] if self.raw.splits else [])]
-        codes = [column.lookup(np.arange(len(column.values)), -1)[rows] for column in columns]
+        codes = [column.all_codes()[rows] for column in columns]
         # The second copy of a row belongs to the second copy of the other.
-        copy = _copies([*codes, ends, ticks])
+        copy = _copies([*codes, halves[rows], ticks])
         if not options.keep_duplicates:
             account.record(DUPLICATE, rows[copy > 0])
             first = copy == 0
@@ -285,7 +285,7 @@ class Spans:
         return ", ".join(reasons)
 
 
-def _copies(columns: Sequence[npt.NDArray[np.integer | np.bool_]]) -> Ints:
+def _copies(columns: Sequence[npt.NDArray[np.integer]]) -> Ints:
     """How many rows before each are the same."""
     order = np.lexsort(tuple(columns))
     new = changes(*(column[order] for column in columns))

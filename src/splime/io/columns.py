@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -79,6 +80,10 @@ class EncodedColumn:
         codes = pa.chunked_array(self._chunks)
         return [-1 if (code := codes[row].as_py()) is None else code for row in rows]
 
+    def all_codes(self) -> npt.NDArray[np.int32]:
+        """The codes of all rows."""
+        return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
+
     def free(self) -> None:
         """Give the memory of the codes back."""
         self._chunks = []
@@ -95,6 +100,38 @@ def _signed(codes: pa.Array) -> pa.Array:
     if pa.types.is_signed_integer(codes.type):
         return codes
     return codes.cast(pa.int32() if codes.type.bit_width <= 16 else pa.int64())
+
+
+class Encoder:
+    """A column of text that is collected value by value."""
+
+    def __init__(self) -> None:
+        self._codes = array("i")
+        self._table: dict[str, int] = {}
+
+    def put(self, row: int, text: str) -> None:
+        """The value of a row; rows that were left out have none."""
+        self._pad(row)
+        self._codes.append(self._table.setdefault(text, len(self._table)))
+
+    def encoded(self, rows: int, locate: Locate) -> EncodedColumn:
+        """The column, of so many rows."""
+        self._pad(rows)
+        try:
+            values = pa.array(self._table, pa.string())
+        except UnicodeEncodeError as error:
+            where = locate([self._codes.index(self._table[error.object])])[0]
+            raise DataError(f"{where}: {error.object!r} is not valid Unicode: {error}") from None
+        return encoded(np.array(self._codes, np.int32), values)
+
+    def _pad(self, rows: int) -> None:
+        self._codes.extend([-1] * (rows - len(self._codes)))
+
+
+def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
+    """A column from its codes and values."""
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
 
 
 @dataclass
@@ -117,8 +154,10 @@ class RawFacts:
     """The columns of the times as they were written, if `times` are made from them."""
     halves: Halves | None = None
     """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
-    guesses: tuple[str, ...] = ()
-    """What was inferred about the source, a sentence each."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Names for people, by the names that identify."""
+    guesses: list[str] = field(default_factory=list)
+    """What was decided without being told, a sentence each."""
 
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:

@@ -15,7 +15,15 @@ from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SplitName
 
 TEXT = (".tsv", ".csv", ".txt")
-SUFFIXES = (*TEXT, *(text + packed for text in TEXT for packed in (".gz", ".zst")), ".parquet")
+JSON = tuple(
+    kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz", ".zst")
+)
+SUFFIXES = (
+    *TEXT,
+    *(text + packed for text in TEXT for packed in (".gz", ".zst")),
+    *JSON,
+    ".parquet",
+)
 _STEMS: dict[str, SplitName] = {
     "train": "train",
     "valid": "valid",

@@ -12,6 +12,15 @@ _NAMES = ("subject", "predicate", "object")
 _EVENT = (*_NAMES, "time")
 _INTERVAL = (*_NAMES, "begin", "end")
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # of a pandas table
+# What columns are called. The first name of each is the usual one, and goes before the others.
+_SYNONYMS = {
+    "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
+    "predicate": "predicate pred p relation rel relationship r property",
+    "object": "object obj o tail tailentity target targetentity toentity entity2 t",
+    "begin": "begin begintime begindate start starttime startdate startyear since from validfrom",
+    "end": "end endtime enddate endyear until to validto validuntil",
+    "time": "time date datetime timestamp ts year when t",
+}
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
@@ -116,6 +125,31 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
             " with `columns`"
         )
     return Layout(tuple(rest), split)
+
+
+def roles_of(names: Sequence[str]) -> dict[str, int]:
+    """The columns whose names say what they are; one of several with the same meaning does not.
+
+    >>> roles_of(["h", "r", "t", "year"])
+    {'subject': 0, 'predicate': 1, 'object': 2, 'time': 3}
+    >>> roles_of(["s", "r", "o", "t"])["time"]
+    3
+    """
+    folded = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
+    roles: dict[str, int] = {}
+    for role, synonyms in _SYNONYMS.items():
+        usual, *others = synonyms.split()
+        matches = [at for at, name in enumerate(folded) if name == usual] or [
+            # "t" is the tail, unless another column is the object: then it is the time.
+            at
+            for at, name in enumerate(folded)
+            if name in others and at not in roles.values()
+        ]
+        if role == "object" and len(matches) > 1:
+            matches = [at for at in matches if folded[at] != "t"]
+        if len(matches) == 1:
+            roles[role] = matches[0]
+    return roles
 
 
 def _position(names: list[str], column: str, where: str) -> int:

@@ -1,17 +1,25 @@
-"""Facts whose begin and end stand in rows of their own: `occursSince 2005`, `occursUntil 2009`."""
+"""Facts whose begin and end stand in rows of their own, `occursSince 2005`, `occursUntil 2009`.
+
+In the files that have such rows, others have no time at all, and fewer columns.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.arrays import changes
-from splime.io.columns import SINCE, UNTIL, EncodedColumn, Halves, RawFacts
+from splime.errors import DataError
+from splime.graph import SplitName
+from splime.io.columns import SINCE, UNTIL, EncodedColumn, Encoder, Halves, RawFacts, encoded
+from splime.io.delimited import Dialect, rows_of
+from splime.io.layout import by_position, looks_like_header
 from splime.times import Bools, Ints
 
 _WORD = r"<?(?:occurs?_?)?(?P<word>since|until)>?"
@@ -32,11 +40,11 @@ def qualify(raw: RawFacts) -> RawFacts:
         if halves is None:
             return raw
         # A row without such a word has its begin and end in the two columns.
-        own, shared = _codes(first), _codes(last)
+        own, shared = first.all_codes(), last.all_codes()
         moved = np.where(shared < 0, -1, shared + len(first.values))
         values = pa.concat_arrays([_texts(first), _texts(last)])
-        begin = _encoded(np.select([halves == SINCE, halves == UNTIL], [moved, -1], own), values)
-        end = _encoded(np.where(halves == SINCE, -1, shared), _texts(last))
+        begin = encoded(np.select([halves == SINCE, halves == UNTIL], [moved, -1], own), values)
+        end = encoded(np.where(halves == SINCE, -1, shared), _texts(last))
         return _qualified(raw, halves, (begin, end), written=raw.times)
     halves, rest = _halves(first, _PREFIX)
     written: tuple[EncodedColumn, ...] = (first,)
@@ -47,19 +55,83 @@ def qualify(raw: RawFacts) -> RawFacts:
             return raw
         texts = _texts(predicate).to_pylist()
         suffixes = [text.removeprefix(name) for text, name in zip(texts, rest, strict=True)]
-        written = (_encoded(_codes(predicate), pa.array(suffixes, pa.string())), first)
+        written = (encoded(predicate.all_codes(), pa.array(suffixes, pa.string())), first)
         # `<playsFor_occursSince>` has its brackets around both.
         closed = [f"{n}>" if n[0] == "<" and n[-1] != ">" else n for n in rest]
         names = pa.array(closed, pa.string()).dictionary_encode()
         table = names.indices.to_numpy()
-        own = _encoded(predicate.lookup(table, -1), names.dictionary)
-        raw = replace(raw, names=(raw.names[0], own, raw.names[2]))
+        base = encoded(predicate.lookup(table, -1), names.dictionary)
+        raw = replace(raw, names=(raw.names[0], base, raw.names[2]))
         rest = _texts(first).to_pylist()
-    codes, values = _codes(first), pa.array(rest, pa.string())
-    begin, end = (
-        _encoded(np.where(halves == other, -1, codes), values) for other in (UNTIL, SINCE)
-    )
+    codes, values = first.all_codes(), pa.array(rest, pa.string())
+    begin, end = (encoded(np.where(halves == other, -1, codes), values) for other in (UNTIL, SINCE))
     return _qualified(raw, halves, (begin, end), written)
+
+
+def read_mixed(
+    path: Path,
+    error: DataError,
+    *,
+    split: SplitName | None,
+    columns: Sequence[str] | None,
+    asked: bool,
+) -> RawFacts:
+    """A text file in which rows of three columns, without a time, stand among longer ones.
+
+    Such a row may also have lost its time, so other rows have to say `since` or `until`, or the
+    user has to ask for it; else what the file was refused with is raised.
+    """
+    dialect, widths = next(
+        ((Dialect(one), widths) for one in "\t,;| " if (widths := _widths(path, Dialect(one)))),
+        (None, set()),
+    )
+    if dialect is None or (len(widths) == 1 and not asked):
+        raise error
+    width = max(widths) if len(widths) > 1 else 5
+    layout = by_position(width, columns, str(path))
+    cells = [Encoder() for _ in layout.facts]
+    lines = array("q")
+    header = None
+    for number, row in rows_of(path, dialect):
+        if not lines and header is None and len(row) == width and looks_like_header(row, layout):
+            header = " ".join(row)
+            continue
+        for column, position in zip(cells, layout.facts, strict=True):
+            if position < len(row):
+                column.put(len(lines), row[position])
+        lines.append(number)
+
+    def locate(rows: Sequence[int]) -> list[str]:
+        return [f"{path.name}, line {lines[row]}" for row in rows]
+
+    names, times = cells[:3], cells[3:]
+    raw = RawFacts(
+        path.name,
+        [column.encoded(len(lines), locate) for column in names],
+        [column.encoded(len(lines), locate) for column in times],
+        locate,
+        split,
+        header=header,
+    )
+    short = raw.times[-1].missing
+    raw.guesses.append(f"rows of three columns ({short:,}) are facts without a time")
+    qualified = qualify(raw)
+    if not asked and qualified is raw:
+        raise DataError(
+            f"{error}; if rows of three columns are facts without a time, choose what becomes of"
+            " them with without_time (--without-time)"
+        )
+    return qualified
+
+
+def _widths(path: Path, dialect: Dialect) -> set[int]:
+    """How many columns the rows have: 3, and perhaps 4 or 5; empty if it is anything else."""
+    widths: set[int] = set()
+    for _, row in rows_of(path, dialect):
+        widths.add(len(row))
+        if not (widths <= {3, 4} or widths <= {3, 5}):
+            return set()
+    return widths if 3 in widths else set()
 
 
 def _halves(column: EncodedColumn, pattern: str) -> tuple[Halves | None, list[str]]:
@@ -84,24 +156,15 @@ def _qualified(
 ) -> RawFacts:
     counts = np.bincount(halves, minlength=3)
     guess = (
-        f"{raw.name}: {counts[SINCE]:,} rows say since when a fact holds, {counts[UNTIL]:,} until"
-        " when; two that belong together are one fact"
+        f"since ({counts[SINCE]:,} rows) and until ({counts[UNTIL]:,}) are begins and ends; two"
+        " rows that belong together are one fact"
     )
-    guesses = (*raw.guesses, guess)
+    guesses = [*raw.guesses, guess]
     return replace(raw, times=times, halves=halves, written=written, guesses=guesses)
 
 
 def _texts(column: EncodedColumn) -> pa.Array:
     return column.values.cast(pa.string())
-
-
-def _codes(column: EncodedColumn) -> npt.NDArray[np.int32]:
-    return column.lookup(np.arange(len(column.values), dtype=np.int32), -1)
-
-
-def _encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
-    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
-    return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
 
 
 def pair(triples: Ints, ends: Bools, ticks: Ints) -> tuple[Ints, Ints]:

@@ -15,10 +15,11 @@ from splime.graph import SPLITS, SplitName, TemporalGraph
 from splime.io.assemble import assemble
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.delimited import Dialect, read_delimited, rows_of
-from splime.io.files import SUFFIXES, TEXT, is_there, split_files
+from splime.io.files import JSON, SUFFIXES, TEXT, is_there, split_files
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquet
-from splime.io.qualifiers import qualify
+from splime.io.qualifiers import qualify, read_mixed
+from splime.io.records import is_export, name_items, read_export, read_json
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
 
@@ -79,6 +80,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
             " differently, and the source has no splits; choose drop or swap"
         )
     raws = [qualify(raw) for raw in raws]
+    name_items(raws)
     _name_ids(raws, source, options)
     graph = assemble(raws, options, name=options.name or _name_of(source))
     if has_splits:
@@ -122,7 +124,15 @@ def _raw(source: FactSource, split: SplitName | None, options: ReadOptions) -> R
             return opened
         if not path.name.lower().endswith(SUFFIXES):
             raise DataError(f"{path}: unknown kind of file; expected {', '.join(SUFFIXES)}")
-        return read_delimited(path, split=split, columns=columns, header=options.header)
+        if path.name.lower().endswith(JSON):
+            return read_json(path, split=split, columns=columns)
+        if options.header is not False and is_export(path):
+            return read_export(path, split=split, columns=columns)
+        try:
+            return read_delimited(path, split=split, columns=columns, header=options.header)
+        except DataError as error:
+            asked = options.without_time is not None
+            return read_mixed(path, error, split=split, columns=columns, asked=asked)
     name = split or options.name
     if is_table(source):
         return raw_from_table(source, name=name or "table", split=split, columns=columns)
