@@ -6,7 +6,6 @@ with columns such as item, itemLabel, property, value, start, startPrecision, en
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from array import array
@@ -88,7 +87,7 @@ def read_export(
 def _header(path: Path) -> tuple[Dialect, list[str]]:
     line = "\t".join(next((cells for _, cells in rows_of(path, _TAB)), []))
     dialect = _TAB if "\t" in line else Dialect(",")
-    return dialect, next(csv.reader([line], delimiter=dialect.delimiter), [])
+    return dialect, [name.strip().strip('"') for name in line.split(dialect.delimiter)]
 
 
 def _term(text: str) -> str:
@@ -221,11 +220,14 @@ def _objects(path: Path) -> Records:
         yield from _items(path, [(number, line), *lines])
         return
     yield number, record
+
+    def where(_: int) -> str:
+        return f"{path}, line {number}"
+
     for number, line in lines:
         if line.strip():
-            where = f"{path}, line {number}"
-            _, record = _decoded(line, 0, lambda _, where=where: where, whole=True)
-            yield number, _checked(record, where)
+            _, record = _decoded(line, 0, where, whole=True)
+            yield number, _checked(record, where(0))
 
 
 def _items(path: Path, lines: list[tuple[int, str]]) -> Records:
