@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -110,6 +110,10 @@ class RawFacts:
     splits: EncodedColumn | None = None
     """The split of each row, where the table has a column for it."""
     header: str | None = None
+    is_text: bool = False
+    """Whether the facts come from a text file, where a number may stand for anything."""
+    guesses: list[str] = field(default_factory=list)
+    """What was decided without being told, a sentence each."""
 
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
@@ -131,6 +135,18 @@ class RawFacts:
         """Some rows as they were written."""
         columns = (*self.names, *self.times)
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
+
+
+def guesses_of(raws: Sequence[RawFacts]) -> tuple[str, ...]:
+    """All that was guessed, each thing once, with the files that it was guessed for."""
+    files: dict[str, list[str]] = {}
+    for raw in raws:
+        for guess in raw.guesses:
+            files.setdefault(guess, []).append(raw.name)
+    return tuple(
+        guess if len(names) == len(raws) else f"{', '.join(names)}: {guess}"
+        for guess, names in files.items()
+    )
 
 
 class Account:
