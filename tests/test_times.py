@@ -119,14 +119,6 @@ def test_quotes_and_types_of_rdf() -> None:
     assert len(set(parsed.ticks.tolist())) == 1
 
 
-def test_a_text_that_stands_for_unknown() -> None:
-    parsed = parse_times(pa.array(["0", "1999", " 0 ", '"0"', "00"]), unknown="0")
-    assert parsed.state.tolist() == [UNKNOWN, KNOWN, UNKNOWN, UNKNOWN, KNOWN]
-    # What is unknown does not decide about the unit.
-    assert parse_times(pa.array(["0", "1999"]), unknown="0").granularity == "year"
-    assert parse_times(pa.array(["0", "1999"])).granularity == "step"
-
-
 def test_leap_years() -> None:
     assert parse("2012-02-29", "2000-02-29", "1900-02-29").state.tolist() == [0, 0, IMPOSSIBLE]
 

@@ -87,15 +87,9 @@ class ParsedTimes:
 
 
 def parse_times(
-    values: pa.Array,
-    *,
-    weights: Ints | None = None,
-    granularity: Granularity | None = None,
-    unknown: str | None = None,
+    values: pa.Array, *, weights: Ints | None = None, granularity: Granularity | None = None
 ) -> ParsedTimes:
     """Read times of one kind from text; `weights` says how often each one occurs.
-
-    `unknown` is one more text that stands for an unknown time.
 
     The granularity is the coarsest precision that at least 1 % of the readable times have, unless
     it is forced. Finer times are truncated to it, coarser ones are not guessed.
@@ -106,7 +100,7 @@ def parse_times(
     """
     if granularity is not None:
         check_name("granularity", granularity, GRANULARITIES)
-    fields = _read_fields(values, granularity, unknown)
+    fields = _read_fields(values, granularity)
     if weights is None:
         weights = np.ones(len(values), np.int64)
     if granularity is None:
@@ -251,9 +245,7 @@ class Fields:
     zoned: Bools
 
 
-def _read_fields(
-    values: pa.Array, forced: Granularity | None, unknown: str | None = None
-) -> Fields:
+def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Match every text against the grammar of times and take it apart."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
     text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
@@ -262,8 +254,6 @@ def _read_fields(
     state = state.astype(np.uint8)
     state[_mask(pc.match_substring_regex(text, _UNKNOWN))] = UNKNOWN
     state[_mask(pc.match_substring_regex(text, r"^-?[0-9]+#+-"))] = PARTLY_MASKED
-    if unknown is not None:
-        state[_mask(pc.equal(text, unknown.strip()))] = UNKNOWN
 
     present: dict[str, Bools] = {}
     numbers: dict[str, Ints] = {}

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.arrays import changes, grouped
+from splime.arrays import changes, distinct, grouped
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
-from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts
+from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, guesses_of
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.qualifiers import pair
 from splime.reading import (
@@ -25,6 +25,7 @@ from splime.reading import (
 )
 from splime.timeline import Timeline
 from splime.times import (
+    KNOWN,
     REASONS,
     UNKNOWN,
     Bools,
@@ -40,6 +41,7 @@ RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 
 _BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
+_STEPS = 4  # so many of them, between different times, may show a common one
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
@@ -53,8 +55,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     """
     entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
-    all_spans, unit = parse_spans(raws, options)
-    limits = _limits(raws, all_spans, unit, options)
+    all_spans, unit, step = parse_spans(raws, options.granularity)
+    limits = _limits(raws, all_spans, unit, step, options)
 
     facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
     accounts = []
@@ -88,7 +90,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
-        tuple(f"{raw.name}: {guess}" for raw in raws for guess in raw.guesses),
+        guesses_of(raws),
     )
     ticks = np.concatenate([_distinct(own) for own in joined])
     if not len(ticks):
@@ -122,6 +124,7 @@ def _limits(
     raws: Sequence[RawFacts],
     all_spans: Sequence[Spans],
     granularity: Granularity,
+    step: int,
     options: ReadOptions,
 ) -> tuple[int, int]:
     """The ticks that unknown begins and ends become."""
@@ -131,12 +134,12 @@ def _limits(
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
-            f" begin; the first one reads {fact!r}"
+            f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`"
         )
     first, last = options.first, options.last
     return (
-        min(ticks) if first in (None, OWN_END) else tick_range(first, granularity)[0],
-        max(ticks) if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
+        min(ticks) if first in (None, OWN_END) else tick_range(first, granularity)[0] // step,
+        max(ticks) if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1] // step,
     )
 
 
@@ -295,21 +298,45 @@ def _copies(columns: Sequence[npt.NDArray[np.integer]]) -> Ints:
     return copy
 
 
-def parse_spans(raws: Sequence[RawFacts], options: ReadOptions) -> tuple[list[Spans], Granularity]:
-    """Parse the times of all sources together, so that they share one granularity."""
+def parse_spans(
+    raws: Sequence[RawFacts], granularity: Granularity | None
+) -> tuple[list[Spans], Granularity, int]:
+    """Parse the times of all sources together, so that they share one granularity.
+
+    The third result is how many of the numbers that were written make a tick.
+    """
     columns = [column for raw in raws for column in raw.times]
     parsed = parse_times(
         pa.concat_arrays([column.values.cast(pa.string()) for column in columns]),
         weights=np.concatenate([column.counts() for column in columns]),
-        granularity=options.granularity,
-        unknown=None if options.unknown_time is None else str(options.unknown_time),
+        granularity=granularity,
     )
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
-    arrays = (parsed.ticks, parsed.state, parsed.truncated)
+    step = 1
+    if parsed.granularity == "step" and granularity is None and all(raw.is_text for raw in raws):
+        step = common_step(parsed.ticks[parsed.state == KNOWN])
+        how = f" with a common step of {step}, read as 0, 1, 2, …" if step > 1 else ""
+        keep = "; --granularity step keeps them" if step > 1 else ""
+        for raw in raws:
+            raw.guesses.append(
+                f"times are numbers{how}, and of what is not said: --granularity UNIT with --origin"
+                f" TIME makes dates of them{keep}"
+            )
+    arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
     unit = parsed.granularity
     spans = [Spans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
-    return spans, unit
+    return spans, unit, step
+
+
+def common_step(ticks: Ints) -> int:
+    """The greatest step that all ticks keep to; 1 if there are too few of them to tell.
+
+    >>> common_step(np.array([0, 24, 240, 72, 48]))
+    24
+    """
+    steps = np.diff(distinct(ticks))
+    return int(np.gcd.reduce(steps)) if len(steps) >= _STEPS else 1
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:

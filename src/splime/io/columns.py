@@ -156,6 +156,8 @@ class RawFacts:
     """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
     labels: dict[str, str] = field(default_factory=dict)
     """Names for people, by the names that identify."""
+    is_text: bool = False
+    """Whether the facts come from a text file, where a number may stand for anything."""
     guesses: list[str] = field(default_factory=list)
     """What was decided without being told, a sentence each."""
 
@@ -184,6 +186,18 @@ class RawFacts:
         """The times of some rows as they were written."""
         columns = self.written or self.times
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
+
+
+def guesses_of(raws: Sequence[RawFacts]) -> tuple[str, ...]:
+    """All that was guessed, each thing once, with the files that it was guessed for."""
+    files: dict[str, list[str]] = {}
+    for raw in raws:
+        for guess in raw.guesses:
+            files.setdefault(guess, []).append(raw.name)
+    return tuple(
+        guess if len(names) == len(raws) else f"{', '.join(names)}: {guess}"
+        for guess, names in files.items()
+    )
 
 
 class Account:

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from splime.errors import DataError, UsageError, nearest
 
 _NAMES = ("subject", "predicate", "object")
-_EVENT = (*_NAMES, "time")
-_INTERVAL = (*_NAMES, "begin", "end")
-_INDEX = re.compile(r"__index_level_[0-9]+__")  # of a pandas table
 # What columns are called. The first name of each is the usual one, and goes before the others.
 _SYNONYMS = {
     "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
@@ -82,7 +79,7 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
     if columns is None:
         if count not in (4, 5):
             raise DataError(
-                f"{where}: {EXPECTED}, found {count}; name the ones to use with `columns`"
+                f"{where}: {EXPECTED}, found {count}; choose the ones to use with `columns`"
             )
         return Layout(tuple(range(count)))
     if not are_numbers(columns):
@@ -94,37 +91,33 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
 
 
 def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
-    """The layout of named columns: those asked for, else the usual names, else their order.
+    """The layout of named columns: those asked for, else those whose names say what they are.
 
-    Where subject, predicate and object are named so, what comes after them are the times.
-    The index of a pandas table is no column.
+    Their order says nothing: a club that stands where predicates usually do is no predicate.
 
-    >>> by_name(["object", "subject", "predicate", "from", "to"], None, "table").facts
-    (1, 2, 0, 3, 4)
+    >>> by_name(["tail", "head", "relation", "note", "from", "to"], None, "table").facts
+    (1, 2, 0, 4, 5)
     """
     folded = [name.strip().lower() for name in names]
     split = folded.index("split") if folded.count("split") == 1 else None
     if columns is not None:
         return Layout(tuple(_position(names, column, where) for column in columns), split)
-    for usual in (_INTERVAL, _EVENT):
-        if all(folded.count(name) == 1 for name in usual):
-            return Layout(tuple(map(folded.index, usual)), split)
-    rest = [at for at, name in enumerate(folded) if at != split and not _INDEX.fullmatch(name)]
-    if all(folded.count(name) == 1 for name in _NAMES):
-        named = tuple(map(folded.index, _NAMES))
-        times = [position for position in rest if position not in named]
-        if len(times) not in (1, 2) or min(times) < max(named):
-            raise DataError(
-                f"{where}: no column is called time, and none begin and end, among"
-                f" {', '.join(names)}; name the ones to use with `columns`"
-            )
-        return Layout((*named, *times), split)
-    if len(rest) not in (4, 5):
+    roles = roles_of(names)
+    spans = {"begin", "end"} & roles.keys()
+    lasting = len(spans) == 2 or (spans and "time" not in roles)
+    wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
+    if missing := [role for role in wanted if role not in roles]:
+        # Numbers where a name would not survive the command line.
+        plain = not any("," in name or not name.strip() for name in names)
+        known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
+        line = ",".join(known.get(role, role.upper()) for role in wanted)
+        left = [name for at, name in enumerate(names) if at not in roles.values() and at != split]
         raise DataError(
-            f"{where}: {EXPECTED}, found {len(rest)} ({', '.join(names)}); name the ones to use"
-            " with `columns`"
+            f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"
+            f" (of {', '.join(left) or 'none'}); choose with --columns {line}, by name or number"
+            " from 1"
         )
-    return Layout(tuple(rest), split)
+    return Layout(tuple(roles[role] for role in wanted), split)
 
 
 def roles_of(names: Sequence[str]) -> dict[str, int]:

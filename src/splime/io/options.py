@@ -26,7 +26,9 @@ _SETTLED = (
     "columns",
     "entities",
     "predicates",
+    "times",
     "granularity",
+    "origin",
     "first",
     "last",
     "end_before_begin",
@@ -56,8 +58,8 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: those with the usual names, else all"
-        " in their order",
+        " begin, end), by name or by number from 1. Default: those whose names say what they are;"
+        " without names all, in their order",
         metavar="A,B,…",
     )
     header: bool | None = _option(
@@ -71,7 +73,15 @@ class ReadOptions:
     predicates: str | Path | None = _option(
         "dictionary file of predicate ids", flag="predicate_ids", metavar="FILE"
     )
-    granularity: Granularity | None = _option("the unit of time. Inferred by default")
+    times: str | Path | None = _option(
+        "dictionary file of time ids, which gives a date for each", flag="time_ids", metavar="FILE"
+    )
+    granularity: Granularity | None = _option(
+        "the unit of time. Inferred by default. With origin: what the times are numbers of"
+    )
+    origin: When | None = _option(
+        "the time of the number 0, where times are numbers of hours, days, …", metavar="TIME"
+    )
     first: When | None = _option(
         "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
         " time of the facts",
@@ -120,6 +130,11 @@ class ReadOptions:
         hints = get_type_hints(type(self))
         for name, value in vars(self).items():
             check_kind(name, value, hints[name])
+        if self.origin is not None and self.granularity in (None, "step"):
+            raise UsageError(
+                "origin is the time of the number 0; granularity has to say what the times are"
+                " numbers of: year, month, day, hour, minute or second"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadOptions:

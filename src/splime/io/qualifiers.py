@@ -35,6 +35,8 @@ def qualify(raw: RawFacts) -> RawFacts:
     The words stand in a column before the time, in front of the time, or behind the predicate.
     """
     first, last = raw.times[0], raw.times[-1]
+    if raw.halves is not None:
+        return raw
     if first is not last:
         halves, _ = _halves(first, _MARKER)
         if halves is None:
@@ -66,6 +68,16 @@ def qualify(raw: RawFacts) -> RawFacts:
     codes, values = first.all_codes(), pa.array(rest, pa.string())
     begin, end = (encoded(np.where(halves == other, -1, codes), values) for other in (UNTIL, SINCE))
     return _qualified(raw, halves, (begin, end), written)
+
+
+def without_times(raw: RawFacts, unknown: str) -> RawFacts:
+    """The same facts, where one text is no time: whoever wrote it did not know the time."""
+    times = []
+    for column in raw.times:
+        texts = _texts(column)
+        same = pc.equal(pc.utf8_trim(texts, ' \t"'), unknown.strip())
+        times.append(encoded(column.all_codes(), pc.if_else(same, "", texts)))
+    return replace(raw, times=times, written=raw.written or raw.times)
 
 
 def read_mixed(
@@ -113,8 +125,7 @@ def read_mixed(
         split,
         header=header,
     )
-    short = raw.times[-1].missing
-    raw.guesses.append(f"rows of three columns ({short:,}) are facts without a time")
+    raw.guesses.append("rows of three columns are facts without a time")
     qualified = qualify(raw)
     if not asked and qualified is raw:
         raise DataError(
@@ -154,11 +165,7 @@ def _qualified(
     times: Sequence[EncodedColumn],
     written: Sequence[EncodedColumn],
 ) -> RawFacts:
-    counts = np.bincount(halves, minlength=3)
-    guess = (
-        f"since ({counts[SINCE]:,} rows) and until ({counts[UNTIL]:,}) are begins and ends; two"
-        " rows that belong together are one fact"
-    )
+    guess = "since and until are the begin and end of facts; two rows that belong together are one"
     guesses = [*raw.guesses, guess]
     return replace(raw, times=times, halves=halves, written=written, guesses=guesses)
 

@@ -400,8 +400,11 @@ def name_items(raws: Sequence[RawFacts]) -> None:
             texts = [names.get(ids[text], ids[text]) for text in column.values.to_pylist()]
             column.values = pa.array(texts, pa.string())
         kind = "predicates" if positions == (1,) else "entities"
+        guesses = []
         if any(one != text for text, one in ids.items()):
-            raws[0].guesses.append(f"{kind}: the IRIs of Wikidata are shortened to ids")
+            guesses.append(f"{kind}: the IRIs of Wikidata are shortened to ids")
         if names:
             told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
-            raws[0].guesses.append(f"{kind} are named by their labels{told}")
+            guesses.append(f"{kind} are named by their labels{told}")
+        for raw in raws:
+            raw.guesses += guesses
