@@ -153,8 +153,8 @@ class Spans:
         self.begin, self.end = ticks[0], ticks[-1]
         self.unknown = np.zeros(raw.rows, np.uint8)
         self.readable: Bools | None = None  # None: all of them
-        bits = (BEGIN_UNKNOWN, END_UNKNOWN)
-        for (column, parsed), bit in zip(self._columns, bits, strict=False):
+        bits = (BEGIN_UNKNOWN, END_UNKNOWN) if len(self._columns) == 2 else (_BOTH_UNKNOWN,)
+        for (column, parsed), bit in zip(self._columns, bits, strict=True):
             if column.missing or (parsed.state == UNKNOWN).any():
                 table = np.where(parsed.state == UNKNOWN, bit, 0).astype(np.uint8)
                 self.unknown |= column.lookup(table, missing=bit)
@@ -248,8 +248,7 @@ class Spans:
     ) -> None:
         """Drop the facts that have no time at all, or note what becomes of them."""
         events = len(self._columns) == 1
-        timeless = self.unknown == (BEGIN_UNKNOWN if events else _BOTH_UNKNOWN)
-        rows = np.flatnonzero(timeless & account.kept)
+        rows = np.flatnonzero((self.unknown == _BOTH_UNKNOWN) & account.kept)
         how = options.without_time or ("drop" if events else "unknown")
         if not len(rows):
             return
@@ -264,7 +263,6 @@ class Spans:
             self.unknown[rows] = 0
         else:
             account.record("without a time, so begin and end are unknown", rows, keep=True)
-            self.unknown[rows] = _BOTH_UNKNOWN
 
     def _swap(self, rows: npt.NDArray[np.integer], account: Account) -> None:
         """Put begin and end in order; `unknown` stays true of both."""

@@ -18,6 +18,10 @@ _SYNONYMS = {
     "end": "end endtime enddate endyear until to validto validuntil",
     "time": "time date datetime timestamp ts year when t",
 }
+# `unknown`, and `occursSince 1999`.
+_TIME_IN_WORDS = re.compile(
+    r"null|none|nan|nat|n/?a|unknown|\w*(since|until)\W.*[0-9].*", re.IGNORECASE
+)
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
@@ -71,7 +75,8 @@ def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
     >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], Layout((0, 1, 2, 3, 4)))
     False
     """
-    return all(cells[position][:1].isalpha() for position in layout.facts[3:])
+    times = [cells[position].strip() for position in layout.facts[3:]]
+    return all(time[:1].isalpha() and not _TIME_IN_WORDS.fullmatch(time) for time in times)
 
 
 def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout:

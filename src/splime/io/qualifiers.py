@@ -124,6 +124,7 @@ def read_mixed(
         locate,
         split,
         header=header,
+        is_text=True,
     )
     raw.guesses.append("rows of three columns are facts without a time")
     qualified = qualify(raw)

@@ -80,7 +80,7 @@ def read_export(
             yield number, dict(zip(names, map(_term, cells) if as_terms else cells, strict=True))
 
     raw = _read(path, records(), split, columns)
-    raw.header = " ".join(header)
+    raw.header, raw.is_text = " ".join(header), True
     return raw
 
 
