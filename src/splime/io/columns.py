@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -108,6 +108,11 @@ class Encoder:
     def __init__(self) -> None:
         self._codes = array("i")
         self._table: dict[str, int] = {}
+
+    @property
+    def values(self) -> Collection[str]:
+        """The different values so far."""
+        return self._table.keys()
 
     def put(self, row: int, text: str) -> None:
         """The value of a row; rows that were left out have none."""

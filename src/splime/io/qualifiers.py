@@ -5,6 +5,7 @@ In the files that have such rows, others have no time at all, and fewer columns.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
@@ -144,6 +145,11 @@ def _widths(path: Path, dialect: Dialect) -> set[int]:
         if not (widths <= {3, 4} or widths <= {3, 5}):
             return set()
     return widths if 3 in widths else set()
+
+
+def is_marker(text: str) -> bool:
+    """Whether a text says only that a time is a begin or an end."""
+    return re.search(_MARKER, text) is not None
 
 
 def _halves(column: EncodedColumn, pattern: str) -> tuple[Halves | None, list[str]]:

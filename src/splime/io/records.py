@@ -6,6 +6,7 @@ with columns such as item, itemLabel, property, value, start, startPrecision, en
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from array import array
@@ -24,6 +25,7 @@ from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, Encoder, RawFacts, encoded
 from splime.io.delimited import Dialect, rows_of
 from splime.io.layout import by_name, roles_of
+from splime.io.qualifiers import is_marker
 
 _TAB = Dialect("\t")
 _NAMES = ("subject", "predicate", "object")
@@ -50,14 +52,18 @@ def read_json(
 
 
 def is_export(path: Path) -> bool:
-    """Whether the first line of a text file is that of an export: it names variables of a query."""
-    names = _header(path)[1]
+    """Whether the first line of a text file names more than the columns that facts have."""
+    dialect, names = _header(path)
     usual, own = roles_of(names), _roles(names)
-    return all(name.startswith("?") for name in names) or (
-        {*_NAMES} <= own.keys()
-        and not own.keys().isdisjoint(_TIMES)
-        and ({*_TIMES} <= own.keys() or usual != own or any(map(_ABOUT.fullmatch, names)))
-    )
+    if all(name.startswith("?") for name in names):
+        return True
+    if not {*_NAMES} <= own.keys() or own.keys().isdisjoint(_TIMES):
+        return False
+    if {*_TIMES} <= own.keys() or usual != own or any(map(_ABOUT.fullmatch, names)):
+        return True
+    # A column of since and until has no usual name.
+    rows = itertools.islice(rows_of(path, dialect), 1, 2)
+    return any(is_marker(cell) for _, cells in rows for cell in cells)
 
 
 def read_export(
@@ -158,6 +164,10 @@ def _read(
         times[role] = _dated(*written[-1 if precision is None else -2 :])
     raw.written = written
     raw.times = [times["time"]] if {*times} == {"time"} else _spans(times, len(lines))
+    for name in encoders.keys() - roles.values() if len(raw.times) == 1 else ():
+        values = encoders[name].values
+        if values and all(map(is_marker, values)):
+            raw.times, raw.written = [column(name), times["time"]], ()
     if len(written) == len(times):
         raw.guesses += _new_years(written)
     if split is None and "split" in encoders:
@@ -249,7 +259,7 @@ def _items(path: Path, lines: list[tuple[int, str]]) -> Records:
         line = where(at)
         stop, value = _decoded(text, at, where)
         yield int(line.rpartition(" ")[2]), _checked(value, line)
-        at = _space(text, stop)
+        at = stop
         if text[at : at + 1] == ",":
             at = _space(text, at + 1)
         elif text[at : at + 1] != "]":
@@ -271,9 +281,11 @@ def _decoded(
 ) -> tuple[int, Any]:
     """Where the JSON value at a place ends, and the value."""
     try:
-        value, stop = json.JSONDecoder().raw_decode(text, at if not whole else _space(text, at))
-        if whole and _space(text, stop) < len(text):
-            raise DataError(f"{where(stop)}: there is more behind the JSON: {_shown(text[stop:])}")
+        value, stop = json.JSONDecoder().raw_decode(text, _space(text, at))
+        stop = _space(text, stop)
+        if whole and stop < len(text):
+            more = _shown(text[stop : stop + 2 * _SHOWN])
+            raise DataError(f"{where(stop)}: there is more behind the JSON: {more}")
     except RecursionError:
         raise DataError(f"{where(at)}: the JSON is nested too deeply") from None
     except ValueError as error:
