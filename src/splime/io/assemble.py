@@ -41,6 +41,8 @@ RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 
 _BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
+# What numbers with a common step often are: days in hours, quarters of an hour in minutes, …
+_USUAL_STEPS = {24: "hour", 15: "minute", 60: "minute", 3_600: "second", 86_400: "second"}
 _STEPS = 4  # so many of them, between different times, may show a common one
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
@@ -313,12 +315,16 @@ def parse_spans(
     step = 1
     if parsed.granularity == "step" and granularity is None and all(raw.is_text for raw in raws):
         step = common_step(parsed.ticks[parsed.state == KNOWN])
-        how = f" with a common step of {step}, read as 0, 1, 2, …" if step > 1 else ""
-        keep = "; --granularity step keeps them" if step > 1 else ""
+        unit = _USUAL_STEPS.get(step, "UNIT")
         for raw in raws:
+            if step > 1:
+                raw.guesses.append(
+                    f"times are steps of {step}, divided by it to 0, 1, 2, …; --granularity step"
+                    " keeps the numbers"
+                )
             raw.guesses.append(
-                f"times are numbers{how}, and of what is not said: --granularity UNIT with --origin"
-                f" TIME makes dates of them{keep}"
+                "times are numbers of an unknown unit; to make dates of them: --granularity"
+                f" {unit} --origin TIME"
             )
     arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))

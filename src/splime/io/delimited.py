@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -155,16 +156,17 @@ def _first_lines(path: Path, dialect: Dialect) -> str:
         listed = "  ".join(f"[{at}] {text!r}" for at, text in enumerate(texts[:8], start=1))
         shown.append(f"  line {number}: {listed}{'  …' if len(cells) > 8 else ''}")
     lines = _start_of(path)
-    counts = (f"{_count(lines, each)} by {name}" for each, name in _DELIMITERS.items())
-    return "\n".join(
-        [
-            f"Read with {_DELIMITERS[dialect.delimiter]} between columns, it begins:",
-            *shown,
-            f"Columns in the first line: {', '.join(counts)}.",
-            "--columns 1,2,3,4 chooses columns by number, or by name below a header;"
-            " --header and --no-header say whether the first line holds names.",
-        ]
-    )
+    counts = {name: _count(lines, each) for each, name in _DELIMITERS.items()}
+    listed = ", ".join(f"{count} by {name}" for name, count in counts.items() if count)
+    if max(counts.values()) < 4:
+        advice = "Facts are lines of 4 or 5 columns, with one of these between them."
+    else:
+        advice = (
+            "--columns chooses columns by number from 1, or by name below a header; --header and"
+            " --no-header say whether the first line holds names."
+        )
+    begins = f"Read with {_DELIMITERS[dialect.delimiter]} between columns, it begins:"
+    return "\n".join([begins, *shown, f"Columns in the first line: {listed}.", advice])
 
 
 def _read(
@@ -290,9 +292,9 @@ def _sniff(path: Path) -> tuple[Dialect, list[str]]:
 
 def _count(lines: list[str], delimiter: str) -> int:
     """How many columns the first row has, if this is the delimiter."""
-    if delimiter == " ":  # names have spaces too, so all rows have to agree
-        counts = {len(_fields(line)) for line in lines}
-        return counts.pop() if len(counts) == 1 else 0
+    if delimiter == " ":  # names have spaces too, so nearly all rows have to agree
+        (count, rows), *_ = Counter(len(_fields(line)) for line in lines).most_common(1)
+        return count if rows >= 0.9 * len(lines) else 0
     if delimiter == "\t":
         return lines[0].count("\t") + 1
     with _long_values():

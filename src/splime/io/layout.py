@@ -117,10 +117,10 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
         known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
         line = ",".join(known.get(role, role.upper()) for role in wanted)
         left = [name for at, name in enumerate(names) if at not in roles.values() and at != split]
+        among = f" among {', '.join(left)}" if left else ""
         raise DataError(
             f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"
-            f" (of {', '.join(left) or 'none'}); choose with --columns {line}, by name or number"
-            " from 1"
+            f"{among}; choose with --columns {line}, by name or number from 1"
         )
     return Layout(tuple(roles[role] for role in wanted), split)
 
