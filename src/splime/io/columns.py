@@ -116,7 +116,8 @@ class Encoder:
 
     def put(self, row: int, text: str) -> None:
         """The value of a row; rows that were left out have none."""
-        self._pad(row)
+        if len(self._codes) < row:
+            self._pad(row)
         self._codes.append(self._table.setdefault(text, len(self._table)))
 
     def encoded(self, rows: int, locate: Locate) -> EncodedColumn:

@@ -40,6 +40,8 @@ _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
 _SHOWN = 60
+_SPACE = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
 
 Records: TypeAlias = Iterable[tuple[int, dict[str, Any]]]
 
@@ -226,7 +228,7 @@ def _objects(path: Path) -> Records:
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
-    if not isinstance(record, dict) or "results" in record:
+    if not isinstance(record, dict) or {"head", "results"} <= record.keys():
         yield from _items(path, [(number, line), *lines])
         return
     yield number, record
@@ -242,11 +244,14 @@ def _objects(path: Path) -> Records:
 
 def _items(path: Path, lines: list[tuple[int, str]]) -> Records:
     """The objects of an array, which is all of the file or in SPARQL results."""
-    text = "\n".join(line for _, line in lines)
-    starts = np.cumsum([0, *(len(line) + 1 for _, line in lines)])
+    text = "\n".join(text for _, text in lines)
+    starts = np.cumsum([0, *(len(text) + 1 for _, text in lines)])
+
+    def line(at: int) -> int:
+        return lines[min(bisect_right(starts, at), len(lines)) - 1][0]
 
     def where(at: int) -> str:
-        return f"{path}, line {lines[min(bisect_right(starts, at), len(lines)) - 1][0]}"
+        return f"{path}, line {line(at)}"
 
     bindings = re.match(r"\s*\[", text) or re.search(r'"bindings"\s*:\s*\[', text)
     if bindings is None:
@@ -256,9 +261,8 @@ def _items(path: Path, lines: list[tuple[int, str]]) -> Records:
         )
     at = _space(text, bindings.end())
     while text[at : at + 1] != "]":
-        line = where(at)
         stop, value = _decoded(text, at, where)
-        yield int(line.rpartition(" ")[2]), _checked(value, line)
+        yield line(at), _checked(value, where(at))
         at = stop
         if text[at : at + 1] == ",":
             at = _space(text, at + 1)
@@ -272,7 +276,7 @@ def _items(path: Path, lines: list[tuple[int, str]]) -> Records:
 
 def _space(text: str, at: int) -> int:
     """Where the white space ends that begins at a place."""
-    match = re.compile(r"\s*").match(text, at)
+    match = _SPACE.match(text, at)
     return match.end() if match else at
 
 
@@ -281,7 +285,7 @@ def _decoded(
 ) -> tuple[int, Any]:
     """Where the JSON value at a place ends, and the value."""
     try:
-        value, stop = json.JSONDecoder().raw_decode(text, _space(text, at))
+        value, stop = _DECODER.raw_decode(text, _space(text, at))
         stop = _space(text, stop)
         if whole and stop < len(text):
             more = _shown(text[stop : stop + 2 * _SHOWN])

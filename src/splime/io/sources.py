@@ -45,7 +45,7 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
     """Read facts into a graph.
 
     Args:
-        source: a file (`.tsv`, `.csv`, `.txt`, plain, `.gz` or `.zst`; `.parquet`), a folder with
+        source: a file (text or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder with
             `train.*` and perhaps `valid.*` and `test.*`, an Arrow-compatible table (pandas,
             polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
