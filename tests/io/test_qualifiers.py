@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import splime
 from splime.errors import DataError, UsageError
 from splime.reading import IN_TWO_ROWS
+from tests.io.test_fuzz import check_reading, mutations
 
 YAGO15K = """\
 <Nathan_Eccleston>\t<isAffiliatedTo>\t<Charlton_Athletic_F.C.>
@@ -174,6 +176,19 @@ def test_pairs_are_those_of_a_loop(rows: list[tuple[str, str, int]]) -> None:
     assert dict(reading.dropped) == ({"duplicate": repeated} if repeated else {})
 
 
+@settings(max_examples=max(100, settings().max_examples))
+@given(data=mutations(YAGO15K.encode()))
+def test_broken_files_lose_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "f.txt"
+    path.write_bytes(data)
+    graph = check_reading(path)
+    if graph is not None:
+        reading = graph.reading
+        lines = [line for line in re.split(rb"\r\n|\r|\n", data) if line.strip(b" \xef\xbb\xbf")]
+        header = reading.sources[0].header is not None
+        assert reading.rows + reading.notes[IN_TWO_ROWS] == len(lines) - header
+
+
 def test_repeated_rows() -> None:
     rows = [("a", "p", "b", "since", "1999"), ("a", "p", "b", "until", "2003")] * 2
     graph = splime.read(rows, split="none")
@@ -273,6 +288,11 @@ def test_a_text_for_unknown(tmp_path: Path, unknown: object) -> None:
     ]
     # Examples show what the file says.
     assert graph.reading.examples[0].fact == ("a", "p", "d", "0", "0")
+
+
+def test_a_number_that_begins_with_a_minus(tmp_path: Path) -> None:
+    path = folder(tmp_path, train="a\tp\tb\t3\t-1\na\tp\tc\t1\t2\n") / "train.txt"
+    assert facts(path, unknown_time=-1) == [("a", "p", "b", "3", None), ("a", "p", "c", "1", "2")]
 
 
 def test_a_dictionary_says_that_0_is_unknown(tmp_path: Path) -> None:

@@ -255,7 +255,8 @@ class Spans:
         if not len(rows):
             return
         if how == "drop":
-            account.record(EVENT_WITHOUT_TIME if events else FACT_WITHOUT_TIME, rows)
+            # Only events are dropped without being asked for.
+            account.record(FACT_WITHOUT_TIME if options.without_time else EVENT_WITHOUT_TIME, rows)
             return
         if events:  # until now, one column is both
             self.end = self.end.copy()

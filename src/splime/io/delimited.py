@@ -139,12 +139,11 @@ def _count_line(cells: list[str]) -> int | None:
 
 
 def _unpad(column: EncodedColumn) -> bool:
-    """Take the spaces from around ids, which `563` and `563  ` are; names stay as they are."""
-    trimmed = pc.utf8_trim_whitespace(column.values)
-    ids = pc.match_substring_regex(trimmed, "^[0-9]+$")
-    if trimmed.equals(column.values) or not pc.all(ids).as_py():
+    """Take the spaces from around ids: `563  ` is `563`. Names stay as they are."""
+    padded = pc.match_substring_regex(column.values, "^(?: +[0-9]+ *|[0-9]+ +)$")
+    if not pc.any(padded).as_py():
         return False
-    column.values = trimmed
+    column.values = pc.if_else(padded, pc.utf8_trim_whitespace(column.values), column.values)
     return True
 
 

@@ -113,10 +113,15 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
     wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
     if missing := [role for role in wanted if role not in roles]:
         # Numbers where a name would not survive the command line.
-        plain = not any("," in name or not name.strip() for name in names)
+        plain = not any("," in name or not name.strip() or not name.isprintable() for name in names)
         known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
         line = ",".join(known.get(role, role.upper()) for role in wanted)
-        left = [name for at, name in enumerate(names) if at not in roles.values() and at != split]
+        taken = {*roles.values(), split}
+        left = [
+            name if name.isprintable() else repr(name)
+            for at, name in enumerate(names)
+            if at not in taken
+        ]
         among = f" among {', '.join(left)}" if left else ""
         raise DataError(
             f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"

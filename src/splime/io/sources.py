@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,8 @@ _ID_FILES = {
         _STEMS.items(), ("entities.dict", "relations.dict", "times.dict"), strict=True
     )
 }
+
+_NEARLY_ALL = 0.9
 
 FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 
@@ -90,7 +93,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
     name_items(raws)
     if options.columns is None:
         _leave_out_fifth(raws)
-        _doubt_order(raws)
+        _doubt_columns(raws)
     _name_ids(raws, source, options)
     if options.unknown_time is not None:
         raws = [without_times(raw, str(options.unknown_time)) for raw in raws]
@@ -220,13 +223,19 @@ def _similar(path: Path) -> str:
 def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
     """Take a fifth column for no end if it is the same number everywhere, and before the begins.
 
-    Many benchmarks write quadruples as `s r o t 0`.
+    Many benchmarks write quadruples as `s r o t 0`. A number that nearly all rows have is only
+    mentioned.
     """
     own = [raw for raw in raws if raw.is_text and raw.header is None and len(raw.times) == 2]
-    own = [raw for raw in own if raw.halves is None]
-    ends = {value.strip() for raw in own for value in _used(raw.times[1])}
+    own = [raw for raw in own if raw.halves is None and len(raw.times[1].values)]
     rows = sum(raw.rows for raw in own)
-    if len(ends) != 1 or rows < 2 or not re.fullmatch("[+-]?[0-9]{1,18}", end := ends.pop()):
+    common = Counter[str]()
+    for raw in own:
+        values, counts = raw.times[1].values, raw.times[1].counts()
+        most = int(counts.argmax())
+        common[values[most].as_py().strip()] += int(counts[most])
+    end, count = common.most_common(1)[0] if common else ("", 0)
+    if count < max(2, _NEARLY_ALL * rows) or not re.fullmatch("[+-]?[0-9]{1,18}", end):
         return
     earlier = later = 0
     for raw in own:
@@ -238,21 +247,32 @@ def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
         later += int(counts[parsed.ticks > int(end)].sum())
     if later > earlier:
         for raw in own:
-            raw.times = raw.times[:1]
-            raw.guesses.append(f"the fifth column is always {end} and was left out")
+            if count == rows:
+                raw.times = raw.times[:1]
+                raw.guesses.append(f"the fifth column is always {end} and was left out")
+            else:
+                raw.guesses.append(
+                    f"the fifth column is {end} in {count:,} of {rows:,} rows, and was read as the"
+                    " end; --columns 1,2,3,4 leaves it out"
+                )
 
 
-def _doubt_order(raws: Sequence[RawFacts]) -> None:
-    """Say it if the third column looks more like predicates than the second: some write it so."""
+def _doubt_columns(raws: Sequence[RawFacts]) -> None:
+    """Say it where files have other columns than the first, or the third may be the predicate."""
     own = [raw for raw in raws if raw.is_text and raw.header is None]
-    predicates, objects = (
-        {value for raw in own for value in _used(raw.names[at])} for at in (1, 2)
-    )
-    if len(predicates) > 2 * len(objects) and all(map(_is_id, predicates | objects)):
+    for raw in own[1:]:
+        if len(raw.times) != len(own[0].times):
+            here, there = 3 + len(raw.times), 3 + len(own[0].times)
+            raw.guesses.append(f"it has {here} columns of facts, but {own[0].name} has {there}")
+    columns = [(raw.names[1], raw.names[2]) for raw in own]
+    if all(len(predicates.values) <= 2 * len(objects.values) for predicates, objects in columns):
+        return  # as usual; the sets below would be large
+    second, third = ({each for pair in columns for each in _used(pair[at])} for at in (0, 1))
+    if len(second) > 2 * len(third) and all(map(_is_id, second | third)):
         for raw in own:
             raw.guesses.append(
-                f"the second column, with {len(predicates):,} different ids, was taken for the"
-                f" predicate, and the third, with {len(objects):,}, for the object; if it is the"
+                f"the second column, with {len(second):,} different ids, was taken for the"
+                f" predicate, and the third, with {len(third):,}, for the object; if it is the"
                 " other way around: --columns 1,3,2,4"
             )
 
