@@ -7,6 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -14,6 +16,7 @@ import splime
 from splime.errors import DataError, UsageError
 from splime.reading import IN_TWO_ROWS
 from tests.io.test_fuzz import check_reading, mutations
+from tests.io.test_records import ENTITY
 
 YAGO15K = """\
 <Nathan_Eccleston>\t<isAffiliatedTo>\t<Charlton_Athletic_F.C.>
@@ -95,6 +98,14 @@ def test_wikidata_of_mmkb(tmp_path: Path) -> None:
             [("a", "<plays>", "b", "1999", "2003")],
         ),
         (
+            "a\t\tb\t1999\na\t<x\tb\t2000\na\tp/occursSince\tb\t2001\n",
+            [
+                ("a", "", "b", "1999", "1999"),
+                ("a", "<x", "b", "2000", "2000"),
+                ("a", "p", "b", "2001", None),
+            ],
+        ),
+        (
             "a\tp\tb\toccursSince 1999\na\tp\tb\toccursUntil 2003\na\tp\tc\t2001\n",
             [("a", "p", "b", "1999", "2003"), ("a", "p", "c", "2001", "2001")],
         ),
@@ -110,6 +121,13 @@ def test_where_the_words_stand(
     assert sorted(facts(folder(tmp_path, train=text) / "train.txt")) == wanted
 
 
+def test_numbers_since_an_origin(tmp_path: Path) -> None:
+    text = "a\tp\tb\tsince\t1\na\tp\tb\tuntil\t3\na\tp\tc\tsince\t0\n"
+    path = folder(tmp_path, train=text) / "train.txt"
+    dates = facts(path, origin="2014-01-01", granularity="day", unknown_time=0)
+    assert dates == [("a", "p", "b", "2014-01-02", "2014-01-04"), ("a", "p", "c", None, None)]
+
+
 def test_words_that_are_no_markers() -> None:
     """A predicate may be called since, and one that is only the word has no fact behind it."""
     rows = [("a", "friend since", "b", 1999), ("a", "occursSince", "b", 2000)]
@@ -119,6 +137,15 @@ def test_words_that_are_no_markers() -> None:
 def test_tables_and_rows_too() -> None:
     rows = [("a", "p", "b", "occursSince", "1999"), ("a", "p", "b", "occursUntil", "2003")]
     assert facts(rows) == [("a", "p", "b", "1999", "2003")]
+
+
+def test_parquet_is_taken_as_it_is(tmp_path: Path) -> None:
+    """As when it is streamed."""
+    names = [f"{ENTITY}Q1", "playsFor_occursSince", f"{ENTITY}Q2"]
+    table = pa.table([[name] for name in [*names, "1999"]], names=["s", "p", "o", "t"])
+    pq.write_table(table, tmp_path / "f.parquet")
+    assert facts(tmp_path / "f.parquet") == [(*names, "1999", "1999")]
+    assert facts(table) == [("Q1", "playsFor", "Q2", "1999", None)]
 
 
 def test_splits_do_not_share_facts() -> None:

@@ -24,7 +24,7 @@ from splime.io.layout import by_position, looks_like_header
 from splime.times import Bools, Ints
 
 _WORD = r"<?(?:occurs?_?)?(?P<word>since|until)>?"
-_MARKER = rf'(?i)^"?{_WORD}"?$'  # in a column of its own
+_MARKER = rf'(?i)^"?{_WORD}"?(?P<rest>)$'  # in a column of its own
 _PREFIX = rf'(?i)^"?{_WORD}[\s:=_]+(?P<rest>.+)$'  # in front of the time
 # Behind the predicate, whose own last word may be "since": so only the long form counts.
 _SUFFIX = r"(?i)^(?P<rest>.*?\w.*?)[\s_./:|#,-]*<?occurs?_?(?P<word>since|until)>?$"
@@ -39,13 +39,13 @@ def qualify(raw: RawFacts) -> RawFacts:
     if raw.halves is not None:
         return raw
     if first is not last:
-        halves, _ = _halves(first, _MARKER)
+        halves, rest = _halves(first, _MARKER)
         if halves is None:
             return raw
         # A row without such a word has its begin and end in the two columns.
         own, shared = first.all_codes(), last.all_codes()
         moved = np.where(shared < 0, -1, shared + len(first.values))
-        values = pa.concat_arrays([_texts(first), _texts(last)])
+        values = pa.concat_arrays([pa.array(rest, pa.string()), _texts(last)])
         begin = encoded(np.select([halves == SINCE, halves == UNTIL], [moved, -1], own), values)
         end = encoded(np.where(halves == SINCE, -1, shared), _texts(last))
         return _qualified(raw, halves, (begin, end), written=raw.times)
@@ -60,7 +60,10 @@ def qualify(raw: RawFacts) -> RawFacts:
         suffixes = [text.removeprefix(name) for text, name in zip(texts, rest, strict=True)]
         written = (encoded(predicate.all_codes(), pa.array(suffixes, pa.string())), first)
         # `<playsFor_occursSince>` has its brackets around both.
-        closed = [f"{n}>" if n[0] == "<" and n[-1] != ">" else n for n in rest]
+        closed = [
+            f"{name}>" if suffix and name[0] == "<" and name[-1] != ">" else name
+            for name, suffix in zip(rest, suffixes, strict=True)
+        ]
         names = pa.array(closed, pa.string()).dictionary_encode()
         table = names.indices.to_numpy()
         base = encoded(predicate.lookup(table, -1), names.dictionary)
@@ -160,9 +163,7 @@ def _halves(column: EncodedColumn, pattern: str) -> tuple[Halves | None, list[st
         return None, []
     words = [word and word.lower() for word in match.field("word").to_pylist()]
     table = [{"since": SINCE, "until": UNTIL}.get(word, 0) for word in words]
-    rest = texts
-    if "rest" in (field.name for field in match.type):
-        rest = pc.if_else(match.is_valid(), match.field("rest"), texts)
+    rest = pc.if_else(match.is_valid(), match.field("rest"), texts)
     return column.lookup(np.array(table, np.uint8)), rest.to_pylist()
 
 

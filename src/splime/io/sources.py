@@ -89,8 +89,10 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
             f"{raws[0].name}: end_before_begin='repair' treats train, valid and test"
             " differently, and the source has no splits; choose drop or swap"
         )
-    raws = [qualify(raw) for raw in raws]
-    name_items(raws)
+    # Parquet can be streamed too, where every name and column is taken as it is.
+    if not any(raw.name.lower().endswith(".parquet") for raw in raws):
+        raws = [qualify(raw) for raw in raws]
+        name_items(raws)
     if options.columns is None:
         _leave_out_fifth(raws)
         _doubt_columns(raws)
