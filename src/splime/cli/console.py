@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import time
@@ -33,6 +34,17 @@ def show_json(value: Any) -> None:
 def warn(text: str) -> None:
     """Print a warning."""
     typer.secho(text, fg=typer.colors.YELLOW, err=True)
+
+
+class Messages(logging.Handler):
+    """Shows what the library says on standard error, which leaves standard output to results."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message; a warning stands out."""
+        if record.levelno >= logging.WARNING:
+            warn(f"warning: {record.getMessage()}")
+        else:
+            typer.echo(record.getMessage(), err=True)
 
 
 class Watching:

@@ -167,8 +167,6 @@ def stream_table(result: StreamResult) -> Iterator[RenderableType]:
     for split in SPLITS:
         table.add_row(split, f"{result.facts[split]:,}", f"{result.triples[split]:,}")
     yield table
-    for reason, count in result.dropped.items():
-        yield Text(f"{count:,} of {result.rows:,} rows dropped: {reason}")
     seconds = sum(result.seconds.values())
     steps = ", ".join(f"{step} {took:.1f} s" for step, took in result.seconds.items())
     yield Text(f"{result.rows / max(seconds, 1e-9):,.0f} rows per second ({steps})")
