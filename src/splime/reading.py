@@ -148,11 +148,11 @@ class Reading:
             )
 
     def _example(self, source: Source) -> str:
-        """The first example of a file, as the end of a sentence."""
-        examples = (
-            f", such as {one}" for one in self.examples if one.where.startswith(source.name)
-        )
-        return next(examples, "")
+        """The first row of a file that was dropped, as the end of a sentence."""
+        for one in self.examples:
+            if one.where.startswith(source.name) and one.why.partition(":")[0] in source.dropped:
+                return f", such as {one}"
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""

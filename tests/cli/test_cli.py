@@ -98,6 +98,29 @@ def test_a_plan_says_what_it_dropped(lossy: Path, monkeypatch: pytest.MonkeyPatc
     assert "warning" not in done.stderr
 
 
+def test_inspect_says_what_train_does_not_have(tmp_path: Path) -> None:
+    lines = [f"a{n % 4}\tp\ta{n % 3}\t{2000 + n % 10}" for n in range(100)]
+    lines += ["a1\tp\ta1\t1999", "a1\tp\ta2\t9876"]
+    (tmp_path / "train.tsv").write_text("\n".join(lines))
+    later = ["new\tp\ta1\t2012", "a1\tp\ta2\t2013", "a1\tother\ta2\t2014"]
+    (tmp_path / "test.tsv").write_text("\n".join(later))
+    done = run("inspect", tmp_path, "--json")
+    inspected = json.loads(done.stdout)
+    beside = inspected["statistics"]["beside_train"]["test"]
+    assert (beside["unseen_entities"], beside["unseen_predicates"], beside["unseen"]) == (1, 1, 2)
+    assert inspected["statistics"]["far_times"]["count"] == 1
+    assert inspected["leakage"]["self_loops"]["train"]["count"] > 1
+    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    assert "1 (33.3 %)" in shown  # of the entities
+    assert "a1 | p | a2 | 9876 | 9876" in shown
+    assert "self-loop" in shown
+    assert "chronological" not in shown
+    (tmp_path / "train.tsv").write_text("\n".join(lines[:-1]))
+    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    assert "the split is chronological: test begins at 2012" in shown
+    assert "no cut can be learned there" in shown
+
+
 def test_losing_most_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
     path.write_text("".join(f"a\tp\tb{n}\t2000\t{1990 + n}\n" for n in range(13)))

@@ -51,6 +51,7 @@ def inspect(
         show_json(tables.inspection_json(graph, statistics, leaks))
         return
     show(tables.statistics_table(statistics), *tables.reading_table(graph.reading))
+    show(*tables.coverage_table(statistics))
     show(tables.predicate_table(graph), *tables.leak_table(leaks))
     if plot is not None:
         show(f"facts over time: {plot}")
