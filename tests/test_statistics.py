@@ -72,7 +72,8 @@ def test_beside_train(train: list[tuple[Any, ...]], test: list[tuple[Any, ...]])
 def test_facts_hold_at_every_tick(rows: list[tuple[Any, ...]]) -> None:
     """Also between two timestamps; and cells of one tick hold just that."""
     graph = read(rows, [])
-    limits, holding = facts_over_time(graph)
+    limits, in_all, holding = facts_over_time(graph, np.arange(len(graph.predicates)))
+    assert in_all.tolist() == holding.sum(axis=0).tolist()
     window = Window(graph.timeline.first, graph.timeline.last)
     cells = evenly(limits, holding, window, 1_000)
     own = graph.facts()

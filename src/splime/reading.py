@@ -30,6 +30,7 @@ _KEPT_BY = {
 _MUCH, _TOO_MUCH = 0.1, 0.5
 """Shares of the rows of a file: from which on dropping them is a warning, and an error."""
 LOG = logging.getLogger("splime")
+"""Gets the account of every graph that is loaded (INFO), its remarks (DEBUG), and warnings."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,7 @@ class Reading:
     sources: tuple[Source, ...] = ()
     examples: tuple[Example, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What was decided for the whole graph, such as how it was split."""
-    guesses: tuple[str, ...] = ()
-    """What was inferred about the files, a sentence each."""
+    """What was guessed and decided for the whole graph, such as how it was split."""
     emptied: tuple[str, ...] = ()
     """Splits that had rows, all of which were dropped."""
 
@@ -109,12 +108,11 @@ class Reading:
     def __str__(self) -> str:
         headers = sum(source.header is not None for source in self.sources)
         header = f" and {headers} header line{'s' * (headers > 1)}" if headers else ""
-        guesses = f"; {len(self.guesses)} guessed, see splime inspect" if self.guesses else ""
         if not self.dropped:
-            return f"read {self.kept:,} facts{header}{guesses}"
+            return f"read {self.kept:,} facts{header}"
         return (
             f"read {self.rows:,} rows{header}, kept {self.kept:,}, dropped"
-            f" {self.rows - self.kept:,}: {reasons(self.dropped)}{guesses}"
+            f" {self.rows - self.kept:,}: {reasons(self.dropped)}"
         )
 
     def check(self) -> None:

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.counts import Counts
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints, format_ticks
 
@@ -158,9 +157,12 @@ def begins_after_train(graph: TemporalGraph) -> dict[str, int]:
 
 def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> BesideTrain:
     train = graph.train
-    entities = np.union1d(facts.subject, facts.object)
-    predicates = np.unique(facts.predicate)
-    train_entities = np.union1d(train.subject, train.object)
+    entities, predicates = (
+        np.zeros((2, len(names)), bool) for names in (graph.entities, graph.predicates)
+    )
+    for row, own in enumerate((facts, train)):
+        entities[row, own.subject] = entities[row, own.object] = True
+        predicates[row, own.predicate] = True
     first, last, _ = known_times(facts)
     train_first, train_last, _ = known_times(train)
     begins = int(first.min()) if len(first) else None
@@ -169,10 +171,10 @@ def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> Besi
         outside = int(((first < train_first.min()) | (last > train_last.max())).sum())
     return BesideTrain(
         facts=len(facts),
-        entities=len(entities),
-        unseen_entities=len(np.setdiff1d(entities, train_entities)),
-        predicates=len(predicates),
-        unseen_predicates=len(np.setdiff1d(predicates, train.predicate)),
+        entities=int(entities[0].sum()),
+        unseen_entities=int((entities[0] & ~entities[1]).sum()),
+        predicates=int(predicates[0].sum()),
+        unseen_predicates=int((predicates[0] & ~predicates[1]).sum()),
         unseen=int((~facts.named_in(train)).sum()),
         outside=outside,
         begins=None
@@ -191,10 +193,10 @@ def _far_times(graph: TemporalGraph) -> FarTimes | None:
         return None  # too few to say what is usual
     most = max(1, len(first) // 100)
     low, high = int(first.min()), int(last.max())
-    ordered = np.sort(last)[-most - 1 :]
+    ordered = np.sort(np.partition(last, -most - 1)[-most - 1 :])
     if (wide := np.diff(ordered) > ordered[:-1] - low + 1).any():
         high = int(ordered[wide.argmax()])
-    ordered = np.sort(first)[: most + 1]
+    ordered = np.sort(np.partition(first, most)[: most + 1])
     if (wide := np.diff(ordered) > high - ordered[1:] + 1).any():
         low = int(ordered[len(wide) - wide[::-1].argmax()])
     far = np.flatnonzero(dated)[(first < low) | (last > high)]
@@ -227,12 +229,13 @@ def time_window(graph: TemporalGraph) -> Window:
     Window(first=1899, last=1999, remark='1 fact begins before 1899, from -431 on')
     """
     begin, end, _ = known_times(graph.facts())
-    times = np.sort(np.concatenate([begin, end]))
+    times = np.concatenate([begin, end])
     first, last = graph.timeline.first, graph.timeline.last
     most = max(len(times) // 50, 2 * (len(times) > 20))
     if not most:
         return Window(first, last)
-    low, high = np.clip(times[[most, -1 - most]], first, last).tolist()
+    outer = [most, len(times) - 1 - most]
+    low, high = np.clip(np.partition(times, outer)[outer], first, last).tolist()
     for _ in range(2):  # what one side leaves out decides about the other
         first = low if low - first > last - low else first
         last = high if last - high > high - first else last
@@ -252,26 +255,30 @@ def time_window(graph: TemporalGraph) -> Window:
     return Window(first, last, "; ".join(remarks))
 
 
-def facts_over_time(graph: TemporalGraph) -> tuple[Floats, Ints]:
-    """How many facts of each predicate hold: `predicates x stretches`, and the stretches' limits.
+def facts_over_time(graph: TemporalGraph, predicates: Ints) -> tuple[Floats, Ints, Ints]:
+    """How many facts hold: limits of stretches, all facts, and `predicates x stretches`.
 
     A stretch is a timestamp, or the time between two at which nothing begins or ends. Limits are
     ticks: the tick 5 reaches from 4.5 to 5.5.
 
     >>> import splime
-    >>> graph = splime.read([("a", "p", "b", 1, 4), ("a", "p", "c", 2, 2)], split="none")
-    >>> limits, holding = facts_over_time(graph)
-    >>> limits.tolist(), holding.tolist()
-    ([0.5, 1.5, 2.5, 3.5, 4.5], [[1, 2, 1, 1]])
+    >>> graph = splime.read([("a", "p", "b", 1, 4), ("a", "q", "c", 2, 2)], split="none")
+    >>> limits, in_all, of_predicates = facts_over_time(graph, np.array([1]))
+    >>> limits.tolist(), in_all.tolist(), of_predicates.tolist()
+    ([0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 1, 1], [[0, 1, 0, 0]])
     """
     facts, timeline = graph.facts(), graph.timeline
-    sizes = len(graph.predicates), len(timeline)
-    counts = Counts.of(facts.predicate, *graph.timestamps(facts), *sizes)
-    after = (counts.begins - counts.ends).cumsum(axis=1)  # what goes on when a timestamp is over
-    stretches = np.stack([counts.holding, after], axis=2).reshape(sizes[0], -1)
+    begin, end = graph.timestamps(facts)
     limits = np.stack([timeline.starts - 0.5, timeline.ends + 0.5], axis=1).ravel()
     there = np.diff(limits, append=limits[-1]) > 0
-    return np.append(limits[there], limits[-1]), stretches[:, there]
+
+    def holding(rows: Bools | slice) -> Ints:
+        begun, ended = (np.bincount(at[rows], minlength=len(timeline)) for at in (begin, end))
+        after = (begun - ended).cumsum()  # what goes on when a timestamp is over
+        return np.stack([after + ended, after], axis=1).ravel()[there]
+
+    table = [holding(facts.predicate == predicate) for predicate in predicates]
+    return np.append(limits[there], limits[-1]), holding(slice(None)), np.stack(table)
 
 
 def evenly(limits: Floats, holding: Ints, window: Window, most: int) -> Floats:

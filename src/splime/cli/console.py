@@ -7,6 +7,7 @@ import logging
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -41,10 +42,11 @@ class Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message; a warning stands out."""
-        if record.levelno >= logging.WARNING:
-            warn(f"warning: {record.getMessage()}")
-        else:
-            typer.echo(record.getMessage(), err=True)
+        with suppress(OSError):  # nobody can be told
+            if record.levelno >= logging.WARNING:
+                warn(f"warning: {record.getMessage()}")
+            else:
+                typer.echo(record.getMessage(), err=True)
 
 
 class Watching:

@@ -59,7 +59,7 @@ def options(
     global _debug  # set once, read by main() below
     _debug = debug
     LOG.handlers = [Messages()]
-    LOG.setLevel("INFO")
+    LOG.setLevel("DEBUG")
 
 
 _debug = False

@@ -60,6 +60,8 @@ def load(source: Any, **options: Any) -> TemporalGraph:
     graph = _load(source, options)
     account = graph.reading if graph.reading.kept == len(graph) else f"read {len(graph):,} facts"
     LOG.info("%s: %s", graph.name or "facts", account)
+    for remark in graph.reading.remarks:
+        LOG.debug("%s: %s", graph.name or "facts", remark)
     return graph
 
 

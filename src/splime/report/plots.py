@@ -47,12 +47,12 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     """
     order, counts = frequent_predicates(graph)
     order = order[:most]
-    limits, all_holding = facts_over_time(graph)
+    limits, in_all, of_predicates = facts_over_time(graph, order)
     window = time_window(graph)
     rows = 0.25 * len(order) + 0.3
     figure = style.make_figure(10, rows + 2.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.6, rows])
-    above.stairs(all_holding.sum(axis=0), limits, fill=True, color="#0072b2")
+    above.stairs(in_all, limits, fill=True, color="#0072b2")
     above.set_ylim(bottom=0)
     style.whole_numbers(above.yaxis)
     above.yaxis.set_major_formatter("{x:,.0f}")
@@ -62,7 +62,7 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
         f" predicates, {len(graph.timeline):,} timestamps",
         y="facts that hold",
     )
-    holding = evenly(limits, all_holding[order], window, _CELLS)
+    holding = evenly(limits, of_predicates, window, _CELLS)
     highest = holding.max(axis=1, keepdims=True)
     image = below.imshow(
         holding / np.where(highest, highest, 1),
@@ -109,12 +109,12 @@ def plot_segmentation(
     order, _ = frequent_predicates(graph)
     cuts = {source: scopes.cuts_of(source) for source in order[:most].tolist()}
     heavy = sum(len(each) + 1 + len(graph.timeline) for each in cuts.values()) > style.HEAVY
-    limits, holding = facts_over_time(graph)
+    limits, _, holding = facts_over_time(graph, order[:most])
     window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
     starts, ends = graph.timeline.starts, graph.timeline.ends
-    for row, (source, own) in enumerate(cuts.items()):
+    for row, own in enumerate(cuts.values()):
         # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
         at = (own + 1) // 2
         places = np.where(own % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2)
@@ -127,7 +127,7 @@ def plot_segmentation(
             rasterized=heavy,
             zorder=1,
         )
-        share = holding[source] / max(int(holding[source].max()), 1)
+        share = holding[row] / max(int(holding[row].max()), 1)
         axes.stairs(
             row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
             alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,

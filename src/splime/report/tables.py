@@ -76,7 +76,7 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
         parts = [f"{s.notes[note]:,} in {s.name}" for s in reading.sources if note in s.notes]
         where = f" ({', '.join(parts)})" if len(reading.sources) > 1 else ""
         yield Text(f"{count:,} facts kept, but: {note}{where}")
-    for remark in (*reading.guesses, *reading.remarks):
+    for remark in reading.remarks:
         yield Text(remark)
     shown: set[str] = set()
     for example in reading.examples:
@@ -178,16 +178,16 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
 
 def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
-    window, (limits, holding) = time_window(graph), facts_over_time(graph)
+    window = time_window(graph)
     order, counts = frequent_predicates(graph)
+    shown = order[:most]
+    limits, _, holding = facts_over_time(graph, shown)
     few = f"the {most} most frequent predicates" if len(order) > most else ""
     title = "; ".join(filter(None, ["facts over time", few, window.remark]))
     times = format_ticks(np.array([window.first, window.last]), graph.timeline.granularity)
     table = make_table(title, "predicate", "facts", " → ".join(times))
-    shown = order[:most]
-    for predicate, heights in zip(
-        shown.tolist(), evenly(limits, holding[shown], window, _WIDTH), strict=True
-    ):
+    lines = evenly(limits, holding, window, _WIDTH)
+    for predicate, heights in zip(shown.tolist(), lines, strict=True):
         name = Text(graph.predicates[predicate])
         table.add_row(name, f"{counts[predicate]:,}", sparkline(heights))
     return table
