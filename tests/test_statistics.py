@@ -74,13 +74,13 @@ def test_facts_hold_at_every_tick(rows: list[tuple[Any, ...]]) -> None:
     graph = read(rows, [])
     limits, in_all, holding = facts_over_time(graph, np.arange(len(graph.predicates)))
     assert in_all.tolist() == holding.sum(axis=0).tolist()
-    window = Window(graph.timeline.first, graph.timeline.last)
+    window = Window(graph.timeline.first, graph.timeline.last, graph.timeline.first)
     cells = evenly(limits, holding, window, 1_000)
     own = graph.facts()
     for predicate in range(len(graph.predicates)):
         for tick in range(window.first, window.last + 1):
             expected = (own.predicate == predicate) & (own.begin <= tick) & (own.end >= tick)
-            at = np.searchsorted(limits, tick) - 1
+            at = np.searchsorted(limits, tick - window.origin) - 1
             assert holding[predicate, at] == expected.sum()
             assert cells[predicate, tick - window.first] == pytest.approx(expected.sum())
     coarse = evenly(limits, holding, window, 7)

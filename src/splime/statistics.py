@@ -14,6 +14,8 @@ from splime.times import Bools, Granularity, Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _EXAMPLES = 3
+_FEW, _GAP = 10, 10
+"""Facts that are too few to say which times are usual; and a gap that is not worth a word."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class BesideTrain:
 
 @dataclass(frozen=True)
 class FarTimes:
-    """Few facts so far from all others that they stretch the timeline to more than its double."""
+    """Few facts so far from all others that they make the timeline more than twice as long."""
 
     count: int
     facts: tuple[Fact, ...]
@@ -186,18 +188,18 @@ def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> Besi
 
 
 def _far_times(graph: TemporalGraph) -> FarTimes | None:
-    """At most one fact in a hundred, beyond a gap longer than the time of all others."""
+    """At most one fact in a hundred, beyond a gap that is longer than the time of all others."""
     facts = graph.facts()
     first, last, dated = known_times(facts)
-    if len(first) <= 10:
-        return None  # too few to say what is usual
+    if len(first) <= _FEW:
+        return None
     most = max(1, len(first) // 100)
     low, high = int(first.min()), int(last.max())
     ordered = np.sort(np.partition(last, -most - 1)[-most - 1 :])
-    if (wide := np.diff(ordered) > ordered[:-1] - low + 1).any():
+    if (wide := np.diff(ordered) > np.maximum(ordered[:-1] - low, _GAP)).any():
         high = int(ordered[wide.argmax()])
     ordered = np.sort(np.partition(first, most)[: most + 1])
-    if (wide := np.diff(ordered) > high - ordered[1:] + 1).any():
+    if (wide := np.diff(ordered) > np.maximum(high - ordered[1:], _GAP)).any():
         low = int(ordered[len(wide) - wide[::-1].argmax()])
     far = np.flatnonzero(dated)[(first < low) | (last > high)]
     if not len(far):
@@ -215,8 +217,15 @@ class Window:
 
     first: int
     last: int
+    origin: int = 0
+    """The tick from which places along an axis are counted, so that they stay small numbers."""
     remark: str = ""
     """What lies outside."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The places where the axis begins and ends; the tick 5 reaches from 4.5 to 5.5."""
+        return self.first - self.origin - 0.5, self.last - self.origin + 0.5
 
 
 def time_window(graph: TemporalGraph) -> Window:
@@ -226,14 +235,14 @@ def time_window(graph: TemporalGraph) -> Window:
     >>> years = [-431, *range(1900, 2000)]
     >>> graph = splime.read([("a", "p", "b", year) for year in years], split="none")
     >>> time_window(graph)
-    Window(first=1899, last=1999, remark='1 fact begins before 1899, from -431 on')
+    Window(first=1899, last=1999, origin=-431, remark='1 fact begins before 1899, from -431 on')
     """
     begin, end, _ = known_times(graph.facts())
     times = np.concatenate([begin, end])
     first, last = graph.timeline.first, graph.timeline.last
-    most = max(len(times) // 50, 2 * (len(times) > 20))
+    most = max(len(times) // 50, 2 * (len(begin) > _FEW))
     if not most:
-        return Window(first, last)
+        return Window(first, last, first)
     outer = [most, len(times) - 1 - most]
     low, high = np.clip(np.partition(times, outer)[outer], first, last).tolist()
     for _ in range(2):  # what one side leaves out decides about the other
@@ -242,8 +251,7 @@ def time_window(graph: TemporalGraph) -> Window:
     margin = (last - first) // 40  # so that one sees that there is more
     first, last = max(graph.timeline.first, first - margin), min(graph.timeline.last, last + margin)
     dates = format_ticks(
-        np.array([first, graph.timeline.first, last, graph.timeline.last]),
-        graph.timeline.granularity,
+        np.array([first, begin.min(), last, end.max()]), graph.timeline.granularity
     )
     remarks = []
     if before := int((begin < first).sum()):
@@ -252,25 +260,27 @@ def time_window(graph: TemporalGraph) -> Window:
     if after := int((end > last).sum()):
         words = "fact ends" if after == 1 else "facts end"
         remarks.append(f"{after:,} {words} after {dates[2]}, until {dates[3]}")
-    return Window(first, last, "; ".join(remarks))
+    return Window(first, last, graph.timeline.first, "; ".join(remarks))
 
 
 def facts_over_time(graph: TemporalGraph, predicates: Ints) -> tuple[Floats, Ints, Ints]:
     """How many facts hold: limits of stretches, all facts, and `predicates x stretches`.
 
     A stretch is a timestamp, or the time between two at which nothing begins or ends. Limits are
-    ticks: the tick 5 reaches from 4.5 to 5.5.
+    counted from the first tick.
 
     >>> import splime
     >>> graph = splime.read([("a", "p", "b", 1, 4), ("a", "q", "c", 2, 2)], split="none")
     >>> limits, in_all, of_predicates = facts_over_time(graph, np.array([1]))
     >>> limits.tolist(), in_all.tolist(), of_predicates.tolist()
-    ([0.5, 1.5, 2.5, 3.5, 4.5], [1, 2, 1, 1], [[0, 1, 0, 0]])
+    ([-0.5, 0.5, 1.5, 2.5, 3.5], [1, 2, 1, 1], [[0, 1, 0, 0]])
     """
     facts, timeline = graph.facts(), graph.timeline
     begin, end = graph.timestamps(facts)
-    limits = np.stack([timeline.starts - 0.5, timeline.ends + 0.5], axis=1).ravel()
-    there = np.diff(limits, append=limits[-1]) > 0
+    ticks = np.stack([timeline.starts, timeline.ends], axis=1) - timeline.first
+    limits = np.add(ticks, [-0.5, 0.5]).ravel()
+    there = np.ones(len(limits), bool)  # every timestamp, and what lies between if something does
+    there[1::2] = np.append(timeline.starts[1:] > timeline.ends[:-1] + 1, False)
 
     def holding(rows: Bools | slice) -> Ints:
         begun, ended = (np.bincount(at[rows], minlength=len(timeline)) for at in (begin, end))
@@ -291,7 +301,7 @@ def evenly(limits: Floats, holding: Ints, window: Window, most: int) -> Floats:
     [[2.0, 2.0, 4.0, 4.0]]
     """
     cells = min(most, window.last - window.first + 1)
-    bounds = np.linspace(window.first - 0.5, window.last + 0.5, cells + 1)
+    bounds = np.linspace(*window.ends, cells + 1)
     area = np.pad((holding * np.diff(limits)).cumsum(axis=1), ((0, 0), (1, 0)))
     within = np.diff([np.interp(bounds, limits, row) for row in area], axis=1)
     within[within < 1e-12 * area[:, -1:]] = 0  # rounding is not a fact

@@ -67,7 +67,7 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     image = below.imshow(
         holding / np.where(highest, highest, 1),
         aspect="auto", cmap="YlGnBu", interpolation="nearest", vmin=0, vmax=1,
-        extent=(window.first - 0.5, window.last + 0.5, len(order) - 0.5, -0.5),
+        extent=(*window.ends, len(order) - 0.5, -0.5),
     )  # fmt: skip
     style.label_rows(
         below, [f"{style.short(graph.predicates[p])}  ({counts[p]:,})" for p in order.tolist()]
@@ -76,11 +76,12 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     lines = begins_after_train(graph)
     above.set_ylim(top=above.get_ylim()[1] * (1 + 0.15 * len(lines)))  # room for their names
     for number, (split, begin) in enumerate(lines.items()):
+        place = begin - window.origin - 0.5
         for axes in (above, below):
-            axes.axvline(begin - 0.5, color="#d55e00", linewidth=1.2, linestyle="--")
+            axes.axvline(place, color="#d55e00", linewidth=1.2, linestyle="--")
         (date,) = format_ticks(np.array([begin]), graph.timeline.granularity)
         above.text(
-            begin - 0.5, 0.98 - 0.12 * number, f"{split} begins: {date} ",
+            place, 0.98 - 0.12 * number, f"{split} begins: {date} ",
             transform=above.get_xaxis_transform(), ha="right", va="top", fontsize=style.SMALL,
             color="#d55e00",
         )  # fmt: skip
@@ -113,7 +114,7 @@ def plot_segmentation(
     window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
-    starts, ends = graph.timeline.starts, graph.timeline.ends
+    starts, ends = (ticks - window.origin for ticks in (graph.timeline.starts, graph.timeline.ends))
     for row, own in enumerate(cuts.values()):
         # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
         at = (own + 1) // 2
@@ -424,8 +425,9 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, wind
     red_to_blue = ["#d7191c", "#b0307a", "#7a4fc0", "#1f5fd6"]  # all dark enough for white
     colors = LinearSegmentedColormap.from_list("old to recent", red_to_blue)
     last = np.clip(scopes.timeline.ends[scopes.last[shown]], window.first, window.last)
-    window = Window(int(last.min()), int(last.max()))
-    among = Normalize(window.first - 0.5, window.last + 0.5)
+    window = Window(int(last.min()), int(last.max()), int(last.min()))
+    last = last - window.origin
+    among = Normalize(*window.ends)
     lines = LineCollection(
         np.stack([positions[:-1], positions[1:]], axis=1).tolist(),
         colors=colors(among(last[1:])),
@@ -459,7 +461,7 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, wind
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
     ticks, texts = style.date_ticks(window, scopes.timeline.granularity, most=7)
-    bar.set_ticks(ticks, labels=texts, fontsize=7)
+    bar.set_ticks([tick - window.origin for tick in ticks], labels=texts, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
 
 

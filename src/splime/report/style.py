@@ -135,8 +135,8 @@ def whole_numbers(axis: Axis) -> None:
 def date_axis(axes: Axes, window: Window, granularity: Granularity, *, most: int = 9) -> None:
     """Dates along the horizontal axis, whose unit is the tick: equal times are equally long."""
     ticks, labels = date_ticks(window, granularity, most=most)
-    axes.set_xlim(window.first - 0.5, window.last + 0.5)
-    axes.set_xticks(ticks, labels, fontsize=SMALL)
+    axes.set_xlim(window.ends)
+    axes.set_xticks([tick - window.origin for tick in ticks], labels, fontsize=SMALL)
 
 
 def date_ticks(
