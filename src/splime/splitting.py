@@ -118,6 +118,9 @@ def _by_time(
     if not allow_unseen:
         seen = facts.named_in(train)
         reading = _dropped(reading, graph, facts.take(~seen & ~in_train))
+        parts = {"valid": in_valid, "test": in_test}
+        emptied = tuple(name for name, rows in parts.items() if rows.any() and not seen[rows].any())
+        reading = replace(reading, emptied=emptied)
         in_valid &= seen
         in_test &= seen
     valid_facts, test_facts = facts.take(in_valid), facts.take(in_test)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -33,6 +35,18 @@ def show_json(value: Any) -> None:
 def warn(text: str) -> None:
     """Print a warning."""
     typer.secho(text, fg=typer.colors.YELLOW, err=True)
+
+
+class Messages(logging.Handler):
+    """Shows what the library says on standard error, which leaves standard output to results."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message; a warning stands out."""
+        with suppress(OSError):  # nobody can be told
+            if record.levelno >= logging.WARNING:
+                warn(f"warning: {record.getMessage()}")
+            else:
+                typer.echo(record.getMessage(), err=True)
 
 
 class Watching:

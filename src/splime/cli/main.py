@@ -11,11 +11,13 @@ import typer
 
 import splime
 from splime.cli.ask import ask
+from splime.cli.console import Messages
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
 from splime.cli.results import compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError
+from splime.reading import LOG
 
 _COMMANDS = (
     *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
@@ -56,6 +58,8 @@ def options(
     """Options of the program as a whole."""
     global _debug  # set once, read by main() below
     _debug = debug
+    LOG.handlers = [Messages()]
+    LOG.setLevel("DEBUG")
 
 
 _debug = False

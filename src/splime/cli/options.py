@@ -95,7 +95,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _reading() -> Iterator[tuple[str, Any]]:
     hints = get_type_hints(ReadOptions)
     for own in fields(ReadOptions):
-        if own.name not in ("keep_duplicates", "name"):
+        if own.name != "name":
             yield own.name, _option(own, hints[own.name], "How to read the facts")
 
 

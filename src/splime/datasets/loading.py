@@ -17,6 +17,7 @@ from splime.io import read
 from splime.io.files import is_there
 from splime.io.options import ReadOptions
 from splime.progress import progress_bar
+from splime.reading import LOG
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,15 @@ def load(source: Any, **options: Any) -> TemporalGraph:
     TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
     """
     ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
+    graph = _load(source, options)
+    account = graph.reading if graph.reading.kept == len(graph) else f"read {len(graph):,} facts"
+    LOG.info("%s: %s", graph.name or "facts", account)
+    for remark in graph.reading.remarks:
+        LOG.debug("%s: %s", graph.name or "facts", remark)
+    return graph
+
+
+def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
     if not isinstance(source, str):
         return read(source, **options)
     if source not in DATASETS:

@@ -61,7 +61,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     limits = _limits(raws, all_spans, unit, step, options)
 
     facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
-    accounts = []
+    accounts, emptied = [], []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
@@ -70,6 +70,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
         of_source = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
+            if rows is not None and rows.any() and not chosen.any():
+                emptied.append(split)
             own = of_source if chosen.all() else of_source.take(chosen)
             repeated = np.zeros(len(own), bool) if options.keep_duplicates else repeats(own)
             if repeated.any():
@@ -93,6 +95,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
         guesses_of(raws),
+        emptied=tuple(emptied),
     )
     ticks = np.concatenate([_distinct(own) for own in joined])
     if not len(ticks):

@@ -35,6 +35,7 @@ _SETTLED = (
     "keep_duplicates",
     "unknown_time",
     "without_time",
+    "allow_loss",
 )
 """What cannot be chosen for a graph that splime saved."""
 
@@ -108,6 +109,10 @@ class ReadOptions:
         " drop"
     )
     keep_duplicates: bool | None = _option("keep facts that are repeated with the same time")
+    allow_loss: bool | None = _option(
+        "read what is left where more than half of the rows of a file, or all of a split, are"
+        " dropped. Default: that is an error"
+    )
     split: HowToSplit | None = _option(
         "how to split facts that come without splits; none puts all into train. Default: random"
     )

@@ -69,6 +69,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
         graph = replace(opened, name=chosen.name) if chosen.name else opened
     else:
         graph = _make_graph(opened, source, chosen)
+        if not chosen.allow_loss:
+            graph.reading.check()
     if chosen.bucket is None:
         return graph
     decide: tuple[SplitName, ...] = ("train",) if chosen.bucket_on == "train" else ()

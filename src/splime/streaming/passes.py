@@ -288,10 +288,10 @@ def cut(
 ) -> tuple[Ints, Counter[str]]:
     """Write the triples of the facts of a part to a file, which appears when it is complete.
 
-    Returns how many facts and triples each split has (2 x splits), and how many rows were dropped
-    for each reason.
+    Returns how many facts, triples and rows each split has (3 x splits), and how many rows were
+    dropped for each reason.
     """
-    totals, reasons = np.zeros((2, len(SPLITS)), np.int64), Counter[str]()
+    totals, reasons = np.zeros((3, len(SPLITS)), np.int64), Counter[str]()
     labels = scopes.labels.cast(pa.string())
 
     def triples() -> Iterator[pa.RecordBatch]:
@@ -304,6 +304,7 @@ def cut(
             counts = high - low + 1
             totals[0] += np.bincount(splits, minlength=len(SPLITS))
             totals[1] += np.bincount(splits, counts, len(SPLITS)).astype(np.int64)
+            totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
             reasons.update(dropped)
             subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
             facts = np.arange(batch.fact, batch.fact + len(batch))[kept]

@@ -15,12 +15,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, find_granularity
 from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
+from splime.reading import LOG, Reading, Source
 from splime.segmentation import Scopes, Segmentation
 from splime.splitting import time_limits
 from splime.streaming.duplicates import files_for, with_duplicates, write_fingerprints
@@ -112,7 +113,7 @@ def stream_transform(
     Not all options of `splime.read` can be chosen:
 
     - `columns`, `granularity`, `first`, `last` (times, not "end" and "begin"), `keep_duplicates`,
-      `split="none"`, `bucket` and `bucket_on` work as there.
+      `allow_loss`, `split="none"`, `bucket` and `bucket_on` work as there.
     - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`: which names train knows is
       not collected. The default, `split="random"`, is refused: it is drawn from a permutation of
       all facts, which would have to be in memory.
@@ -204,11 +205,27 @@ def stream_transform(
             results = [*over("applying", cut, clock, scopes, targets)]
             if len(parts) > 1:
                 join(targets, target)
-    facts_made, triples_made = sum(totals for totals, _ in results).tolist()
+    facts_made, triples_made, rows_read = sum(totals for totals, _ in results).tolist()
+    dropped = dict(sum((dropped for _, dropped in results), Counter()))
+    read = Reading(
+        (Source(source.name, None, rows, sum(facts_made), dropped),),
+        emptied=tuple(
+            split
+            for split, had, has in zip(SPLITS, rows_read, facts_made, strict=True)
+            if had and not has
+        ),
+    )
+    if not options.allow_loss:
+        try:
+            read.check()
+        except DataError:
+            target.unlink()
+            raise
+    LOG.info("%s: %s", source.name, read)
     return StreamResult(
         rows,
         dict(zip(SPLITS, facts_made, strict=True)),
-        dict(sum((dropped for _, dropped in results), Counter())),
+        dropped,
         dict(zip(SPLITS, triples_made, strict=True)),
         Segmentation(scopes, None, method.parameters()),
         seconds,
