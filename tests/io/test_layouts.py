@@ -314,6 +314,10 @@ def test_headers_with_synonyms(tmp_path: Path, header: str) -> None:
     graph = check(path, of=(2,), not_rows=1, split="none")
     assert facts_of(graph)[0] == ("a", "p", "b", "2001", "2001")
     assert graph.reading.sources[0].header == header.replace(",", " ")
+    others = [name for name in header.split(",") if name not in ("subject", "predicate", "object")]
+    assert all(
+        f"'{name}' is the" in str(graph.reading.remarks) for name in others if name != "time"
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from splime.io.layout import (
     by_name,
     by_position,
     looks_like_header,
+    named_otherwise,
     roles_of,
 )
 from splime.times import format_ticks
@@ -83,8 +84,10 @@ def read_delimited(
         has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
     except DataError as error:
         raise DataError(f"{error}\n{_first_lines(path, dialect)}") from None
-    if has_header:  # a quoted name may run over several lines
-        skip = line_number + sum(cell.count("\n") for cell in cells)
+    if has_header:
+        skip = line_number + sum(cell.count("\n") for cell in cells)  # names may run over lines
+        if columns is None:
+            guesses += named_otherwise(cells, layout)
     table = _read(path, dialect, len(cells), layout.positions, skip=skip)
     if table.num_rows == 0:
         raise DataError(f"{path}: no facts below the header; {EXPECTED}")

@@ -150,6 +150,21 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
     return roles
 
 
+def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
+    """What was understood by names that are not the usual ones, as one sentence or none.
+
+    >>> named_otherwise(["h", "predicate", "t", "time"], Layout((0, 1, 2, 3)))
+    ["by their names: 'h' is the subject, 't' is the object"]
+    """
+    usual = ("begin", "end") if len(layout.facts) == 5 else ("time",)
+    told = [
+        f"{names[at]!r} is the {role}"
+        for role, at in zip((*_NAMES, *usual), layout.facts, strict=True)
+        if names[at].strip().lower() != role
+    ]
+    return [f"by their names: {', '.join(told)}"] if told else []
+
+
 def _position(names: list[str], column: str, where: str) -> int:
     if names.count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
