@@ -46,9 +46,9 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
     """Read facts into a graph.
 
     Args:
-        source: a file (`.tsv`, `.csv`, `.txt`, plain, `.gz` or `.zst`; `.parquet`), a folder with
-            `train.*` and perhaps `valid.*` and `test.*`, an Arrow-compatible table (pandas,
-            polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
+        source: a file (text with columns, plain, `.gz` or `.zst`; `.parquet`), a folder with files
+            for train and perhaps valid and test, an Arrow-compatible table (pandas, polars,
+            DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
             are errors, such as how to split a source that has splits.
 
