@@ -120,6 +120,13 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     assert (years.timeline.granularity, years.timeline.first) == ("year", 1830)
 
 
+def test_times_given_in_the_numbers_of_the_file(tmp_path: Path) -> None:
+    lines = [f"a\tp\tb{n}\t{24 * n}\t{24 * n if n < 9 else ''}\n" for n in range(10)]
+    path = write(tmp_path / "f.txt", "".join(lines))
+    graph = splime.read(path, last=480, split="none")
+    assert (graph.timeline.last, graph.train.end.max()) == (20, 20)
+
+
 def test_hours_that_are_days(tmp_path: Path) -> None:
     write_splits(tmp_path, "{}.txt", lambda q: f"{q[0]} {q[1]} {q[2]} {24 * q[3]} 0")
     graph = check(tmp_path, granularity="hour", origin="2018-01-01")
@@ -215,6 +222,16 @@ def test_names_of_valid(tmp_path: Path, name: str) -> None:
     write(tmp_path / "train.txt", "a\tp\tb\t2001\n")
     write(tmp_path / name, "a\tp\tb\t2002\n")
     assert len(splime.read(tmp_path).valid) == 1
+
+
+def test_a_folder_to_write_to(tmp_path: Path) -> None:
+    graph = splime.read([("a", "p", "b", 2001)], split="none")
+    write(tmp_path / "my_train.txt", "x\n")
+    assert [path.name for path in splime.write_text(graph, tmp_path)] == ["train.tsv"]
+    assert facts_of(splime.read(tmp_path)) == [("a", "p", "b", "2001", "2001")]
+    write(tmp_path / "my_valid.txt", "x\n")
+    with pytest.raises(UsageError, match=r"my_valid.txt would be read together"):
+        splime.write_text(graph, tmp_path)
 
 
 def test_two_files_for_one_split(tmp_path: Path) -> None:
@@ -314,6 +331,10 @@ def test_headers_with_synonyms(tmp_path: Path, header: str) -> None:
     graph = check(path, of=(2,), not_rows=1, split="none")
     assert facts_of(graph)[0] == ("a", "p", "b", "2001", "2001")
     assert graph.reading.sources[0].header == header.replace(",", " ")
+    others = [name for name in header.split(",") if name not in ("subject", "predicate", "object")]
+    assert all(
+        f"'{name}' is the" in str(graph.reading.remarks) for name in others if name != "time"
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,8 +48,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
     """Read facts into a graph.
 
     Args:
-        source: a file (text or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder with
-            `train.*` and perhaps `valid.*` and `test.*`, an Arrow-compatible table (pandas,
+        source: a file (text with columns or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder
+            with files for train and perhaps valid and test, an Arrow-compatible table (pandas,
             polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
             are errors, such as how to split a source that has splits.
@@ -320,7 +320,7 @@ def _name_ids(raws: Sequence[RawFacts], source: object, options: ReadOptions) ->
 def _name_by(beside: Path, kind: str, raws: Sequence[RawFacts], *, is_folder: bool) -> None:
     """Use a dictionary file that was not named, where the facts are written with its ids."""
     used = {
-        value.strip()
+        value.strip(" ")
         for raw in raws
         for column in _columns(raw, kind)
         for value in _used(column)
@@ -362,14 +362,14 @@ def read_ids(path: Path) -> dict[str, str]:
     # Id and name of each line, if the id comes last, and if it comes first.
     last, first = [], []
     for number, cells in rows:
-        front = cells[0].split(maxsplit=1) if spaced else cells
-        back = cells[0].rsplit(maxsplit=1) if spaced else cells
+        text = cells[0].strip(" ")
+        front, back = (text.split(" ", 1), text.rsplit(" ", 1)) if spaced else (cells, cells)
         if len(front) < 2:
             raise DataError(
                 f"{path}, line {number}: expected a name and an id with a tab or spaces between"
                 f" them, found {cells[0]!r}"
             )
-        last.append((back[1].strip(), back[0]))
+        last.append((back[1].strip(), back[0].rstrip(" ") if spaced else back[0]))
         first.append((front[0].strip(), front[1].strip()))
     heads = [last[0][0].lower(), first[0][0].lower()]
     if not any(map(_is_id, heads)) and any(head.endswith("id") for head in heads):
@@ -417,7 +417,7 @@ def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str
     for raw in raws:
         for column in _columns(raw, kind):
             for value, code in _used(column).items():
-                if value.strip() not in names and (kind != "time" or value.strip(" -#")):
+                if value.strip(" ") not in names and (kind != "time" or value.strip(" -#")):
                     where = raw.locate([column.first_row(code)])[0]
                     swapped = kind == "predicate" and names.keys() >= _used(raw.names[2]).keys()
                     advice = "; is the predicate in column 3? --columns 1,3,2,4" if swapped else ""
@@ -425,7 +425,7 @@ def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str
                         f"{where}: the {kind} id {value!r} is not in {file}; expected one of its"
                         f" {len(names):,} ids{advice}"
                     )
-            values = [names.get(value.strip(), value) for value in column.values.to_pylist()]
+            values = [names.get(value.strip(" "), value) for value in column.values.to_pylist()]
             column.values = pa.array(values, pa.string())
 
 
