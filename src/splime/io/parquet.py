@@ -18,6 +18,7 @@ from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import by_name
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
+from splime.io.sealed import check_seal
 from splime.io.tables import dated, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
 from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, Kinds, count_kinds, parse_times
@@ -38,6 +39,7 @@ def read_parquet(
     """The facts of a Parquet file; a graph, if splime saved one there and no split is asked for."""
     import pyarrow.parquet as pq
 
+    check_seal(path)
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:

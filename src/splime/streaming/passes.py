@@ -44,7 +44,6 @@ PARQUET = {
     # Names stay a dictionary however many there are, and their minimum and maximum help nobody.
     "dictionary_pagesize_limit": 2**26,
     "write_statistics": ["split", "fact"],
-    "write_page_checksum": True,
 }
 """How Arrow writes the triples."""
 # A fact can have many triples, so this many are made and written at a time.

@@ -19,6 +19,7 @@ from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, kinds_of_times
+from splime.io.sealed import check_seal
 from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
@@ -139,6 +140,7 @@ def stream_transform(
     batch_rows = _BATCH if batch_rows is None else batch_rows
     file = FactFile(source, options.columns)
     _check(file, target, method, batch_rows, options)
+    check_seal(source)
     rows, graph = file.rows, file.graph
     parts = file.parts(rows if engine is in_one_process else _PART, batch_rows)
     seconds: dict[str, float] = {}
