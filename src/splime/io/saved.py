@@ -257,7 +257,7 @@ def _facts_of(
         column.lookup(names.ids(column.values))
         for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
     )
-    return Facts(s, p, o, begin, end, unknown), in_split, entities, predicates
+    return Facts.owning(s, p, o, begin, end, unknown), in_split, entities, predicates
 
 
 def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints:

@@ -77,7 +77,10 @@ def load_segmentation(path: str | Path) -> Segmentation:
     if about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a format that this version of splime reads")
     if about.get("sha256") not in (None, _checksum(about)):
-        raise DataError(f"{path}: the segmentation is damaged (its checksum differs)")
+        raise DataError(
+            f"{path}: the segmentation is damaged (its checksum differs); if it was"
+            " changed on purpose, remove sha256 from it"
+        )
     try:
         description = msgspec.convert(about, _Description)
         ticks = description.timeline
