@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from splime.errors import SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
+from splime.io.files import working_folder
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, kinds_of_times
 from splime.io.sealed import check_seal
@@ -168,7 +168,7 @@ def stream_transform(
         for side, when in enumerate((options.first, options.last))
     )
     frame = Frame(granularity, method.fit_on == "all", graph, first, last)
-    with _folder_beside(target) as folder:
+    with working_folder(target) as folder:
         if graph is None and not options.keep_duplicates:
             with _timed(seconds, what := "finding duplicates"):
                 files = files_for(rows)
@@ -217,16 +217,6 @@ def stream_transform(
         Segmentation(scopes, None, method.parameters()),
         seconds,
     )
-
-
-@contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """A folder for what is needed until the target is written."""
-    try:
-        with TemporaryDirectory(".part", f".{target.name}.", target.absolute().parent) as folder:
-            yield Path(folder)
-    except OSError as error:
-        raise SplimeError(f"{target}: cannot be written: {error}") from None
 
 
 @contextmanager
