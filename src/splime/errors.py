@@ -32,6 +32,10 @@ class DataError(SplimeError):
     exit_code = 3
 
 
+class WriteError(SplimeError):
+    """A file could not be written: the disk is full, perhaps. What was to be written is fine."""
+
+
 class DownloadError(SplimeError):
     """A dataset could not be fetched."""
 

@@ -32,7 +32,7 @@ def split_graph(
     `allow_unseen`, valid and test name no entity or predicate that train does not: `random` keeps
     enough facts in train, `time` cannot, and drops such facts, which the reading counts.
     """
-    _check_shares(valid, test)
+    check_shares(valid, test)
     facts = graph.facts()
     if how != "none" and not len(facts):
         raise UsageError("there are no facts to split")
@@ -77,7 +77,7 @@ def time_limits(
     ticks: Ints, begins: Ints, granularity: Granularity, valid: float, test: float
 ) -> tuple[int, int]:
     """The ticks from which on facts are of valid and of test, if so many begin at each tick."""
-    _check_shares(valid, test)
+    check_shares(valid, test)
     upto = np.cumsum(begins)
     # A share of nothing begins after the last fact.
     starts = np.append(ticks, ticks[-1] + 1)
@@ -94,7 +94,8 @@ def time_limits(
     return valid_from, test_from
 
 
-def _check_shares(valid: float, test: float) -> None:
+def check_shares(valid: float, test: float) -> None:
+    """An error if shares of valid and test leave nothing for train."""
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
         raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
 

@@ -100,10 +100,10 @@ def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) ->
     rows = np.arange(len(facts))
     low, high = scopes.find(facts.predicate, begin, end)
     if (low == high).all():
-        return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
+        return Triples.owning(facts.subject, low, facts.object, rows, end - begin + 1)
     count, scope, overlap = scopes.cut(facts.predicate, begin, end, low, high)
     rows = np.repeat(rows, count)
-    return Triples(facts.subject[rows], scope, facts.object[rows], rows, overlap)
+    return Triples.owning(facts.subject[rows], scope, facts.object[rows], rows, overlap)
 
 
 def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Triples:
@@ -130,7 +130,7 @@ def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Trip
         columns.append((cuts_before + owner).astype(np.int32))
     subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
-    return Triples(subject, predicate, object_, rows, overlap)
+    return Triples.owning(subject, predicate, object_, rows, overlap)
 
 
 def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:

@@ -26,11 +26,16 @@ class Vocabulary:
     (['007', 'Ajax', 'Norport Rovers'], 1, '007')
     """
 
+    labels: pa.Array
+    kind: str
+
     def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
         array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
         array = pc.unique(array.cast(pa.large_string()))
-        self.labels: pa.Array = array.take(pc.sort_indices(array))
-        self.kind = kind
+        self.__dict__.update(labels=array.take(pc.sort_indices(array)), kind=kind)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a vocabulary cannot be changed: {name}")
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -8,15 +8,22 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
 
+from splime.errors import SplimeError
 from splime.progress import Progress
 
 if TYPE_CHECKING:
     from splime.runs import Epoch
+
+SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""What asks the program to end."""
+INTERRUPTED = 130
+"""The exit code of what was asked to stop, and stopped well."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -50,28 +57,38 @@ class Messages(logging.Handler):
 
 
 class Watching:
-    """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
+    """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
+
+    Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
+    """
 
     def __init__(self, progress: Progress, name: str = "training") -> None:
-        self._progress, self._name, self._stopped = progress, name, False
+        self._progress, self._name = progress, name
+        self._signal = 0  # that was received
         self._start: tuple[float, int] | None = None  # when, and at which step
         self._valid = ""
 
     def __enter__(self) -> Watching:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
         return self
 
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, _: object, error: object, __: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        if self._signal and isinstance(error, SplimeError) and error.exit_code == INTERRUPTED:
+            error.exit_code = 128 + self._signal
 
-    def _interrupt(self, *_: object) -> None:
-        if self._stopped:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._signal:
+            before = self._before[signal.Signals(number)]
+            if callable(before):
+                before(number, frame)
             raise KeyboardInterrupt
-        self._stopped = True
+        self._signal = number
 
     def stop(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._stopped
+        """Whether somebody asked to stop."""
+        return bool(self._signal)
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """Move the bar."""

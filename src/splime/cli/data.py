@@ -128,6 +128,7 @@ def transform(
             target = folder / "triples.parquet"
             result = stream_transform(Path(data), target, chosen, progress=progress, **reading)
             save_segmentation(result.segmentation, folder / _SEGMENTATION)
+            check_folder(out, overwrite=overwrite)  # somebody may have made it in the meantime
         show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
         return
     graph = options.load_graph(data, reading)

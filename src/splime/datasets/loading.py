@@ -32,13 +32,18 @@ class Dataset:
     """The folder on the web that holds the files; empty if the package makes the facts itself."""
     checksums: Mapping[str, str] = field(default_factory=dict)
     """File name and SHA-256."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """File name and bytes."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """How `splime.read` has to be called to get the facts as the paper does."""
 
     def files(self, mirror: str | None = None) -> list[RemoteFile]:
         """What to download, from a mirror that has a folder for each dataset if one is given."""
         address = f"{mirror.rstrip('/')}/{self.name}" if mirror else self.address
-        return [RemoteFile(name, f"{address}/{name}", sha) for name, sha in self.checksums.items()]
+        return [
+            RemoteFile(name, f"{address}/{name}", sha, self.sizes[name])
+            for name, sha in self.checksums.items()
+        ]
 
 
 _REGISTRY = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))

@@ -26,6 +26,7 @@ from splime.datasets.names import CITIES, KINDS, PEOPLE, REGIONS, Ids, Indices
 from splime.errors import UsageError
 from splime.graph import SPLITS
 from splime.io.files import written_beside
+from splime.io.sealed import sealed_writer
 from splime.progress import Progress, silent
 
 FIRST_YEAR, LAST_YEAR = 1950, 2020
@@ -113,12 +114,10 @@ def make_world(path: Path, world: World, *, progress: Progress = silent) -> None
     """Stream the world to one Parquet file."""
     if path.exists():
         raise UsageError(f"{path} exists already; delete it first, or choose another name")
-    import pyarrow.parquet as pq
-
     written = 0
     with (
         written_beside(path) as beside,
-        pq.ParquetWriter(beside, world.schema(), **_PARQUET) as writer,
+        sealed_writer(beside, world.schema(), **_PARQUET) as writer,
     ):
         for batch in world.batches():
             writer.write_batch(batch)

@@ -122,7 +122,7 @@ def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabu
         ids.append(column.lookup(vocabulary.ids(column.values)))
         column.free()
     subject, predicate, object = ids
-    return Facts(subject, predicate, object, spans.begin, spans.end, spans.unknown)
+    return Facts.owning(subject, predicate, object, spans.begin, spans.end, spans.unknown)
 
 
 def _limits(

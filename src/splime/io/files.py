@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
 import shutil
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, UsageError, WriteError
 from splime.graph import SplitName
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where the numbers of processes have to do
+    fcntl = None  # type: ignore[assignment]
+
+_LONG = 3600.0  # seconds
 TEXT = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
 _PACKED = ("", ".gz", ".zst")
 JSON = tuple(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in _PACKED)
@@ -89,14 +97,17 @@ def check_one_line(labels: Any, format: str, advice: str, *, kind: str = "") -> 
 @contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
     """A path to write to; when the block ends well, the file is moved to where it belongs."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = _beside(path, "part")
     try:
-        yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        _sweep(path)
+        beside.touch()
+        with _held(beside):
+            yield beside
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(path)
     except OSError as error:
-        raise SplimeError(f"{path}: cannot be written: {error}") from None
+        raise WriteError(f"{path}: cannot be written: {error}") from None
     finally:
         with suppress(OSError):
             beside.unlink()
@@ -109,27 +120,113 @@ def written_folder(folder: Path) -> Iterator[Path]:
     What was there before is replaced.
     """
     place = folder.resolve()  # the target of a link is replaced, not the link
-    beside, old = (place.with_name(f".{place.name}.{os.getpid()}.{end}") for end in ("part", "old"))
+    old = _beside(place, "old")
     try:
+        with working_folder(place, "part") as beside:
+            yield beside
+            for path in beside.iterdir():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            if place.exists():  # it is kept until the new folder has its place
+                place.rename(old)
+            try:
+                beside.rename(place)
+            except OSError:
+                if old.exists():
+                    old.rename(place)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise WriteError(f"{folder}: cannot be written: {error}") from None
+
+
+@contextmanager
+def working_folder(path: Path, kind: str = "work") -> Iterator[Path]:
+    """An empty folder beside a path, for what is needed until the path is written."""
+    path = path.absolute()
+    beside = _beside(path, kind)
+    try:
+        _sweep(path)
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        yield beside
-        for path in beside.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        if place.exists():  # it is kept until the new folder has its place
-            place.rename(old)
-        try:
-            beside.rename(place)
-        except OSError:
-            if old.exists():
-                old.rename(place)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        with _held(beside):
+            yield beside
     except OSError as error:
-        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+        raise WriteError(f"{path}: cannot be written: {error}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
+    place = os.open(path, os.O_RDONLY)
+    try:
+        _lock(place)
+        yield
+    finally:
+        os.close(place)
+
+
+def _lock(place: int) -> bool:
+    """Lock an open file until it is closed; False if another process has locked it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left beside a path."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.(part|old|work)")
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        match = pattern.fullmatch(left.name)
+        if match is None or not _is_left_behind(left, int(match[1])):
+            continue
+        if match[2] == "old" and not path.exists():
+            left.rename(path)  # its process was killed before the new folder had its place
+        elif left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def _is_left_behind(path: Path, process: int) -> bool:
+    """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
+
+    Its number may be that of another process by now. So a file also counts as left behind if
+    nobody holds its lock and it is an hour old: a library may replace a file that we hold by one
+    of its own, but then it is about to be moved.
+    """
+    try:
+        place = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False  # it is gone, or not ours
+    try:
+        if process == os.getpid() or not _lock(place):
+            return False
+        return not _is_alive(process) or time.time() - os.fstat(place).st_mtime > _LONG
+    finally:
+        os.close(place)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # that of somebody else
+    return True
 
 
 LOCK = "lock"
@@ -157,7 +254,7 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
             " one"
         ) from None
     except OSError as error:
-        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+        raise WriteError(f"{folder}: cannot be written: {error}") from None
     try:
         yield
     finally:

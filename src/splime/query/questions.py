@@ -115,7 +115,7 @@ def _vocabularies(graph: TemporalGraph) -> tuple[Vocabulary, Vocabulary, Vocabul
 def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: Ints) -> Facts:
     """Questions as facts, to be cut and scored like any others."""
     one, which, other = (column.astype(np.int32) for column in (subject, predicate, object))
-    return Facts(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
+    return Facts.owning(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
 
 
 def read_time(

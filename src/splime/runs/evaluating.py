@@ -16,6 +16,7 @@ from splime.errors import DataError, SplimeError, check_name
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.io.files import locked, read_json, write_json, written_beside
+from splime.io.sealed import check_seal, sealed_writer
 from splime.runs import folder as files
 from splime.runs.run import Run
 
@@ -89,6 +90,7 @@ def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
 
     asked = _asked(evaluation.protocol)
     try:
+        check_seal(path)
         table = pq.read_table(path)
         facts = table["fact"].to_numpy()
         ranks = {
@@ -101,7 +103,7 @@ def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
             there, stored = Metrics.of(each), evaluation.metrics[name]["both"]
             if not math.isclose(there.mrr, stored.mrr) or there.queries != stored.queries:
                 raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
-    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+    except (DataError, OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not the ranks of this run: {error}; remove it, and they are made again"
         ) from None
@@ -140,14 +142,16 @@ def key(evaluation: Evaluation) -> str:
 
 def _write_ranks(path: Path, evaluation: Evaluation) -> None:
     """A row for each fact or triple: its position in the split, and its ranks."""
-    import pyarrow.parquet as pq
-
     columns: dict[str, Any] = {"fact": np.asarray(evaluation.facts)}
     for name, ranks in evaluation.ranks.items():
         for column, what in enumerate(_asked(evaluation.protocol)):
             columns[f"{name}_{what}"] = np.ascontiguousarray(ranks[:, column])
-    with written_beside(path) as beside:
-        pq.write_table(pa.table(columns), beside, compression="zstd")
+    table = pa.table(columns)
+    with (
+        written_beside(path) as beside,
+        sealed_writer(beside, table.schema, compression="zstd") as writer,
+    ):
+        writer.write_table(table)
 
 
 def _asked(protocol: str) -> tuple[str, ...]:

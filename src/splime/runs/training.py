@@ -223,7 +223,6 @@ class _Supervisor:
 
     def _save(self) -> bool:
         """Save a checkpoint, if the learner can resume from one."""
-        self.saved_at = time.monotonic()
         state = self.learner.state()
         if state is None:
             return False
@@ -231,6 +230,7 @@ class _Supervisor:
         progress = {**asdict(self.progress), "seconds": self._seconds()}
         about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
         save_tensors(self.out / files.CHECKPOINT, tensors, about)
+        self.saved_at = time.monotonic()
         return True
 
     def _restore(self) -> None:
