@@ -14,7 +14,7 @@ UNREADABLE_TIME = "unreadable time"
 EVENT_WITHOUT_TIME = "event without a time"
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
-UNSEEN_IN_TRAIN = "unseen in train"
+UNSEEN_IN_TRAIN = "entity or predicate unseen in train"
 
 
 @dataclass(frozen=True)

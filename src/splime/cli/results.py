@@ -139,7 +139,7 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, options.file(help="Write to a file (.md, .tex, .json), do not print.")
+        Path | None, options.file(help="Also write it to a file (.md, .tex, .json).")
     ] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
     device: options.Device = "auto",
@@ -169,14 +169,14 @@ def compare(
         )
     if plot is not None:
         save_picture(shown.plot_comparison(comparison), plot)
+    if out is None and chosen != "table":
+        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
+        return
+    show(*shown.comparison_table(comparison))
     if out is not None:
         shown.write_comparison(comparison, out, chosen)
         show(f"written to {out}")
-    elif chosen == "table":
-        show(*shown.comparison_table(comparison))
-    else:
-        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
-    if plot is not None and chosen == "table":
+    if plot is not None:
         show(f"MRR and intervals: {plot}")
 
 
