@@ -363,9 +363,10 @@ def best_of(
     # What is -inf is no candidate or was left out; equal ones are in the order of ids.
     order = np.lexsort((best.ravel(), -flat, question))
     order = order[flat[order] > -np.inf]
-    columns = (best.ravel(), means.ravel(), probability, fact)
-    rows, ranks = block.rows[question[order]], _ranks(question[order])
-    return Best(rows, *(column[order] for column in columns), ranks)
+    question = question[order]
+    ids, own = best.ravel()[order], means.ravel()[order]
+    ranks, rows = _ranks(question), block.rows[question]
+    return Best(rows, ids, own, probability[order], fact[order], ranks)
 
 
 def _ranks(question: Ints) -> Ints:

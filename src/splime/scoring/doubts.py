@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from splime.graph import Facts, Ids
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
 from splime.scoring.scoping import NAMES, Kind, Scoping
+from splime.scoring.scorer import Ids
 from splime.times import Bools, Ints, format_ticks
 
 FEWEST = 10
@@ -24,8 +25,14 @@ class Doubts:
             "entity": np.bincount(ends, minlength=len(graph.entities)),
             "predicate": np.bincount(train.predicate, minlength=len(graph.predicates)),
         }
-        # The first and last timestamp at which train has facts of each predicate.
+        # The first and last timestamp at which train has facts of each predicate, as given: what an
+        # unknown begin or end was filled with says nothing.
+        train = train.take(train.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
         begin, end = graph.timestamps(train)
+        begin, end = (
+            np.where(train.unknown & BEGIN_UNKNOWN, end, begin),
+            np.where(train.unknown & END_UNKNOWN, begin, end),
+        )
         self._first = np.full(len(graph.predicates), len(graph.timeline))
         self._last = np.full(len(graph.predicates), -1)
         np.minimum.at(self._first, train.predicate, begin)
@@ -44,7 +51,7 @@ class Doubts:
     def asked(self, kind: Kind, facts: Facts) -> Bools:
         """Which questions give such a name, or lie wholly outside of the time that train covers."""
         given = [self.names(name, getattr(facts, name)) for name in NAMES if name != kind]
-        return np.any([*given, self.outside(kind, facts)], axis=0)
+        return np.asarray(np.any([*given, self.outside(kind, facts)], axis=0))
 
     def outside(self, kind: Kind, facts: Facts) -> Bools:
         """Which questions lie wholly outside of the time that train covers."""
