@@ -364,9 +364,9 @@ def best_of(
     order = np.lexsort((best.ravel(), -flat, question))
     order = order[flat[order] > -np.inf]
     question = question[order]
-    ids, own = best.ravel()[order], means.ravel()[order]
+    places, own = best.ravel()[order], means.ravel()[order]
     ranks, rows = _ranks(question), block.rows[question]
-    return Best(rows, ids, own, probability[order], fact[order], ranks)
+    return Best(rows, places, own, probability[order], fact[order], ranks)
 
 
 def _ranks(question: Ints) -> Ints:
