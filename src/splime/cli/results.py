@@ -48,7 +48,7 @@ def evaluate(
         int | None,
         Option(
             metavar="SAMPLES",
-            help="Also confidence intervals, from this many bootstrap samples.",
+            help="Also confidence intervals, from so many bootstrap samples of at least 30 facts.",
         ),
     ] = None,
     memory: Annotated[
@@ -56,7 +56,10 @@ def evaluate(
     ] = None,
     device: options.Device = "auto",
     strata: Annotated[
-        bool, Option("--strata", help="Also show metrics by kind, predicate and period.")
+        bool,
+        Option(
+            "--strata", help="Also metrics by what train has, kind of time, predicate and period."
+        ),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
