@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from splime.progress import progress_bar, working
+from tests.runs.small import call
 
 
 class Terminal(io.StringIO):
@@ -105,3 +108,16 @@ def test_long_work_shows_life(monkeypatch: pytest.MonkeyPatch) -> None:
     with working("reading facts.tsv …"):
         assert told.wait(60)
     assert log.getvalue().startswith("reading facts.tsv … 0 s\n")
+
+
+def test_a_training_in_a_log_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("splime.progress.EVERY", 0.0)
+    settings = ("--model", "distmult", "--dimension", 4, "--epochs", 2, "--batch-size", 4000)
+    done = call("train", "demo", *settings, "--validate-every", 1, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    lines = [line for line in done.err.splitlines() if line.startswith("training: ")]
+    assert len(lines) == 4
+    assert re.fullmatch(
+        r"training: 4 of 4, loss [\d.]+, [\d,]+ steps/s, valid MRR [\d.]+ \(best\)", lines[-1]
+    )
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.err)
