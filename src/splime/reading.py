@@ -18,7 +18,7 @@ EVENT_WITHOUT_TIME = "event without a time"
 FACT_WITHOUT_TIME = "fact without a time"  # dropped because it was asked for
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
-UNSEEN_IN_TRAIN = "unseen in train"
+UNSEEN_IN_TRAIN = "entity or predicate unseen in train"
 IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 """A note about a fact that is kept."""
 

@@ -343,6 +343,8 @@ def test_goals_out_of_reach_say_how_far_it_got() -> None:
     two = splime.read([("a", "p", "b", 1), ("a", "q", "b", 1)], split="none")
     with pytest.raises(UsageError, match="there are 2 already"):
         RandomSplit(predicates=1).fit(two)
+    with pytest.raises(UsageError, match="Split cannot reach 1 predicates: there are 2 already"):
+        Split(predicates=1).fit(two)
 
 
 def test_a_segmentation_fits_its_own_graph_only() -> None:

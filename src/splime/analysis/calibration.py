@@ -81,7 +81,8 @@ class Calibrations:
             return Calibration(None, valid, f"valid has {valid:,} facts, and {needed}")
         cases = make_cases(self._scoring, kind, "valid", MOST)
         if len(cases) < FEWEST:
-            why = f"valid has {len(cases):,} facts of predicates that are cut, and {needed}"
+            kept = "predicates that are cut" if kind == "time" else "names and times that train has"
+            why = f"valid has {len(cases):,} facts of {kept}, and {needed}"
             return Calibration(None, len(cases), why)
         fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
         stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
@@ -133,6 +134,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
     """Facts of a split, at most `most`, drawn with a fixed seed."""
     scoping, graph = scoring.scoping, scoring.scoping.graph
     facts: Facts = getattr(graph, split)
+    facts = facts.take(~scoring.doubts.asked(kind, facts))  # such questions get no probabilities
     if kind == "time":
         if scoping.entities is None:  # of a predicate that is not cut there is nothing to choose
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)

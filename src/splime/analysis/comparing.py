@@ -17,6 +17,7 @@ from splime.errors import UsageError, check_name
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
+    FEWEST,
     METRICS,
     Difference,
     Intervals,
@@ -54,7 +55,8 @@ class Row:
     test_set: int
     """Runs with the same number here ranked the same queries, see `Comparison.test_sets`."""
     metrics: Metrics
-    intervals: Intervals
+    intervals: Intervals | None
+    """None where the test set has too few facts."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Pair:
     second: str
     differences: dict[str, Difference]
     """Of mrr, hits1, hits3 and hits10, each tested by itself."""
-    corrected: dict[str, float]
-    """The p-values, corrected for the number of pairs (Holm)."""
+    corrected: dict[str, float | None]
+    """The p-values, corrected for the number of tested pairs (Holm); None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,23 @@ class Comparison:
         rows = [row for row in self.rows if row.test_set == test_set]
         return max(rows, key=lambda row: getattr(row.metrics, metric))
 
-    def larger_than_chance(self, pair: Pair, metric: str = "mrr") -> bool:
-        """Whether the difference of a pair is significant."""
-        return pair.corrected[metric] <= 1 - self.level
+    def too_few(self, test_set: int = 0) -> bool:
+        """Whether a test set has too few facts to test anything."""
+        return self.test_sets[test_set] < FEWEST
+
+    def larger_than_chance(self, pair: Pair, metric: str = "mrr") -> bool | None:
+        """Whether the difference of a pair is significant; None where it was not tested."""
+        p = pair.corrected[metric]
+        return None if p is None else p <= 1 - self.level
 
     def like_the_best(self, row: Row, metric: str = "mrr") -> bool:
-        """Whether a run's difference from the best of its test set could be chance."""
+        """Whether a run's difference from the best of its test set could be chance.
+
+        No difference is where it was not tested.
+        """
         both = {self.best(row.test_set, metric).name, row.name}
         return any(
-            {pair.first, pair.second} == both and not self.larger_than_chance(pair, metric)
+            {pair.first, pair.second} == both and self.larger_than_chance(pair, metric) is False
             for pair in self.pairs
         )
 
@@ -109,7 +119,8 @@ class Comparison:
         """The same as plain dictionaries."""
         plain = asdict(self)
         for row in plain["rows"]:
-            row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
+            if row["intervals"] is not None:
+                row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
                 name: self.larger_than_chance(pair, name) for name in METRICS
@@ -180,7 +191,7 @@ def compare(
             " test set are compared (protocol fact compares all)"
         )
     rows: list[Row] = []
-    tested: list[tuple[int, int, dict[str, Difference]]] = []
+    differing: list[tuple[int, int, dict[str, Difference]]] = []
     for number, members in enumerate(sets.values()):
         _check_candidates([(names[at], evaluated[at].candidates) for at in members])
         intervals, differences = compare_ranks(
@@ -190,8 +201,8 @@ def compare(
             _row(opened[at], names[at], number, metrics[at], own)
             for at, own in zip(members, intervals, strict=True)
         ]
-        tested += [(members[i], members[j], each) for (i, j), each in differences.items()]
-    corrected = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
+        differing += [(members[i], members[j], each) for (i, j), each in differences.items()]
+    corrected = {name: _corrected([each[name].p for *_, each in differing]) for name in METRICS}
     return Comparison(
         protocol=protocol,
         split=split,
@@ -204,7 +215,7 @@ def compare(
         rows=rows,
         pairs=[
             Pair(names[i], names[j], each, {name: own[at] for name, own in corrected.items()})
-            for at, (i, j, each) in enumerate(tested)
+            for at, (i, j, each) in enumerate(differing)
         ],
         remarks=remarks,
     )
@@ -258,7 +269,13 @@ def _check_candidates(members: Sequence[tuple[str, int]]) -> None:
             )
 
 
-def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals) -> Row:
+def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction of those that there are."""
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    return [None if p is None else next(corrected) for p in p_values]
+
+
+def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals | None) -> Row:
     parameters, settings = dict(run.config["method"]), dict(run.config["settings"])
     method = parameters.pop("name")
     if run.method is not None:

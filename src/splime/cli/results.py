@@ -48,7 +48,7 @@ def evaluate(
         int | None,
         Option(
             metavar="SAMPLES",
-            help="Also confidence intervals, from this many bootstrap samples.",
+            help="Also confidence intervals, from so many bootstrap samples of at least 30 facts.",
         ),
     ] = None,
     memory: Annotated[
@@ -56,7 +56,10 @@ def evaluate(
     ] = None,
     device: options.Device = "auto",
     strata: Annotated[
-        bool, Option("--strata", help="Also show metrics by kind, predicate and period.")
+        bool,
+        Option(
+            "--strata", help="Also metrics by what train has, kind of time, predicate and period."
+        ),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -139,7 +142,7 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, options.file(help="Write to a file (.md, .tex, .json), do not print.")
+        Path | None, options.file(help="Also write it to a file (.md, .tex, .json).")
     ] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
     device: options.Device = "auto",
@@ -169,14 +172,14 @@ def compare(
         )
     if plot is not None:
         save_picture(shown.plot_comparison(comparison), plot)
+    if out is None and chosen != "table":
+        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
+        return
+    show(*shown.comparison_table(comparison))
     if out is not None:
         shown.write_comparison(comparison, out, chosen)
         show(f"written to {out}")
-    elif chosen == "table":
-        show(*shown.comparison_table(comparison))
-    else:
-        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
-    if plot is not None and chosen == "table":
+    if plot is not None:
         show(f"MRR and intervals: {plot}")
 
 

@@ -227,7 +227,7 @@ def tune(
     ] = "complex",
     space: Annotated[
         Path | None,
-        options.file(help="A TOML file that says what else to try, see docs/tuning.md."),
+        options.file(help="A TOML file that changes what is tried, see docs/tuning.md."),
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",

@@ -149,7 +149,7 @@ def triples_left(
         left, repeated = left.distinct()
         left_out["repeated"] = repeated.removed[split]
     left, unseen = left.without_unseen()
-    left_out["unseen in train"] = unseen[split]
+    left_out["entity or scope unseen in train"] = unseen[split]
     candidates = np.zeros(len(static.entities), bool)
     candidates[known.train.subject] = candidates[known.train.object] = True
     return Left(known, getattr(left, split), left_out, candidates)

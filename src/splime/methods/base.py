@@ -25,6 +25,7 @@ Target: TypeAlias = Literal["predicates", "entities", "both"]
 FitOn: TypeAlias = Literal["train", "all"]
 CHOOSING = "choosing cuts"
 """What progress bars of methods are called."""
+PREDICATES = "how many predicates (or entities) with facts to end with"
 
 
 def parameter(default: Any, help: str) -> Any:
@@ -52,7 +53,7 @@ class Method(ABC):
     """
 
     target: Target = parameter("predicates", "what is cut: predicates, entities or both")
-    fit_on: FitOn = parameter("train", "whose facts decide: train, or all as in the paper")
+    fit_on: FitOn = parameter("train", "whose facts decide the cuts: train, or all as in the paper")
 
     name: ClassVar[str]
     """The name on the command line and in plans."""

@@ -25,12 +25,21 @@ class ChangePointSplit(Method):
     """
 
     proximity: str = parameter(
-        "preferential_attachment", "jaccard, adamic_adar or preferential_attachment"
+        "preferential_attachment",
+        "how near two linked entities are: jaccard, adamic_adar or preferential_attachment",
     )
-    epsilon: float | None = parameter(None, "cost that may remain: the higher, the fewer cuts")
-    penalty: float | None = parameter(None, "instead of epsilon: the cost of a change point")
-    changes: int | None = parameter(None, "instead of epsilon: change points of every predicate")
-    min_size: int = parameter(1, "fewest timestamps between change points")
+    epsilon: float | None = parameter(
+        None,
+        "neighbours are joined until their total cost has reached this, so that it ends above it:"
+        " the higher, the fewer cuts",
+    )
+    penalty: float | None = parameter(
+        None, "instead of epsilon: neighbours are joined while that adds less than this to the cost"
+    )
+    changes: int | None = parameter(
+        None, "instead of epsilon: change points of every predicate, if its timestamps suffice"
+    )
+    min_size: int = parameter(1, "fewest timestamps, of those with facts, between change points")
     closed: bool = parameter(
         True, "count an entity among its own neighbours, as for the paper's results"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from splime.axes import Range
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.segmentation import covering_cuts
 from splime.times import Ints
@@ -34,8 +34,10 @@ class Merge(Method):
     divided by `shrink`, or at an absolute number of `predicates`.
     """
 
-    shrink: float | None = parameter(None, "by what to divide the predicates that timestamps add")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    shrink: float | None = parameter(
+        None, "by what to divide the number of predicates (or entities) that timestamps add"
+    )
+    predicates: int | None = parameter(None, PREDICATES)
 
     name = "merge"
     standard = {"shrink": 4}

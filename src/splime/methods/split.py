@@ -13,9 +13,11 @@ import numpy as np
 from splime.axes import Range, Values
 from splime.counts import Counts
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.times import Ints
+
+GROW = "how many times as many predicates (or entities) with facts to end with"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +30,12 @@ class Split(Method):
     """
 
     by: Literal["time", "count"] = parameter(
-        "time", "where to cut: in the middle of the time, or by count"
+        "time",
+        "where to cut: in the middle of the time, or (count) where as many facts have ended as are"
+        " to begin",
     )
-    grow: float | None = parameter(None, "how many times as many predicates to end with")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    grow: float | None = parameter(None, GROW)
+    predicates: int | None = parameter(None, PREDICATES)
     triples: int | None = parameter(None, "how many triples to end with, at least")
 
     name = "split"
@@ -56,7 +60,7 @@ class Split(Method):
         number = itertools.count()
         heap = [(-scope.facts, next(number), scope) for scope in scopes]
         heapq.heapify(heap)
-        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        wanted = wanted_predicates(self, predicates)
         before = predicates
         while predicates < wanted if wanted is not None else triples < (self.triples or 0):
             while heap and not heap[0][2].can_be_split:
@@ -90,8 +94,8 @@ class RandomSplit(Method):
     as many predicates as at first, or an absolute number of `predicates`.
     """
 
-    grow: float | None = parameter(None, "how many times as many predicates to end with")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    grow: float | None = parameter(None, GROW)
+    predicates: int | None = parameter(None, PREDICATES)
     seed: int = parameter(0, "seed of the draws")
 
     name = "random"
@@ -112,12 +116,8 @@ class RandomSplit(Method):
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
         scopes = ScopeCounts.uncut(known.counts)
         predicates = len(scopes)
-        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        wanted = wanted_predicates(self, predicates)
         assert wanted is not None
-        if predicates > wanted:
-            raise UsageError(
-                f"RandomSplit cannot reach {wanted:,} predicates: there are {predicates:,} already"
-            )
         can_be_cut = [(scope, places) for scope in scopes if len(places := scope.places())]
         while predicates < wanted:
             if not can_be_cut:
@@ -134,6 +134,17 @@ class RandomSplit(Method):
             can_be_cut += [(side, own) for side in scope.split(at) if len(own := side.places())]
             predicates += 1
         return [np.array(sorted(own), np.int64) for own in cuts]
+
+
+def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
+    """How many predicates to end with, if a method says so; fewer than there are is an error."""
+    wanted = method.predicates if method.grow is None else grown(there, method.grow)
+    if wanted is not None and there > wanted:
+        raise UsageError(
+            f"{type(method).__name__} cannot reach {wanted:,} predicates: there are {there:,}"
+            " already"
+        )
+    return wanted
 
 
 def grown(predicates: int, grow: float) -> int:

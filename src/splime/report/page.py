@@ -131,12 +131,17 @@ def _embeddings(findings: Findings) -> Iterator[str]:
 
 def _questions(examples: Examples) -> Iterator[str]:
     yield _note(
-        "Facts drawn from test at random, each asked for one of its parts. What test states is"
-        " bold; answers that train states have no probability, since the model has seen them."
+        "Facts drawn from test at random, each asked for one of its parts. The right answer is"
+        " bold, and shown with its rank also if it is not among the first five. Answers that train"
+        " states have no probability, since the model has seen them. A run that has not cut a"
+        " predicate is not asked when its facts hold."
     )
-    for answers in examples.answers:
+    for truth, answers in examples.questions:
         yield tag("h3", next(iter(answers.values())).question.text)
-        parts = [rendered(brief_table(each, name)) for name, each in answers.items()]
+        parts = [
+            tag("div", rendered(brief_table(each, name, truth)), *map(_note, each.remarks))
+            for name, each in answers.items()
+        ]
         yield tag("div", *parts, class_="answers")
     for note in examples.notes:
         yield _note(note)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from splime.streaming import StreamResult
 
 METRICS = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
-STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
+STRATA = {"train": "whether train has the triple, at any time", "time": "kind of time"}
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 40
 """Of a line of bars."""
@@ -289,7 +289,12 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
             table.add_row(name, side, *_cells(metrics), f"{metrics.mr:,.1f}")
     yield table
     for name, sides in evaluation.intervals.items():
-        low, high = sides["both"]["mrr"]
+        if (ends := sides["both"]) is None:
+            what = "triple" if evaluation.protocol == "triple" else "fact"
+            ranked = evaluation.queries // (1 if evaluation.protocol == "predicate" else 2)
+            yield Text(few_facts(f"{evaluation.split} has only {counted(ranked, what)}", what))
+            break
+        low, high = ends["mrr"]
         yield Text(f"MRR {name}: between {low:.3f} and {high:.3f} with 95 % confidence (bootstrap)")
     yield Text(conditions(evaluation))
     name = evaluation.filters[0]
@@ -299,6 +304,13 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
         for group, metrics in groups.items():
             table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
         yield table
+
+
+def few_facts(has: str, what: str) -> str:
+    """Why there are no intervals and tests."""
+    from splime.evaluation.metrics import FEWEST
+
+    return f"{has}: with fewer than {FEWEST} {what}s no interval and no test would mean anything."
 
 
 def _cells(metrics: Metrics) -> list[str]:
