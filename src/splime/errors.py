@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+
+
+# What a terminal obeys instead of showing it, what turns the order of letters around, and what
+# cannot be seen at all: C0 and C1, marks of direction, separators, spaces without width, halves of
+# letters. Joiners are not among them: Persian and emoji need those.
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069"
+    r"\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    r"""Text for people, in which control characters are seen instead of obeyed.
+
+    >>> print(visible("a\x1b[2Jb\u202ec"))
+    a\x1b[2Jb\u202ec
+    """
+    # From \x7f on as JSON writes it, which leaves those as they are: so JSON stays JSON.
+    return _UNSEEN.sub(lambda m: f"\\x{ord(m[0]):02x}" if m[0] < " " else f"\\u{ord(m[0]):04x}", text)
 
 
 class SplimeError(Exception):
@@ -18,6 +38,9 @@ class SplimeError(Exception):
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class UsageError(SplimeError):

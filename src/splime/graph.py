@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, 
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
@@ -189,7 +189,7 @@ class TemporalGraph(Splits[Facts]):
                 (len(self.predicates), "predicate", "predicates"),
             )
         ]
-        name = f"{self.name}: " if self.name else ""
+        name = f"{visible(self.name)}: " if self.name else ""
         return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def facts(self, *splits: SplitName) -> Facts:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from splime.errors import visible
+
 
 class Progress(Protocol):
     """The callback that hears of progress."""
@@ -31,18 +33,18 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     in_bytes = rich.DownloadColumn(), rich.TransferSpeedColumn()
     amount = in_bytes if bytes else (rich.MofNCompleteColumn(),)
     with rich.Progress(
-        rich.TextColumn("{task.description}"),
+        rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(),
         *amount,
         rich.TimeRemainingColumn(),
-        rich.TextColumn("{task.fields[note]}"),
+        rich.TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
     ) as bars:
         tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, note=note)
+                tasks[what] = bars.add_task(visible(what), total=total, note=note)
             bars.update(tasks[what], completed=done, total=total, note=note)
 
         yield update
@@ -55,6 +57,7 @@ def working(what: str) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True).status(what):
+    with Console(stderr=True).status(Text(visible(what))):  # a name with brackets is no markup
         yield

@@ -65,7 +65,7 @@ def main() -> None:
     """Run the program; errors become one readable message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets question marks
+            stream.reconfigure(errors="backslashreplace")  # never a silent question mark
     try:
         _run()
     except SplimeError as error:

@@ -10,7 +10,7 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.progress import progress_bar, working
 
 embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
@@ -175,7 +175,7 @@ def compare(
     elif chosen == "table":
         show(*shown.comparison_table(comparison))
     else:
-        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
+        typer.echo(visible(shown.FORMATS[chosen](comparison)), nl=False)
     if plot is not None and chosen == "table":
         show(f"MRR and intervals: {plot}")
 

@@ -10,7 +10,7 @@ from splime.embedding.device import choose_device
 from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, visible
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json
@@ -59,7 +59,8 @@ class Run:
 
     def __repr__(self) -> str:
         method, model = self.config["method"]["name"], self.config["settings"]["model"]
-        return f"Run({self.path}: {model} on {self.config['data']['name'] or 'facts'}, {method})"
+        data = self.config["data"]["name"] or "facts"
+        return visible(f"Run({self.path}: {model} on {data}, {method})")
 
     @cached_property
     def settings(self) -> Settings:
