@@ -10,7 +10,6 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-
 # What a terminal obeys instead of showing it, what turns the order of letters around, and what
 # cannot be seen at all: C0 and C1, marks of direction, separators, spaces without width, halves of
 # letters. Joiners are not among them: Persian and emoji need those.
@@ -27,7 +26,7 @@ def visible(text: str) -> str:
     a\x1b[2Jb\u202ec
     """
     # From \x7f on as JSON writes it, which leaves those as they are: so JSON stays JSON.
-    return _UNSEEN.sub(lambda m: f"\\x{ord(m[0]):02x}" if m[0] < " " else f"\\u{ord(m[0]):04x}", text)
+    return _UNSEEN.sub(lambda m: (r"\x%02x" if m[0] < " " else r"\u%04x") % ord(m[0]), text)
 
 
 class SplimeError(Exception):

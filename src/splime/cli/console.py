@@ -48,12 +48,12 @@ def show_json(value: Any) -> None:
     """Print JSON, with escapes for what a terminal would obey, and what its encoding lacks."""
     encoding = codecs.lookup(sys.stdout.encoding or "utf-8").name
     text = json.dumps(value, indent=2, ensure_ascii=encoding != "utf-8")
-    typer.echo(visible(text))
+    typer.echo(visible(text), file=sys.stdout)
 
 
 def warn(text: str) -> None:
     """Print a warning."""
-    typer.secho(visible(text), fg=typer.colors.YELLOW, err=True)
+    typer.secho(visible(text), fg=typer.colors.YELLOW, file=sys.stderr)
 
 
 class Watching:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import splime
 from splime.cli.ask import ask
@@ -34,8 +35,24 @@ app = typer.Typer(
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
     " 130 interrupted.",
 )
+
+
+class _Command(TyperCommand):
+    """A command whose errors say how to give a name that looks like an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # "No such option"; the class has another place in every version of typer.
+            if getattr(error, "possibilities", ...) in (None, []):
+                error.message += "; a name that begins with - goes after all options and a --"  # type: ignore[attr-defined]
+            raise
+
+
 for command in _COMMANDS:
-    app.command()(command)
+    app.command(cls=_Command)(command)
 app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets, name="datasets")
 
@@ -70,11 +87,12 @@ def main() -> None:
         _run()
     except SplimeError as error:
         if error.exit_code == _INTERRUPTED:
-            typer.echo(error, err=True)
+            typer.echo(error, file=sys.stderr)
         elif _debug:
             raise
         else:
-            typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+            # Not `err`, for which click would change the encoding of some terminals.
+            typer.secho(f"error: {error}", fg=typer.colors.RED, file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader (`| head`) has gone; nothing more can be written to it.

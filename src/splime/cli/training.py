@@ -203,11 +203,15 @@ def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(done: Carried) -> str:
     """A question that can be asked, about a fact that the best run has not seen."""
+    from splime.query.questions import quoted
+
     best = done.runs[done.comparison.rows[0].name]
     fact = next(best.graph.rows("test"))
-    asked = [str(best.path), fact.subject, fact.predicate, "?"]
-    when = fact.begin or fact.end
-    return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
+    names = (f"\\{name}" if name == "_" else quoted(name) for name in fact[:2])
+    asked = [str(best.path), *names, "?"]
+    at = ["--at", when] if (when := fact.begin or fact.end) else []
+    is_option = any(name.startswith("-") for name in asked)
+    return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
 
 
 @options.with_options

@@ -16,7 +16,14 @@ from splime.graph import Fact, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
-from splime.query.questions import Question, find_name, read_question, read_questions, read_time
+from splime.query.questions import (
+    Question,
+    find_name,
+    quoted,
+    read_question,
+    read_questions,
+    read_time,
+)
 from splime.runs import Run
 from splime.scoring.queries import Aggregate, Scoring
 from splime.scoring.scoping import KINDS, Kind
@@ -321,7 +328,8 @@ def ask_examples(runs: Mapping[str, Run]) -> Examples:
 def _ask_for(kind: str, query: Query, fact: Fact) -> Answers:
     """Ask for what of a fact is of a kind, at the time at which it holds."""
     subject, predicate, object_ = (
-        "?" if name == kind else getattr(fact, name) for name in ("subject", "predicate", "object")
+        "?" if name == kind else quoted(part)
+        for name, part in zip(("subject", "predicate", "object"), fact[:3], strict=True)
     )
     if kind == "time":
         return query.ask(subject, predicate, object_, "?", limit=5)
