@@ -43,6 +43,7 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
         tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
+            note = visible(note)
             if what not in tasks:
                 tasks[what] = bars.add_task(visible(what), total=total, note=note)
             bars.update(tasks[what], completed=done, total=total, note=note)
