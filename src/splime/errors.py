@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from difflib import get_close_matches
+from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 # What a terminal obeys instead of showing it, what turns the order of letters around, and what
 # cannot be seen at all: C0 and C1, marks of direction, separators, spaces without width, halves of
@@ -70,7 +75,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
     known = list(known)
     if name not in known:
         raise UsageError(
-            f"there is no {kind} {name!r}; there are {', '.join(known)}.{nearest(name, known)}"
+            f"there is no {kind} {name!r}; there are {', '.join(known)}.{nearest(str(name), known)}"
         )
 
 
@@ -92,31 +97,109 @@ _KINDS: Mapping[Any, tuple[type, str]] = {
     float: (Real, "a number"),
     str: (str, "text"),
     Path: (Path, "a path"),
+    type(None): (type(None), "None"),
 }
 """What fits a type (numpy's numbers too), and the words for it."""
 
 
 def check_kind(name: str, value: object, hint: Any) -> None:
-    """An error unless a value is of a type that a field allows; types not known here are.
+    """An error unless a value is of a type that a field or parameter allows.
 
     >>> check_kind("seed", "one", int | None)
     Traceback (most recent call last):
     splime.errors.UsageError: seed must be a whole number, not 'one'
     """
-    kinds = [hint] if get_origin(hint) is Literal else [*(get_args(hint) or (hint,))]
-    if value is None and type(None) in kinds:
-        return
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    choices = get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
-    if choices and value not in choices:
-        raise UsageError(
-            f"{name} is one of {', '.join(choices)}, not {value!r}.{nearest(str(value), choices)}"
-        )
-    if all(kind in _KINDS for kind in kinds):
-        fits = isinstance(value, tuple(_KINDS[kind][0] for kind in kinds))
-        if not fits or (isinstance(value, bool) and bool not in kinds):
-            words = " or ".join(_KINDS[kind][1] for kind in kinds)
-            raise UsageError(f"{name} must be {words}, not {value!r}")
+    if not _fits(value, hint):
+        literals = (each for each in _either(hint) if get_origin(each) is Literal)
+        if choices := [word for each in literals for word in get_args(each)]:
+            raise UsageError(
+                f"{name} is one of {', '.join(choices)}, not {value!r:.80}."
+                f"{nearest(str(value), choices)}"
+            )
+        words = [_words(each) for each in _either(hint) if each is not type(None)]
+        raise UsageError(f"{name} must be {' or '.join(words)}, not {value!r:.80}")
+    if name == "seed" and isinstance(value, Integral) and value < 0:
+        raise UsageError(f"a seed is a whole number from 0 on, not {value}")
+
+
+def _either(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a type; of types that say nothing here everything is."""
+    if len(either := _either(hint)) > 1:
+        return any(_fits(value, each) for each in either)
+    kind = get_origin(hint) or hint
+    if kind is Literal:
+        return isinstance(value, str) and value in get_args(hint)
+    if hint in _KINDS:
+        is_number = isinstance(value, Real) and value == value
+        fits = isinstance(value, _KINDS[hint][0]) and (is_number or hint not in (int, float))
+        return fits and (hint is bool or not isinstance(value, bool))
+    if getattr(kind, "_is_protocol", False):
+        names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
+        return all(hasattr(value, name) for name in names)
+    if hint is Any or not isinstance(kind, type):
+        return True
+    if kind is not str and isinstance(value, str | bytes):
+        return False  # text has letters, which nobody means as items
+    # The first ones are enough to see a mistake, and cost nothing.
+    items = value[:100] if isinstance(value, list | tuple) and issubclass(kind, Iterable) else ()
+    inner = get_args(hint)
+    return isinstance(value, (tuple, list) if kind is tuple else kind) and all(
+        _fits(item, inner[0]) for item in items if inner
+    )
+
+
+def _words(hint: Any) -> str:
+    if hint in _KINDS:
+        return _KINDS[hint][1]
+    kind = get_origin(hint) or hint
+    if kind is Callable or "__call__" in vars(kind):
+        return "something to call"
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
+def check_fields(made: Any) -> None:
+    """An error unless the fields of a dataclass are of their types."""
+    hints = _hints(type(made))
+    for field in fields(made):
+        if field.name in hints:
+            check_kind(field.name, getattr(made, field.name), hints[field.name])
+
+
+@cache
+def _hints(what: Any) -> dict[str, Any]:
+    """The types of fields or parameters; not those that only type checkers import."""
+    hints: dict[str, Any] = {}
+    for owner in reversed(what.__mro__) if isinstance(what, type) else (what,):
+        names = vars(sys.modules[owner.__module__])
+        for name, text in inspect.get_annotations(owner).items():
+            with suppress(NameError):
+                hints[name] = eval(text, names) if isinstance(text, str) else text
+    return hints
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that people call: arguments of other types than it says are an error of ours."""
+    signature = inspect.signature(function)
+    single = [one.name for one in signature.parameters.values() if one.kind.name[:3] != "VAR"]
+
+    @wraps(function)
+    def entrance(*args: P.args, **kwargs: P.kwargs) -> R:
+        hints = _hints(function)
+        given = signature.bind(*args, **kwargs).arguments
+        for name in single:
+            if name in given and name in hints:
+                check_kind(name, given[name], hints[name])
+        return function(*args, **kwargs)
+
+    return entrance
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, 
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError, check_name, visible
+from splime.errors import UsageError, check_name, checked, visible
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
@@ -258,6 +258,7 @@ class TemporalGraph(Splits[Facts]):
         """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
         return self.where(during=(when, when))
 
+    @checked
     def bucket(self, min_facts: int = 300, *splits: SplitName) -> TemporalGraph:
         """The same facts over timestamps merged until each holds `min_facts` facts.
 

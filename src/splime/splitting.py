@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, checked
 from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
 from splime.times import Granularity, Ints, format_ticks
@@ -16,6 +16,7 @@ HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
 
 
+@checked
 def split_graph(
     graph: TemporalGraph,
     how: HowToSplit = "random",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from splime.counts import Counts
+from splime.errors import checked
 from splime.graph import TemporalGraph
 from splime.times import Granularity, Ints, format_ticks
 
@@ -40,6 +41,7 @@ class Statistics:
         return asdict(self)
 
 
+@checked
 def describe(graph: TemporalGraph) -> Statistics:
     """Count what is in a graph.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -82,6 +82,7 @@ class ParsedTimes:
     """Finer than the granularity; kept, at the granularity's precision."""
 
 
+@checked
 def parse_times(
     values: pa.Array, *, weights: Ints | None = None, granularity: Granularity | None = None
 ) -> ParsedTimes:

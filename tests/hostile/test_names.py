@@ -220,9 +220,7 @@ def test_a_name_that_looks_like_an_option(carried: tuple[Path, Called]) -> None:
     assert done.code == 0, done.err
 
 
-def test_the_printed_question_can_be_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_printed_question_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)  # takes a second
     for number, name in enumerate(["-x", "it's", "_", "?", '"a b"', "$HOME", "--json"]):
         path = tmp_path / f"{number}.tsv"

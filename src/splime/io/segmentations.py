@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from splime.errors import DataError, SplimeError
+from splime.errors import DataError, SplimeError, checked
 from splime.io.files import read_json, written_beside
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
@@ -50,6 +50,7 @@ class _Description:
     entities: dict[str, _Cuts] | None
 
 
+@checked
 def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     """Write a segmentation to a JSON file."""
     path = Path(path)
@@ -64,6 +65,7 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     return path
 
 
+@checked
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)

@@ -41,8 +41,6 @@ class Split(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.by not in ("time", "count"):
-            raise UsageError(f"Split cuts by time or by count, not by {self.by!r}")
         if self.grow is not None and not 1 <= self.grow < math.inf:
             raise UsageError(f"grow must be at least 1, not {self.grow}")
 

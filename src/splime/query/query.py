@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 from splime.graph import Fact, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
@@ -53,6 +53,7 @@ class Query:
     ('What: Sara Finnby livesIn ? at 1982', 3)
     """
 
+    @checked
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
@@ -60,6 +61,7 @@ class Query:
         self.scoring = Scoring(run.scorer, run.scoping, aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
+    @checked
     def ask(
         self,
         subject: str,
@@ -110,6 +112,7 @@ class Query:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
         return Answers(question, rows, calibration.temperature, tuple(remarks))
 
+    @checked
     def near(
         self,
         name: str,
@@ -142,6 +145,7 @@ class Query:
             Question("near", entity, predicate, None, begin, end), rows, remarks=tuple(remarks)
         )
 
+    @checked
     def ask_many(self, questions: Any, **options: Any) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
@@ -151,6 +155,7 @@ class Query:
         """
         return pa.concat_tables(self.answer_blocks(questions, **options))
 
+    @checked
     def answer_blocks(
         self,
         questions: Any,

@@ -10,7 +10,7 @@ from splime.embedding.device import choose_device
 from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.errors import DataError, SplimeError, UsageError, visible
+from splime.errors import DataError, SplimeError, UsageError, checked, visible
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json
@@ -43,6 +43,7 @@ class Run:
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    @checked
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
         self.config = read_config(self.path)

@@ -18,7 +18,7 @@ import torch
 import splime
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
-from splime.errors import DataError, UsageError, enough_memory
+from splime.errors import DataError, UsageError, checked, enough_memory
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
@@ -46,6 +46,7 @@ class Watch(Protocol):
         """Whether to stop after this step."""
 
 
+@checked
 def train(
     graph: TemporalGraph,
     cuts: Method | Segmentation,

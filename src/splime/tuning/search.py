@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from splime.embedding.device import choose_device
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import read, save
@@ -57,6 +57,7 @@ _POLL = 0.5  # seconds between updates of the progress
 _PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
 
 
+@checked
 def tune(
     graph: TemporalGraph,
     out: str | Path,
