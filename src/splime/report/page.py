@@ -154,7 +154,7 @@ def _made(findings: Findings) -> Iterator[str]:
             "details",
             tag("summary", name),
             _note(f"{about['device']}; {versions}"),
-            tag("pre", f"$ {about['command']}\n\n{config}"),
+            tag("pre", f"$ {about.get('command', '?')}\n\n{config}"),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from splime.embedding.device import choose_device
 from splime.embedding.models import Model
@@ -13,7 +13,7 @@ from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError, checked, visible
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
-from splime.io.files import read_json
+from splime.io.files import read_json, validated
 from splime.methods import Method, restore_method
 from splime.runs import folder as files
 from splime.runs.folder import (
@@ -35,6 +35,17 @@ if TYPE_CHECKING:
     import torch
 
     from splime.scoring.scorer import Scorer
+
+
+class _About(TypedDict):
+    """What about.json must have."""
+
+    versions: dict[str, str]
+    device: str
+    seconds: float
+    parameters: int
+    command: NotRequired[str]
+    loss: NotRequired[str]
 
 
 class Run:
@@ -119,9 +130,7 @@ class Run:
         """Versions, device, date, seconds, number of parameters."""
         path = self.path / files.ABOUT
         about = read_json(path)
-        for key in ("versions", "device", "seconds", "parameters"):
-            if key not in about:
-                raise DataError(f"{path}: {key} is missing")
+        validated(path, about, _About)
         return about
 
     @cached_property
