@@ -12,8 +12,8 @@ from difflib import get_close_matches
 from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 # What a terminal obeys instead of showing it, what turns the order of letters around, and what
 # cannot be seen at all: C0 and C1, marks of direction, separators, spaces without width, halves of
@@ -119,7 +119,7 @@ def check_kind(name: str, value: object, hint: Any) -> None:
         words = [_words(each) for each in _either(hint) if each is not type(None)]
         raise UsageError(f"{name} must be {' or '.join(words)}, not {value!r:.80}")
     if name == "seed" and isinstance(value, Integral) and value < 0:
-        raise UsageError(f"a seed is a whole number from 0 on, not {value}")
+        raise UsageError(f"seed must be 0 or more, not {value}")
 
 
 def _either(hint: Any) -> tuple[Any, ...]:
@@ -134,12 +134,10 @@ def _fits(value: Any, hint: Any) -> bool:
     if kind is Literal:
         return isinstance(value, str) and value in get_args(hint)
     if hint in _KINDS:
-        is_number = isinstance(value, Real) and value == value
-        fits = isinstance(value, _KINDS[hint][0]) and (is_number or hint not in (int, float))
-        return fits and (hint is bool or not isinstance(value, bool))
+        return isinstance(value, _KINDS[hint][0]) and (hint is bool or not isinstance(value, bool))
     if getattr(kind, "_is_protocol", False):
         names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
-        return all(hasattr(value, name) for name in names)
+        return all(inspect.getattr_static(value, name, None) is not None for name in names)
     if hint is Any or not isinstance(kind, type):
         return True
     if kind is not str and isinstance(value, str | bytes):
@@ -156,28 +154,38 @@ def _words(hint: Any) -> str:
     if hint in _KINDS:
         return _KINDS[hint][1]
     kind = get_origin(hint) or hint
+    if kind is tuple:
+        return "a pair"
     if kind is Callable or "__call__" in vars(kind):
         return "something to call"
     return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
-def check_fields(made: Any) -> None:
-    """An error unless the fields of a dataclass are of their types."""
-    hints = _hints(type(made))
+def check_fields(made: Any, *, choices: bool = True) -> None:
+    """An error unless the fields of a dataclass are of their types.
+
+    Without `choices` a word need not be one of those that a field allows: somebody else looks.
+    """
+    hints = _hints(type(made), choices)
     for field in fields(made):
         if field.name in hints:
             check_kind(field.name, getattr(made, field.name), hints[field.name])
 
 
 @cache
-def _hints(what: Any) -> dict[str, Any]:
+def _hints(what: Any, choices: bool) -> dict[str, Any]:
     """The types of fields or parameters; not those that only type checkers import."""
     hints: dict[str, Any] = {}
     for owner in reversed(what.__mro__) if isinstance(what, type) else (what,):
         names = vars(sys.modules[owner.__module__])
         for name, text in inspect.get_annotations(owner).items():
-            with suppress(NameError):
-                hints[name] = eval(text, names) if isinstance(text, str) else text
+            with suppress(NameError, TypeError):  # TypeError: a ClassVar, which is no field
+                alone = SimpleNamespace(__annotations__={name: text})
+                hint = get_type_hints(alone, names)[name]
+                if not choices:
+                    either = (str if get_origin(e) is Literal else e for e in _either(hint))
+                    hint = Union[tuple(either)]  # noqa: UP007
+                hints[name] = hint
     return hints
 
 
@@ -186,13 +194,16 @@ R = TypeVar("R")
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that people call: arguments of other types than it says are an error of ours."""
+    """A function that people call: arguments of other types than it says are an error of ours.
+
+    Which words it knows it says itself.
+    """
     signature = inspect.signature(function)
     single = [one.name for one in signature.parameters.values() if one.kind.name[:3] != "VAR"]
 
     @wraps(function)
     def entrance(*args: P.args, **kwargs: P.kwargs) -> R:
-        hints = _hints(function)
+        hints = _hints(function, False)
         given = signature.bind(*args, **kwargs).arguments
         for name in single:
             if name in given and name in hints:
@@ -200,6 +211,39 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return entrance
+
+
+_EXTRAS = {"torch": "train", "safetensors": "train", "matplotlib": "plot", "sklearn": "plot"}
+
+
+def not_installed(what: str, error: ImportError) -> SplimeError:
+    """The error that says which extra to install; another ImportError is raised as it is."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        raise error
+    return SplimeError(
+        f"{what} needs {package} ({error}); install it with:"
+        f" pip install 'splime[{_EXTRAS[package]}]'"
+    )
+
+
+class Missing:
+    """Stands for a public name that cannot be imported: to use it is an error that says why."""
+
+    def __init__(self, name: str, error: ImportError) -> None:
+        self._error = not_installed(name, error)
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Say what is missing."""
+        raise self._error
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):  # what inspecting it looks for
+            raise AttributeError(name)
+        raise self._error
+
+    def __repr__(self) -> str:
+        return f"<{self._error}>"
 
 
 @contextmanager

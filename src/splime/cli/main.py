@@ -16,7 +16,7 @@ from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
 from splime.cli.results import compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
-from splime.errors import SplimeError
+from splime.errors import SplimeError, not_installed
 
 _COMMANDS = (
     *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
@@ -104,9 +104,4 @@ def _run() -> None:
     try:
         app()
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "safetensors"):
-            raise
-        raise SplimeError(
-            f"training and evaluating need PyTorch ({error}); install it with:"
-            " pip install 'splime[train]'"
-        ) from error
+        raise not_installed("this", error) from error

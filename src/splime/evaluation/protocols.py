@@ -40,7 +40,7 @@ class Options:
     estimate: Estimate | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_fields(self, choices=False)
 
 
 @checked
