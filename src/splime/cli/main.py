@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from typer.core import TyperCommand
 
 import splime
 from splime.cli.ask import ask
+from splime.cli.console import warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
 from splime.cli.results import compare, embeddings, evaluate, plot, report
@@ -84,7 +86,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # never a silent question mark
     try:
-        _run()
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
+            _run()
     except SplimeError as error:
         if error.exit_code == _INTERRUPTED:
             typer.echo(error, file=sys.stderr)

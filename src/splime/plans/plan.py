@@ -206,6 +206,11 @@ def carry_out(
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
+    if not len(facts.test):
+        raise UsageError(
+            f"{plan.data}: test has no facts, so that runs cannot be compared; a random split only"
+            " moves facts whose names others have too, unless it may (--allow-unseen)"
+        )
     _claim(out, plan)
     write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
     runs: dict[str, Run] = {}
