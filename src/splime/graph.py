@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import Immutable
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked, visible
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
@@ -184,7 +184,7 @@ class TemporalGraph(Splits[Facts]):
                 (len(self.predicates), "predicate", "predicates"),
             )
         ]
-        name = f"{self.name}: " if self.name else ""
+        name = f"{visible(self.name)}: " if self.name else ""
         return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def facts(self, *splits: SplitName) -> Facts:
@@ -253,6 +253,7 @@ class TemporalGraph(Splits[Facts]):
         """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
         return self.where(during=(when, when))
 
+    @checked
     def bucket(self, min_facts: int = 300, *splits: SplitName) -> TemporalGraph:
         """The same facts over timestamps merged until each holds `min_facts` facts.
 

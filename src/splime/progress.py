@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from splime.errors import visible
+
 EVERY = 30.0
 """Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
 
@@ -38,18 +40,19 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     in_bytes = rich.DownloadColumn(), rich.TransferSpeedColumn()
     amount = in_bytes if bytes else (rich.MofNCompleteColumn(),)
     with rich.Progress(
-        rich.TextColumn("{task.description}"),
+        rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(),
         *amount,
         rich.TimeRemainingColumn(),
-        rich.TextColumn("{task.fields[note]}"),
+        rich.TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
     ) as bars:
         tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
+            note = visible(note)
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, note=note)
+                tasks[what] = bars.add_task(visible(what), total=total, note=note)
             bars.update(tasks[what], completed=done, total=total, note=note)
 
         yield update
@@ -90,7 +93,7 @@ class _Lines:
 
 
 def _write(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    sys.stderr.write(f"{visible(line)}\n")
     sys.stderr.flush()
 
 
@@ -99,8 +102,9 @@ def working(what: str) -> Iterator[None]:
     """A sign of life for work of unknown length; lines where there is no terminal."""
     if sys.stderr.isatty():
         from rich.console import Console
+        from rich.text import Text
 
-        with Console(stderr=True).status(what):
+        with Console(stderr=True).status(Text(visible(what))):  # a name with brackets is no markup
             yield
         return
     done, start = threading.Event(), time.monotonic()

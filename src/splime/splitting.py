@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, checked
 from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
 from splime.times import Granularity, Ints, format_ticks
@@ -16,6 +16,7 @@ HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
 
 
+@checked
 def split_graph(
     graph: TemporalGraph,
     how: HowToSplit = "random",
@@ -58,7 +59,9 @@ def _random(
         stays = np.full(len(graph.entities) + len(graph.predicates), -1)
         stays[names[order[::-1]].ravel()] = np.repeat(order[::-1], 3)
         free = order[~np.isin(order, stays)]
-    tests, both = round(test * len(facts)), round(test * len(facts)) + round(valid * len(facts))
+    # A split that is asked for gets a fact even of few.
+    tests, valids = (max(round(share * len(facts)), int(share > 0)) for share in (test, valid))
+    both = tests + valids
     test_rows, valid_rows = np.sort(free[:tests]), np.sort(free[tests:both])
     in_train = np.ones(len(facts), bool)
     in_train[test_rows] = in_train[valid_rows] = False

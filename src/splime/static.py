@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from splime.arrays import distinct, expand
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, checked, nearest
 from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
@@ -65,6 +65,7 @@ class StaticGraph(Splits[Triples]):
         for s, p, o in triples.array().tolist():
             yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
 
+    @checked
     def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
         """Apply one of the leak filters to the transformed triples."""
         train, valid, test = (triples.array() for _, triples in self.splits())
@@ -83,6 +84,7 @@ class StaticGraph(Splits[Triples]):
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
 
 
+@checked
 def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
     """Put every fact of a graph into the scopes that it holds in."""
     _check(segmentation, graph)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from splime.errors import checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints, format_ticks
 
@@ -87,6 +88,7 @@ class Statistics:
         return asdict(self)
 
 
+@checked
 def describe(graph: TemporalGraph) -> Statistics:
     """Count what is in a graph.
 

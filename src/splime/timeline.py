@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import Immutable, distinct
-from splime.errors import UsageError
+from splime.errors import UsageError, check_fields
 from splime.times import Granularity, Ints, When, format_ticks, tick_range
 
 
@@ -29,6 +29,7 @@ class Timeline(Immutable):
     ends: Ints
 
     def _check(self) -> None:
+        check_fields(self)
         if not len(self.starts):
             raise UsageError("a timeline needs at least one timestamp")
         if (self.starts > self.ends).any() or (self.starts[1:] <= self.ends[:-1]).any():

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -96,6 +96,7 @@ def count_kinds(values: pa.Array, weights: Ints, granularity: Granularity | None
     return _kinds(_read_fields(values, granularity), weights)
 
 
+@checked
 def parse_times(
     values: pa.Array,
     *,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, checked, nearest
 
 # Suggestions compare the misspelt name with every label; beyond this many that takes seconds.
 _MOST_SUGGESTED_FROM = 200_000
@@ -29,6 +29,7 @@ class Vocabulary:
     labels: pa.Array
     kind: str
 
+    @checked
     def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
         array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
         array = pc.unique(array.cast(pa.large_string()))

@@ -31,7 +31,9 @@ def test_short_names(name: str, length: int) -> None:
     assert len(plain) <= length
     assert "\n" not in shown
     assert not re.search(r"(?<!\\)\$", shown)  # no dollar is left to begin a formula
-    assert plain == " ".join(name.split()) or plain.endswith("…")
+    letters = " ".join(name.split()).replace("$", "")
+    if letters.isascii() and letters.isprintable():  # others may be escaped
+        assert plain == " ".join(name.split()) or plain.endswith("…")
 
 
 def test_a_formula_is_not_read() -> None:
@@ -176,7 +178,9 @@ def test_letters_that_the_font_does_not_have(tmp_path: Path) -> None:
     figure = plots.plot_facts_over_time(graph)
     style.save_picture(figure, tmp_path / "facts.png")  # a warning would be an error here
     labels = [label.get_text() for label in figure.axes[1].get_yticklabels()]
-    assert [label.split()[0] for label in labels] == ["_p", "出生地"]
+    # As they are where some font has them, else with escapes: never as boxes.
+    assert labels[0].split()[0] == "_p"
+    assert labels[1].split()[0] in ("出生地", r"\u51fa\u751f\u5730")
 
 
 def test_files(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from math import exp
@@ -13,7 +14,7 @@ import torch
 
 from splime.errors import DataError, SplimeError
 from splime.graph import Facts, SplitName
-from splime.io.files import read_json, write_json
+from splime.io.files import read_json, validated, write_json
 from splime.runs import Run
 from splime.runs.folder import fingerprint
 from splime.scoring.queries import Scoring
@@ -35,8 +36,8 @@ _FAR = 7.0
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     """A temperature, or why there is none."""
 
-    temperature: Annotated[float, msgspec.Meta(gt=0)] | None
-    facts: int
+    temperature: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)] | None
+    facts: Annotated[int, msgspec.Meta(ge=0)]
     """Of valid, which it was fitted on."""
     why: str = ""
 
@@ -96,12 +97,9 @@ class Calibrations:
         if not self._path.exists():
             return fresh
         try:
-            stored = msgspec.convert(read_json(self._path), _Stored)
-        except msgspec.ValidationError as error:
-            raise DataError(
-                f"{self._path}: not what splime writes there: {error}; remove it, and it is made"
-                " again"
-            ) from None
+            stored = validated(self._path, read_json(self._path), _Stored)
+        except DataError as error:
+            raise DataError(f"{error}; remove it, and it is made again") from None
         same = (stored.config, stored.valid) == (fresh.config, fresh.valid)
         return stored if same else fresh
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
@@ -128,6 +128,7 @@ class Comparison:
         return plain
 
 
+@checked
 def compare(
     runs: Iterable[Run | str | Path],
     protocol: str = "fact",

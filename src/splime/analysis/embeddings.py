@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import DataError, SplimeError, UsageError, check_name, checked
 from splime.io.files import check_one_line, written_beside
 from splime.runs import Run, folder as files
 from splime.times import Ints
@@ -90,6 +90,7 @@ class Smoothness:
         return total / weight if weight else None
 
 
+@checked
 def smoothness(run: Run) -> Smoothness:
     """How much closer neighbours in time are than others, over the embeddings of a run.
 

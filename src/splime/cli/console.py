@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import logging
 import signal
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
-from splime.errors import SplimeError
+from splime.errors import SplimeError, visible
 from splime.progress import Progress
 
 if TYPE_CHECKING:
@@ -31,17 +34,34 @@ def show(*parts: RenderableType) -> None:
     width = None if sys.stdout.isatty() else 120
     console = Console(highlight=False, markup=False, width=width)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        console.print(_safe(part), soft_wrap=isinstance(part, str))
+
+
+def _safe(part: RenderableType) -> RenderableType:
+    """The same with the control characters of names made visible, in the cells of a table too."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, Text):
+        plain = visible(part.plain)
+        return part if plain == part.plain else Text(plain, part.style)
+    if isinstance(part, Table):
+        part.title = part.title and _safe(part.title)
+        for column in part.columns:
+            column.header = _safe(column.header)
+            column._cells = [_safe(cell) for cell in column._cells]
+    return part
 
 
 def show_json(value: Any) -> None:
-    """Print JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print JSON, with escapes for what a terminal would obey, and what its encoding lacks."""
+    encoding = codecs.lookup(sys.stdout.encoding or "utf-8").name
+    text = json.dumps(value, indent=2, ensure_ascii=encoding != "utf-8")
+    typer.echo(visible(text), file=sys.stdout)
 
 
 def warn(text: str) -> None:
     """Print a warning."""
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+    typer.secho(visible(text), fg=typer.colors.YELLOW, file=sys.stderr)
 
 
 class Messages(logging.Handler):
@@ -53,7 +73,7 @@ class Messages(logging.Handler):
             if record.levelno >= logging.WARNING:
                 warn(f"warning: {record.getMessage()}")
             else:
-                typer.echo(record.getMessage(), err=True)
+                typer.echo(visible(record.getMessage()), file=sys.stderr)
 
 
 class Watching:

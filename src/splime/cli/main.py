@@ -6,19 +6,21 @@ import io
 import os
 import signal
 import sys
+import warnings
 from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import splime
 from splime.cli.ask import ask
-from splime.cli.console import SIGNALS, Messages
+from splime.cli.console import SIGNALS, Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
 from splime.cli.results import compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
-from splime.errors import SplimeError
+from splime.errors import SplimeError, not_installed
 from splime.reading import LOG
 
 _COMMANDS = (
@@ -37,8 +39,24 @@ app = typer.Typer(
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
     " 130 interrupted, 143 terminated.",
 )
+
+
+class _Command(TyperCommand):
+    """A command whose errors say how to give a name that looks like an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # "No such option"; the class has another place in every version of typer.
+            if getattr(error, "possibilities", ...) in (None, []):
+                error.message += "; a name that begins with - goes after all options and a --"  # type: ignore[attr-defined]
+            raise
+
+
 for command in _COMMANDS:
-    app.command()(command)
+    app.command(cls=_Command)(command)
 app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets, name="datasets")
 
@@ -70,7 +88,7 @@ def main() -> None:
     """Run the program; errors and signals become one readable message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets question marks
+            stream.reconfigure(errors="backslashreplace")  # never a silent question mark
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -81,7 +99,9 @@ def main() -> None:
     heard = [each for each in SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
     before = {each: signal.signal(each, interrupt) for each in heard}
     try:
-        code = _run()
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
+            code = _run()
     except BaseException:  # a library may have made something else of the interruption
         if not received:
             raise
@@ -108,13 +128,7 @@ def _run() -> int:
     except OSError as error:
         return _fail(error, 1)
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "safetensors"):
-            raise
-        message = (
-            f"training and evaluating need PyTorch ({error}); install it with:"
-            " pip install 'splime[train]'"
-        )
-        return _fail(SplimeError(message), 1)
+        return _fail(not_installed("this", error), 1)
     return 0
 
 
@@ -130,7 +144,8 @@ def _fail(error: Exception, code: int) -> int:
 
 def _say(text: str, **style: Any) -> None:
     with suppress(OSError):  # nobody can be told
-        typer.secho(text, err=True, **style)
+        # Not `err`, for which click would change the encoding of some terminals.
+        typer.secho(text, file=sys.stderr, **style)
 
 
 def _flush() -> int:

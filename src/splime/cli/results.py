@@ -10,7 +10,7 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.progress import progress_bar, working
 
 embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
@@ -173,7 +173,7 @@ def compare(
     if plot is not None:
         save_picture(shown.plot_comparison(comparison), plot)
     if out is None and chosen != "table":
-        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
+        typer.echo(visible(shown.FORMATS[chosen](comparison)), nl=False)
         return
     show(*shown.comparison_table(comparison))
     if out is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
-from splime.errors import UsageError, check_kind, nearest
+from splime.errors import UsageError, check_fields, nearest
 
 PREDICATE, TIME = "predicate", "time"
 """The levels that are no numbers."""
@@ -103,9 +103,7 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for name, value in asdict(self).items():
-            check_kind(name, value, hints[name])
+        check_fields(self)
         for name in ("dimension", "negatives", "batch_size", "epochs", "patience", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from splime.arrays import grouped
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_fields, check_name, checked
 from splime.evaluation.filters import TIMED, Known
 from splime.evaluation.metrics import Evaluation, Stratum, measured, strata_of
 from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
@@ -39,7 +39,11 @@ class Options:
     progress: Progress = silent
     estimate: Estimate | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, choices=False)
 
+
+@checked
 def evaluate_facts(
     scorer: Scorer,
     graph: TemporalGraph,
@@ -66,6 +70,7 @@ def evaluate_facts(
     return evaluate_scoped("fact", scorer, Scoping(apply(segmentation, graph)), options)
 
 
+@checked
 def evaluate_predicates(
     scorer: Scorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
 ) -> Evaluation:
@@ -155,6 +160,7 @@ def triples_left(
     return Left(known, getattr(left, split), left_out, candidates)
 
 
+@checked
 def evaluate_triples(
     scorer: Scorer,
     static: StaticGraph,

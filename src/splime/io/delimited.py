@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.files import check_one_line, split_files, written_beside
@@ -397,6 +397,7 @@ def _diagnose(path: Path, dialect: Dialect, count: int, skip: int, error: Except
     return DataError(f"{path}: cannot be read: {error}")
 
 
+@checked
 def write_text(
     graph: TemporalGraph, folder: str | Path, *, format: Literal["tsv", "csv"] = "tsv"
 ) -> list[Path]:

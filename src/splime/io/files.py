@@ -11,8 +11,9 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import date, time
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from splime.errors import DataError, UsageError, WriteError
 from splime.graph import SplitName
@@ -22,6 +23,7 @@ try:
 except ImportError:  # not on Windows, where the numbers of processes have to do
     fcntl = None  # type: ignore[assignment]
 
+T = TypeVar("T")
 _LONG = 3600.0  # seconds
 TEXT = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
 _PACKED = ("", ".gz", ".zst")
@@ -313,11 +315,37 @@ def _without_none(value: Any) -> Any:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; one that is not TOML is an error that names line and column."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file: {error}") from None
+    for place, value in _leaves(tables, ""):
+        if isinstance(value, date | time):  # a datetime is a date
+            raise DataError(f'{path}: {place}: times are written in quotes: "{value}"')
+    return tables
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """The values in tables and lists, each with the keys that lead to it."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(each, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for number, each in enumerate(value, 1):
+            yield from _leaves(each, f"{place}, number {number}")
+    else:
+        yield place, value
+
+
+def validated(path: Path, value: Any, kind: type[T]) -> T:
+    """What a file holds as what it must be; else an error that says which key is wrong."""
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: not what splime writes there: {error}") from None
 
 
 def whole_numbers(value: Any) -> Any:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, TypeAlias, get_type_hints
+from typing import Any, Literal, TypeAlias
 
-from splime.errors import UsageError, check_kind, check_name
+from splime.errors import UsageError, check_fields, check_name
 from splime.io.layout import check_columns
 from splime.splitting import HowToSplit
 from splime.times import Granularity, When
@@ -132,9 +132,7 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_columns(self.columns))
-        hints = get_type_hints(type(self))
-        for name, value in vars(self).items():
-            check_kind(name, value, hints[name])
+        check_fields(self)
         if self.origin is not None and self.granularity in (None, "step"):
             raise UsageError(
                 "origin is the time of the number 0; granularity has to say what the times are"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.files import written_beside
@@ -109,6 +109,7 @@ class Description:
             raise ValueError("the timeline is too short for the facts")
 
 
+@checked
 def save(graph: TemporalGraph, path: str | Path) -> Path:
     """Write a graph to one Parquet file; `splime.load` gives it back, equal.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from splime.errors import DataError, SplimeError
+from splime.errors import DataError, SplimeError, checked
 from splime.io.files import read_json, written_beside
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
@@ -53,6 +53,7 @@ class _Description:
     """Of all the rest; older files do not have it."""
 
 
+@checked
 def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     """Write a segmentation to a JSON file."""
     path = Path(path)
@@ -68,6 +69,7 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     return path
 
 
+@checked
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)

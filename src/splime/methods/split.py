@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -45,8 +46,6 @@ class Split(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.by not in ("time", "count"):
-            raise UsageError(f"Split cuts by time or by count, not by {self.by!r}")
         if self.grow is not None and not 1 <= self.grow < math.inf:
             raise UsageError(f"grow must be at least 1, not {self.grow}")
 
@@ -67,12 +66,15 @@ class Split(Method):
                 heapq.heappop(heap)
             if not heap:
                 goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
-                raise UsageError(
+                why = (
                     f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates"
                     f" with {triples:,} triples, and none of them spans 4 timestamps with more than"
-                    " two different begins and ends any more; ask for less, or merge from"
-                    " timestamps instead"
+                    " two different begins and ends any more"
                 )
+                if self.grow != self.standard["grow"]:
+                    raise UsageError(f"{why}; ask for less, or merge from timestamps instead")
+                warnings.warn(why, stacklevel=2)  # nobody asked for it: so far is far enough
+                break
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
             cuts[scope.source].append(2 * at)
@@ -121,10 +123,14 @@ class RandomSplit(Method):
         can_be_cut = [(scope, places) for scope in scopes if len(places := scope.places())]
         while predicates < wanted:
             if not can_be_cut:
-                raise UsageError(
+                why = (
                     f"RandomSplit cannot reach {wanted:,} predicates: it came to"
                     f" {predicates:,}, and no cut leaves facts on both sides any more"
                 )
+                if self.grow != self.standard["grow"]:
+                    raise UsageError(why)
+                warnings.warn(why, stacklevel=2)  # as above
+                break
             drawn = int(rng.integers(len(can_be_cut)))
             scope, places = can_be_cut[drawn]
             can_be_cut[drawn] = can_be_cut[-1]  # the order does not matter, and this is fast

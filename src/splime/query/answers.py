@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from splime.arrays import expand
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
@@ -74,7 +74,7 @@ class Answers:
             known = "" if row.known is None else f"  known: {row.known}"
             dates = f"  {row.begin}..{row.end}" if self.question.kind == "time" else ""
             lines.append(f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}")
-        return "\n".join([*lines, *self.remarks])
+        return visible("\n".join([*lines, *self.remarks]))
 
     def timeline(self) -> list[Answer]:
         """The answers in the order of time, for a question that asks when."""

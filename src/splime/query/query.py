@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 from splime.graph import Fact, Facts, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
@@ -20,6 +20,7 @@ from splime.query.questions import (
     Question,
     find_name,
     question_facts,
+    quoted,
     read_question,
     read_questions,
     read_time,
@@ -60,6 +61,7 @@ class Query:
     ('What: Sara Finnby livesIn ? at 1982', 3)
     """
 
+    @checked
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
@@ -67,6 +69,7 @@ class Query:
         self.scoring = Scoring(run.scorer, run.scoping, aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
+    @checked
     def ask(
         self,
         subject: str,
@@ -133,6 +136,7 @@ class Query:
             return None
         return len(self.run.segmentation.scopes_of(question.predicate or ""))
 
+    @checked
     def near(
         self,
         name: str,
@@ -178,6 +182,7 @@ class Query:
                 parts.append(doubts.when("object", at_that_time))
         return "; ".join(parts)
 
+    @checked
     def ask_many(self, questions: Any, **options: Any) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
@@ -187,6 +192,7 @@ class Query:
         """
         return pa.concat_tables(self.answer_blocks(questions, **options))
 
+    @checked
     def answer_blocks(
         self,
         questions: Any,
@@ -403,7 +409,8 @@ def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
     The right answer is given whatever its rank; of the right times at least the best one.
     """
     subject, predicate, object_ = (
-        "?" if name == kind else getattr(fact, name) for name in ("subject", "predicate", "object")
+        "?" if name == kind else quoted(part)
+        for name, part in zip(("subject", "predicate", "object"), fact[:3], strict=True)
     )
     graph, names = query.run.graph, (subject, predicate, object_)
     if kind == "time":

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError, UsageError, visible
 from splime.io.files import written_beside
 from splime.statistics import Window
 from splime.times import DATES, Granularity, format_ticks
@@ -59,12 +61,46 @@ def look(number: int) -> dict[str, Any]:
 def short(name: str, length: int = 48) -> str:
     r"""A name for a picture: on one line, not too long, and no dollar begins a formula.
 
+    Letters that no font here has are escaped: boxes would make all such names look alike.
+
     >>> short("costs $5 or\nmore", 12)
     'costs \\$5 or…'
     """
-    name = " ".join(name.split())
+    name = visible(" ".join(name.split()))
+    name = "".join(
+        letter if _font_of(letter) else letter.encode("unicode_escape").decode() for letter in name
+    )
     name = name if len(name) <= length else name[: length - 1].rstrip() + "…"
     return name.replace("$", r"\$")
+
+
+@cache
+def _font_of(letter: str) -> str | None:
+    """The family of a font that has a letter: matplotlib's own if it has, else any that is here."""
+    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+
+    if get_font(findfont(FontProperties())).get_char_index(ord(letter)):
+        return "sans-serif"
+    for entry in sorted(fontManager.ttflist, key=lambda entry: str(entry.name)):
+        # A font of the list may be gone or broken, or hold pixels, which matplotlib cannot draw.
+        with suppress(OSError, RuntimeError):
+            font = get_font(entry.fname)
+            if font.get_char_index(ord(letter)) and "Last Resort" not in entry.name:
+                font.set_size(SMALL, 72)
+                font.load_char(ord(letter))
+                return str(entry.name)
+    return None
+
+
+def render(figure: Figure, file: Path | BytesIO, format: str, dpi: int) -> None:
+    """Draw a figure, with fonts that have its letters."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        families = {_font_of(letter): None for letter in text.get_text() if letter > "~"}
+        if others := [family for family in families if family not in (None, "sans-serif")]:
+            text.set_fontfamily(["sans-serif", *others])
+    figure.savefig(file, format=format, dpi=dpi)
 
 
 def heading(axes: Axes, text: str) -> None:
@@ -176,10 +212,8 @@ def check_picture(path: Path) -> None:
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture to a file, by its suffix."""
     check_picture(path)
-    with written_beside(path) as beside, warnings.catch_warnings():
-        # Matplotlib's letters do not cover every script; a box in a picture is no reason to warn.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(beside, format=path.suffix[1:].lower(), dpi=150)
+    with written_beside(path) as beside:
+        render(figure, beside, path.suffix[1:].lower(), 150)
 
 
 def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:

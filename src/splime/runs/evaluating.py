@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, check_name
+from splime.errors import DataError, SplimeError, check_name, checked
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.io.files import locked, read_json, write_json, written_beside
@@ -24,6 +24,7 @@ PROTOCOLS = ("fact", "triple", "predicate")
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 
+@checked
 def evaluate(
     run: Run,
     protocol: str = "fact",

@@ -7,7 +7,9 @@ import platform
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +20,7 @@ import torch
 import splime
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
-from splime.errors import DataError, UsageError, enough_memory
+from splime.errors import DataError, UsageError, checked, enough_memory
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
@@ -46,6 +48,7 @@ class Watch(Protocol):
         """Whether to stop after this step."""
 
 
+@checked
 def train(
     graph: TemporalGraph,
     cuts: Method | Segmentation,
@@ -83,7 +86,7 @@ def train(
     """
     trainer = find_engine(engine)
     chosen = trainer.make_settings(model, preset, **settings)
-    _check_splits(graph, chosen)
+    chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
     static = apply(cuts.fit(graph) if isinstance(cuts, Method) else cuts, graph)
     chosen = trainer.fitted(chosen, static, settings)
@@ -101,15 +104,19 @@ def train(
     return Run(out, device=device)
 
 
-def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
-    """An error if a split that the training needs is empty."""
+def _check_splits(graph: TemporalGraph, settings: Settings, given: Mapping[str, Any]) -> Settings:
+    """The settings for the splits that there are; an error if that is not what was asked for."""
     if not len(graph.train):
         raise UsageError("train has no facts; there is nothing to learn from")
-    if settings.validate_every and not len(graph.valid):
+    if not settings.validate_every or len(graph.valid):
+        return settings
+    why = "valid has no facts to choose the best epoch on"
+    if "validate_every" in given:
         raise UsageError(
-            "valid has no facts to choose the best epoch on; with validate_every=0"
-            " (--validate-every 0) the last epoch is kept"
+            f"{why}; with validate_every=0 (--validate-every 0) the last epoch is kept"
         )
+    warnings.warn(f"{why}: the last one is kept", stacklevel=3)
+    return replace(settings, validate_every=0)
 
 
 @dataclass

@@ -23,16 +23,16 @@ from functools import cached_property
 from io import FileIO
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from splime.embedding.device import choose_device
-from splime.errors import DataError, SplimeError, UsageError, WriteError
+from splime.errors import DataError, SplimeError, UsageError, WriteError, checked
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import read, save
-from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml, written_beside
+from splime.io.files import LOCK, locked, read_toml, to_toml, validated, write_toml, written_beside
 from splime.progress import Progress, silent
 from splime.report.importance import plot_importance
 from splime.report.style import check_picture, save_picture
@@ -59,6 +59,7 @@ _POLL = 0.5  # seconds between updates of the progress
 _PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
 
 
+@checked
 def tune(
     graph: TemporalGraph,
     out: str | Path,
@@ -127,8 +128,7 @@ def tune(
             data = str((out / DATA).absolute())
             save(graph, out / DATA)
         _run(search, trials, processes, device, progress, stop)
-        done = [Tried.of(one, chosen) for one in search.trials()]
-        return _finish(search, done, data, reading or {}, stop)
+        return _finish(search, search.tried(), data, reading or {}, stop)
 
 
 def _run(
@@ -223,6 +223,31 @@ def _finish(
     return Tuned(out, done, shares, plan)
 
 
+class _Tables(TypedDict):
+    """What search.toml must have."""
+
+    search: _Seed
+    data: _Data
+    methods: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]]
+    fixed: dict[str, Any]
+
+
+class _Seed(TypedDict):
+    """What the search itself was given."""
+
+    seed: int
+
+
+class _Data(TypedDict):
+    """The facts of a search."""
+
+    name: str
+    train: int
+    valid: int
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Search:
     """What decides which trials there are; a folder belongs to one search."""
@@ -264,11 +289,13 @@ class Search:
     @classmethod
     def open(cls, folder: Path) -> Search:
         """The search that a folder belongs to."""
-        tables = read_toml(folder / SEARCH)
+        path = folder / SEARCH
+        tables = read_toml(path)
+        there = validated(path, tables, _Tables)
         try:
-            return cls(folder, Space.of(tables), tables["search"]["seed"], tables["data"])
-        except (KeyError, TypeError, AttributeError, UsageError) as error:
-            raise DataError(f"{folder / SEARCH}: not a search: {error}") from None
+            return cls(folder, Space.of(tables), there["search"]["seed"], tables["data"])
+        except UsageError as error:
+            raise DataError(f"{path}: not a search: {error}") from None
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -294,15 +321,33 @@ class Search:
                 load_if_exists=True,
                 pruner=optuna.pruners.MedianPruner(n_warmup_steps=1 + max(epochs) // 3),
             )
-        except (ValueError, KeyError, OSError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from None
+        except Exception as error:  # optuna fails in many ways at lines that are not its own
+            raise self._damaged(error) from None
         finally:
             optuna.logging.set_verbosity(before)
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far."""
-        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        study = self.study
+        try:
+            trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
+        except Exception as error:  # of lines that were added since
+            raise self._damaged(error) from None
         return trials
+
+    def tried(self) -> list[Tried]:
+        """All trials so far, for people."""
+        try:
+            return [Tried.of(one, self.space) for one in self.trials()]
+        except (ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> DataError:
+        """What to say of a journal that this search cannot have written."""
+        return DataError(
+            f"{self.folder / JOURNAL}: holds lines that are not this search's"
+            f" ({type(error).__name__}: {error}); remove them, or begin in another folder"
+        )
 
     def work(
         self, trials: int, unfinished: list[int], device: str, stop: Stop, tell: Callable[[], None]
