@@ -87,7 +87,10 @@ def facts_over_time(graph: TemporalGraph) -> Ints:
     """
     facts = graph.facts()
     sizes = len(graph.predicates), len(graph.timeline)
-    return Counts.of(facts.predicate, *graph.timestamps(facts), *sizes).holding
+    held = Counts.of(facts.predicate, *graph.timestamps(facts), *sizes).held
+    table = np.zeros(sizes, np.int64)
+    table[np.repeat(np.arange(sizes[0]), np.diff(held.offsets)), held.time] = held.facts
+    return table
 
 
 def frequent_predicates(graph: TemporalGraph) -> tuple[Ints, Ints]:
