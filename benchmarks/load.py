@@ -255,7 +255,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         [case] = [case for case in cases() if case.name == given.measure]
-        print(json.dumps({**case.measure(given.folder), "peak_mb": peak_mb()}))
+        print(json.dumps({**case.measure(given.folder), "cpu": time.process_time(), "peak_mb": peak_mb()}))
         return
     chosen = given.only.split(",")
     if unknown := set(chosen) - set(parts):

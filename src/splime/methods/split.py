@@ -239,14 +239,13 @@ class ScopeCounts:
         behind: Ints,
     ) -> tuple[Self, Self]:
         """Two scopes that meet at a timestamp, from the numbers that each has there."""
-        width = behind.shape[1]
-        times = (
-            np.append(self.time[: before.shape[1]], at),
-            np.append(at, self.time[len(self.time) - width :]),
-        )
-        tables = np.column_stack([before, left]), np.column_stack([right, behind])
-        one, other = (
-            type(self)(self.source, time, table, int(table[0].sum()))
-            for time, table in zip(times, tables, strict=True)
-        )
-        return one, other
+        count = before.shape[1]
+        tables = np.empty((3, count + 1), np.int64)
+        tables[:, :count], tables[:, count] = before, left
+        times = np.append(self.time[:count], at)
+        one = type(self)(self.source, times, tables, int(tables[0].sum()))
+        count = behind.shape[1]
+        tables = np.empty((3, count + 1), np.int64)
+        tables[:, 0], tables[:, 1:] = right, behind
+        times = np.append(at, self.time[len(self.time) - count :])
+        return one, type(self)(self.source, times, tables, int(tables[0].sum()))
