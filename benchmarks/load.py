@@ -156,14 +156,14 @@ def train(folder: Path) -> Measured:
     }
 
 
-def evaluate(folder: Path, questions: int | None) -> Measured:
+def evaluate(folder: Path, questions: int | str | None) -> Measured:
     """Rank by protocol `fact`: the default sample, or all questions."""
     import splime
 
     run = splime.Run(folder / "run")
     _ = run.scorer, run.scoping
     began = time.perf_counter()
-    evaluation = splime.evaluate(run, **({} if questions is None else {"questions": questions}))
+    evaluation = splime.evaluate(run, questions=questions)
     return {
         "seconds": time.perf_counter() - began,
         "queries": evaluation.queries,
@@ -231,7 +231,7 @@ def cases() -> list[Case]:
              "scores of the batch and its negatives"),
         Case("evaluate, as it is by default", "evaluate", lambda f: evaluate(f, None), 60, 4_000,
              "the entities, read once for each block of questions"),
-        Case("evaluate, all questions", "evaluate", lambda f: evaluate(f, 0), 240, 4_000,
+        Case("evaluate, all questions", "evaluate", lambda f: evaluate(f, "all"), 240, 4_000,
              "the product of questions and entities"),
         Case("ask, the first answer", "ask", lambda f: ask(f, first=True), 5, 2_000,
              "importing PyTorch, opening the graph and the model"),
@@ -255,7 +255,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.measure:
         [case] = [case for case in cases() if case.name == given.measure]
-        print(json.dumps({**case.measure(given.folder), "cpu": time.process_time(), "peak_mb": peak_mb()}))
+        print(
+            json.dumps(
+                {**case.measure(given.folder), "cpu": time.process_time(), "peak_mb": peak_mb()}
+            )
+        )
         return
     chosen = given.only.split(",")
     if unknown := set(chosen) - set(parts):

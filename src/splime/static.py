@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splime.arrays import distinct, expand
+from splime.arrays import expand
 from splime.errors import UsageError, nearest
 from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
