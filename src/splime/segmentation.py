@@ -8,7 +8,7 @@ that those between two timestamps are integers too: `2t` is at timestamp t, `2t 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -355,7 +355,7 @@ def _flat(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64), offsets
 
 
-def covering_cuts(timestamps: Iterable[int]) -> Ints:
+def covering_cuts(timestamps: Sequence[int] | Ints) -> Ints:
     """Cuts that leave each of some ascending timestamps in a scope of its own.
 
     Where timestamps are missing in between, the cut lies in the middle, so that a fact there comes
@@ -364,5 +364,5 @@ def covering_cuts(timestamps: Iterable[int]) -> Ints:
     >>> covering_cuts([3, 4, 8]).tolist()
     [7, 13]
     """
-    held = np.asarray(list(timestamps), np.int64)
+    held = np.asarray(timestamps, np.int64)
     return (held[:-1] + held[1:]) // 2 * 2 + 1

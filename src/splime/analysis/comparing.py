@@ -168,7 +168,10 @@ def compare(
     opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
     names = run_names(opened)
     _check_samples(len(opened), samples, level)
-    options = {"split": split, **({"filter": filter} if triple else {})}
+    options: dict[str, Any] = {"split": split, **({"filter": filter} if triple else {})}
+    same_facts = len({run.config["data"]["sha256"] for run in opened}) == 1
+    if not triple and not same_facts:
+        options["questions"] = "all"  # samples would be of other facts
     evaluated = []
     for number, run in enumerate(opened):
         update = _share(progress, number, len(opened))
@@ -179,7 +182,7 @@ def compare(
     column = "triple" if triple else filter
     ranks = [each.ranks[column] for each in evaluated]
     remarks: list[str] = []
-    if not triple and len({run.config["data"]["sha256"] for run in opened}) > 1:
+    if not triple and not same_facts:
         orders, remarks = _common_order(opened, names, split)
         ranks = [each[order] for each, order in zip(ranks, orders, strict=True)]
     metrics = [each.metrics[column]["both"] for each in evaluated]

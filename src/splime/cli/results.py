@@ -51,6 +51,14 @@ def evaluate(
             help="Also confidence intervals, from so many bootstrap samples of at least 30 facts.",
         ),
     ] = None,
+    questions: Annotated[
+        str | None,
+        Option(
+            metavar="all|N",
+            help="How many queries to rank, of facts drawn at random. Default: all; 20,000 where"
+            " queries x candidates are more than 5,000,000,000.",
+        ),
+    ] = None,
     memory: Annotated[
         int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
     ] = None,
@@ -76,6 +84,7 @@ def evaluate(
         "ties": ties,
         "bootstrap": bootstrap,
         "memory": None if memory is None else memory << 20,
+        "questions": int(questions) if questions and questions.isdecimal() else questions,
     }
     how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):

@@ -16,7 +16,7 @@ from typer import Argument, Option
 
 from splime import embedding
 from splime.cli import options
-from splime.cli.console import Watching, show
+from splime.cli.console import Watching, show, warn
 from splime.errors import UsageError, not_installed
 from splime.methods import METHODS, Method, make_method, standard_methods
 from splime.progress import progress_bar
@@ -78,7 +78,7 @@ def train(
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
-            run = train_run(graph, cuts, out, device=device, watch=watch, **training)
+            run = train_run(graph, cuts, out, device=device, watch=watch, warn=warn, **training)
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")

@@ -243,6 +243,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Which of many queries were ranked: some facts (or triples), drawn with a seed."""
+
+    queries: int
+    of: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Metrics by filter, with how they came about; `to_json` holds all but the ranks."""
 
@@ -268,7 +277,10 @@ class Evaluation:
     strata: dict[str, dict[str, dict[str, Metrics]]]
     """By filter, way of dividing, and group; over all queries of the group."""
     intervals: dict[str, dict[str, Intervals | None]] = field(default_factory=dict)
-    """By filter and side, where they were asked for; None of fewer than `FEWEST` facts."""
+    """By filter and side, where they were asked for, and of a sample; None of fewer than `FEWEST`
+    facts."""
+    sample: Sample | None = None
+    """None where all queries were ranked."""
     ranks: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
     """By filter, a row for each fact (or triple); columns are the query for the object and the one
     for the subject, or the one for the predicate. Not in the JSON."""
@@ -277,7 +289,8 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries, without the ranks."""
-        names = (each.name for each in fields(self) if each.name not in ("ranks", "facts"))
+        left_out = ("ranks", "facts", *(() if self.sample else ("sample",)))
+        names = (each.name for each in fields(self) if each.name not in left_out)
         values: dict[str, Any] = msgspec.to_builtins({name: getattr(self, name) for name in names})
         return values
 

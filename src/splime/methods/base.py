@@ -127,7 +127,7 @@ class Vanilla(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
         """No cuts for any source."""
-        return [np.empty(0, np.int64) for _ in known.counts.totals]
+        return [np.empty(0, np.int64)] * len(known.counts.totals)
 
 
 def _known(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:

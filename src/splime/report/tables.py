@@ -326,8 +326,11 @@ def metric_text(metrics: Metrics, name: str) -> str:
 def conditions(evaluation: Evaluation) -> str:
     """Under which conditions metrics were obtained, in a sentence."""
     left = ", ".join(f"{count:,} {why}" for why, count in evaluation.left_out.items() if count)
+    sample, asked = evaluation.sample, f"{evaluation.queries:,} queries"
+    if sample is not None:
+        asked = f"{sample.queries:,} of {sample.of:,} queries (a sample, seed {sample.seed})"
     parts = [
-        f"{evaluation.queries:,} queries among {evaluation.candidates:,} candidates",
+        f"{asked} among {evaluation.candidates:,} candidates",
         f"ties: {evaluation.ties} rank",
         f"{evaluation.timestamps:,} {'buckets' if evaluation.buckets else 'timestamps'}",
         f"left out: {left or 'nothing'}",

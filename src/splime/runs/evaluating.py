@@ -14,7 +14,12 @@ import pyarrow as pa
 
 from splime.errors import DataError, SplimeError, check_name, checked
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
-from splime.evaluation.protocols import Options, evaluate_scoped
+from splime.evaluation.protocols import (
+    Options,
+    Questions,
+    default_questions,
+    evaluate_scoped,
+)
 from splime.io.files import locked, read_json, write_json, written_beside
 from splime.io.sealed import check_seal, sealed_writer
 from splime.runs import folder as files
@@ -62,7 +67,12 @@ def evaluations(run: Run) -> list[Evaluation]:
 
 
 def kept(
-    run: Run, protocol: str = "fact", *, split: str = "test", filter: str = "inter"
+    run: Run,
+    protocol: str = "fact",
+    *,
+    split: str = "test",
+    filter: str = "inter",
+    questions: Questions = None,
 ) -> Evaluation | None:
     """What `evaluate` with these arguments kept in the folder, with the ranks; None if it did not.
 
@@ -79,11 +89,26 @@ def kept(
     for evaluation in evaluations(run):
         if any(getattr(evaluation, name) != value for name, value in wanted.items()):
             continue
+        if not _asks(evaluation, run, questions):
+            continue
         if triple and ("repeated" in evaluation.left_out) != run.settings.distinct:
             continue
         path = run.path / f"ranks-{key(evaluation)}.parquet"
         return _with_ranks(path, evaluation) if path.exists() else None
     return None
+
+
+def _asks(evaluation: Evaluation, run: Run, questions: Questions) -> bool:
+    """Whether an evaluation ranked as many queries as one with these arguments would."""
+    if questions is None:
+        sides = len(_asked(evaluation.protocol))
+        source: Any = run.static if evaluation.protocol == "triple" else run.graph
+        names = source.predicates if evaluation.protocol == "predicate" else source.entities
+        questions = default_questions(len(getattr(source, evaluation.split)), sides, len(names))
+    sample = evaluation.sample
+    if sample is None:
+        return questions == "all" or evaluation.queries <= questions
+    return (sample.queries, sample.seed) == (questions, 0)
 
 
 def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
@@ -130,6 +155,7 @@ def key(evaluation: Evaluation) -> str:
     repeated = None
     if evaluation.protocol == "triple" and "repeated" not in evaluation.left_out:
         repeated = "repeated"  # triples that occur again are ranked again
+    sample = evaluation.sample
     parts = [
         evaluation.protocol,
         evaluation.split,
@@ -137,6 +163,7 @@ def key(evaluation: Evaluation) -> str:
         repeated,
         evaluation.aggregate,
         evaluation.ties,
+        f"{sample.queries}-seed-{sample.seed}" if sample else None,
     ]
     return "-".join(part for part in parts if part)
 

@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -60,6 +60,7 @@ def train(
     device: str = "auto",
     watch: Watch | None = None,
     save_seconds: float = 60.0,
+    warn: Callable[[str], None] = warnings.warn,
     **settings: Any,
 ) -> Run:
     """Cut a graph, train a static model on it, and leave a folder that explains itself.
@@ -75,6 +76,7 @@ def train(
         device: cpu, cuda or auto.
         watch: is told of progress, and can ask to stop.
         save_seconds: how often a checkpoint is saved.
+        warn: is told where the preset is changed to suit the graph.
         settings: changes to the preset, see `splime.Settings`.
 
     >>> import splime, tempfile
@@ -89,7 +91,13 @@ def train(
     chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
     static = apply(cuts.fit(graph) if isinstance(cuts, Method) else cuts, graph)
-    chosen = trainer.fitted(chosen, static, settings)
+    preset_loss, chosen = chosen.loss, trainer.fitted(chosen, static, settings)
+    if chosen.loss != preset_loss:
+        warn(
+            f"{len(static.entities):,} entities are too many to compare each answer with all of"
+            f" them: the loss is {chosen.loss}; loss={preset_loss!r} (--loss {preset_loss}) asks"
+            " for the preset's"
+        )
     out = Path(out)
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
     with locked(out):
@@ -217,7 +225,8 @@ class _Supervisor:
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
         scorer = self.learner.scorer()
-        evaluation = evaluate_scoped("fact", scorer, self.scoping, Options(split="valid"))
+        options = Options(split="valid", bootstrap=0)
+        evaluation = evaluate_scoped("fact", scorer, self.scoping, options)
         return evaluation.metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:

@@ -242,7 +242,7 @@ def settle(
     at = np.ix_(predicates.ids(names), clock.timeline.index(tally.ticks[occur]))
     for table, counted in zip(tables, (instants, begins, ends), strict=True):
         table[at] = counted[1][np.ix_(used, occur)]
-    return clock, predicates, Counts(*tables), facts.sum(axis=(0, 1))
+    return clock, predicates, Counts.of_tables(*tables), facts.sum(axis=(0, 1))
 
 
 def _filled(table: Ints, first: int, last: int) -> Ints:
