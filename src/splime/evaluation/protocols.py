@@ -48,6 +48,9 @@ class Options:
     estimate: Estimate | None = None
     questions: Questions = None
 
+    def __post_init__(self) -> None:
+        check_fields(self, choices=False)
+
 
 def default_questions(facts: int, sides: int, candidates: int) -> Questions:
     """How many queries are ranked by default, of so many facts (or triples) of a split.
@@ -66,9 +69,6 @@ def _draw(count: int, sides: int, questions: Questions, seed: int) -> Ints | Non
     if wanted >= count:
         return None
     return np.sort(np.random.default_rng(seed).choice(count, wanted, replace=False))
-
-    def __post_init__(self) -> None:
-        check_fields(self, choices=False)
 
 
 @checked

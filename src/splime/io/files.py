@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import glob
 import json
 import os
@@ -11,7 +12,6 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -321,7 +321,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file: {error}") from None
     for place, value in _leaves(tables, ""):
-        if isinstance(value, date | time):  # a datetime is a date
+        if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
             raise DataError(f'{path}: {place}: times are written in quotes: "{value}"')
     return tables
 
