@@ -67,7 +67,7 @@ class Source:
 
     @property
     def lost(self) -> int:
-        """Rows that are not in the graph, though nobody asked for that; a repeated fact is in it."""
+        """Rows that are not in the graph, unasked for; a repeated fact is in it, once."""
         meant = self.dropped.get(DUPLICATE, 0) + self.dropped.get(FACT_WITHOUT_TIME, 0)
         return self.rows - self.kept - meant
 

@@ -134,7 +134,7 @@ def test_what_origin_needs(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"f.txt, line 1: '2001-05-01' is no number of days"):
         splime.read(path, origin="2018", granularity="day")
     write(path, "a\tp\tb\t99999999999\na\tp\tb\t1\na\tp\tb\t####-##-##\n")
-    graph = splime.read(path, origin="2018", granularity="day", split="none")
+    graph = splime.read(path, origin="2018", granularity="day", split="none", allow_loss=True)
     assert graph.timeline.labels() == ["2018-01-02"]
     assert dict(graph.reading.dropped) == {"unreadable time": 1, "event without a time": 1}
 
