@@ -599,6 +599,7 @@ class Curious(Vanilla):
             "must leave some train",
         ),
         (Vanilla(), {"entities": "ids.txt"}, "cannot read with entities = ids.txt.*--no-stream"),
+        (Vanilla(), {"granularity": "day", "origin": 2014}, "cannot read with origin = 2014"),
         (Vanilla(), {"end_before_begin": "swap"}, "cannot read with end_before_begin = swap"),
         (Vanilla(), {"bucket_on": "train"}, "needs bucket"),
         (Vanilla(), {"bucket_on": "test", "bucket": 3}, "bucket_on is .*train.*'test'"),
