@@ -15,13 +15,18 @@ from splime.errors import DataError
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
 EVENT_WITHOUT_TIME = "event without a time"
+FACT_WITHOUT_TIME = "fact without a time"  # dropped because it was asked for
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
 UNSEEN_IN_TRAIN = "unseen in train"
+IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
+"""A note about a fact that is kept."""
 
 _KEPT_BY = {
     UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit",
-    EVENT_WITHOUT_TIME: "columns (--columns) says which column holds the time",
+    EVENT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such events, and"
+    " columns (--columns) says which column holds the time",
+    FACT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such facts",
     END_BEFORE_BEGIN: "end_before_begin='swap' (--end-before-begin swap) keeps such facts",
     DUPLICATE: "keep_duplicates=True (--keep-duplicates) keeps repeated facts",
     UNSEEN_IN_TRAIN: "allow_unseen=True (--allow-unseen) keeps such facts",
@@ -62,8 +67,9 @@ class Source:
 
     @property
     def lost(self) -> int:
-        """Rows that are not in the graph; a repeated fact is in it, once."""
-        return self.rows - self.kept - self.dropped.get(DUPLICATE, 0)
+        """Rows that are not in the graph, though nobody asked for that; a repeated fact is in it."""
+        meant = self.dropped.get(DUPLICATE, 0) + self.dropped.get(FACT_WITHOUT_TIME, 0)
+        return self.rows - self.kept - meant
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,10 @@ _ISO = (
     r"(?:[.,](?P<fraction>[0-9]+))?)?)?"
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
+# How tables, databases and YAGO write that a time is not known.
+_UNKNOWN = r"(?i)^(-?#+(-#+)*|-|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
+# RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
+_QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
 # With a forced granularity only the front of a time is read: what follows is not looked at.
 _FRONT = {
     "year": _DATE + "-",
@@ -244,10 +248,11 @@ class Fields:
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Match every text against the grammar of times and take it apart."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
+    text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
     state = state.astype(np.uint8)
-    state[_mask(pc.match_substring_regex(text, r"^(-?#+(-#+)*)?$"))] = UNKNOWN
+    state[_mask(pc.match_substring_regex(text, _UNKNOWN))] = UNKNOWN
     state[_mask(pc.match_substring_regex(text, r"^-?[0-9]+#+-"))] = PARTLY_MASKED
 
     present: dict[str, Bools] = {}

@@ -172,7 +172,7 @@ def test_inspect_my_own_csv(tmp_path: Path) -> None:
     assert inspected["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
     assert inspected["reading"]["remarks"][0].startswith("split by time")
     assert inspected["statistics"]["bucketed"] is True
-    shown = run("inspect", path)
+    shown = run("inspect", path, "--columns", "1,2,3,4,5", "--header")
     assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
 
 

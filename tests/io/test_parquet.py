@@ -183,7 +183,7 @@ def test_other_tools_read_names_and_dates(tmp_path: Path) -> None:
 
 
 def test_parquet_of_other_people(tmp_path: Path) -> None:
-    table = pa.table({"who": ["a"], "what": ["p"], "whom": ["b"], "since": [1990], "until": [1995]})
+    table = pa.table({"head": ["a"], "rel": ["p"], "tail": ["b"], "since": [1990], "until": [1995]})
     pq.write_table(table, tmp_path / "facts.parquet")
     graph = splime.load(tmp_path / "facts.parquet", split="none")
     assert list(graph.rows()) == [("a", "p", "b", "1990", "1995")]

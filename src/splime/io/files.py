@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -14,8 +15,10 @@ from typing import Any
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SplitName
 
-TEXT = (".tsv", ".csv", ".txt")
-SUFFIXES = (*TEXT, *(text + packed for text in TEXT for packed in (".gz", ".zst")), ".parquet")
+TEXT = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
+_PACKED = ("", ".gz", ".zst")
+JSON = tuple(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in _PACKED)
+SUFFIXES = (*(text + packed for text in TEXT for packed in _PACKED), *JSON, ".parquet")
 _STEMS: dict[str, SplitName] = {
     "train": "train",
     "valid": "valid",
@@ -26,23 +29,43 @@ _STEMS: dict[str, SplitName] = {
 }
 
 
-def split_files(folder: Path) -> dict[SplitName, list[Path]]:
-    """The files of a folder that hold the facts of a split, by their names in any case."""
-    files: dict[SplitName, list[Path]] = {}
+def split_files(folder: Path) -> dict[SplitName, list[tuple[int, Path]]]:
+    """The files of a folder that may hold the facts of a split, each with a rank, best first.
+
+    The name has one of the words for the split, in any case: `train.txt` (rank 0), `train` without
+    a suffix (1), or `icews_2014_train.txt`, `train2id.txt` and `icews.train`, with other words (2).
+    """
+    files: dict[SplitName, list[tuple[int, Path]]] = {}
     try:
         for path in sorted(folder.iterdir()):
-            stem, dot, suffix = path.name.lower().partition(".")
-            if stem in _STEMS and dot + suffix in SUFFIXES and path.is_file():
-                files.setdefault(_STEMS[stem], []).append(path)
+            name = path.name.lower()
+            suffix = max((each for each in SUFFIXES if name.endswith(each)), key=len, default="")
+            stem = name.removesuffix(suffix)
+            ending = Path(stem).suffix.removeprefix(".")
+            if not suffix and ending and ending not in _STEMS and not ending.isdigit():
+                continue  # such as train.log and train.py
+            splits = {_STEMS[word] for word in re.findall("[a-z]+", stem) if word in _STEMS}
+            if len(splits) == 1 and path.is_file():
+                rank = 2 if stem not in _STEMS else 0 if suffix else 1
+                files.setdefault(splits.pop(), []).append((rank, path))
     except OSError as error:
         raise DataError(f"{folder}: cannot be opened: {error}") from None
-    return files
+    return {split: sorted(some) for split, some in files.items()}
 
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file or folder; a name that no file can have is an error."""
     try:
         return path.exists()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error}") from None
+
+
+def is_binary(path: Path) -> bool:
+    """Whether a file that has none of the usual suffixes is no text."""
+    try:
+        with path.open("rb") as file:
+            return b"\0" in file.read(1 << 13)
     except OSError as error:
         raise DataError(f"{path}: cannot be opened: {error}") from None
 

@@ -16,6 +16,7 @@ from splime.splitting import HowToSplit
 from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+WithoutTime: TypeAlias = Literal["drop", "always", "unknown"]
 
 OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be other than a time: the other end of the fact itself."""
@@ -25,11 +26,15 @@ _SETTLED = (
     "columns",
     "entities",
     "predicates",
+    "times",
     "granularity",
+    "origin",
     "first",
     "last",
     "end_before_begin",
     "keep_duplicates",
+    "unknown_time",
+    "without_time",
     "allow_loss",
 )
 """What cannot be chosen for a graph that splime saved."""
@@ -54,8 +59,8 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: those with the usual names, else all"
-        " in their order",
+        " begin, end), by name or by number from 1. Default: those whose names say what they are;"
+        " without names all, in their order",
         metavar="A,B,…",
     )
     header: bool | None = _option(
@@ -69,7 +74,15 @@ class ReadOptions:
     predicates: str | Path | None = _option(
         "dictionary file of predicate ids", flag="predicate_ids", metavar="FILE"
     )
-    granularity: Granularity | None = _option("the unit of time. Inferred by default")
+    times: str | Path | None = _option(
+        "dictionary file of time ids, which gives a date for each", flag="time_ids", metavar="FILE"
+    )
+    granularity: Granularity | None = _option(
+        "the unit of time. Inferred by default. With origin: what the times are numbers of"
+    )
+    origin: When | None = _option(
+        "the time of the number 0, where times are numbers of hours, days, …", metavar="TIME"
+    )
     first: When | None = _option(
         "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
         " time of the facts",
@@ -79,6 +92,16 @@ class ReadOptions:
         "what an unknown end becomes: a time, or begin for the fact's own begin. Default: the last"
         " time of the facts",
         metavar="TIME",
+    )
+    unknown_time: str | int | None = _option(
+        "a text that stands for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
+        " ####-##-##",
+        metavar="TEXT",
+    )
+    without_time: WithoutTime | None = _option(
+        "what to do with facts that have no time at all: drop them, let them hold always (from the"
+        " first to the last time), or keep them with an unknown begin and end. Default: unknown,"
+        " and drop for events"
     )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"
@@ -112,6 +135,11 @@ class ReadOptions:
         hints = get_type_hints(type(self))
         for name, value in vars(self).items():
             check_kind(name, value, hints[name])
+        if self.origin is not None and self.granularity in (None, "step"):
+            raise UsageError(
+                "origin is the time of the number 0; granularity has to say what the times are"
+                " numbers of: year, month, day, hour, minute or second"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadOptions:

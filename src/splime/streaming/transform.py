@@ -253,7 +253,7 @@ def _check(
     file: FactFile, target: Path, method: Method, batch_rows: int, options: ReadOptions
 ) -> None:
     """An error for what cannot be streamed."""
-    refused = options.chosen("entities", "predicates")
+    refused = options.chosen("entities", "predicates", "unknown_time", "without_time")
     if options.end_before_begin not in (None, "drop"):
         refused["end_before_begin"] = options.end_before_begin
     for limit, own in (("first", OWN_END), ("last", OWN_BEGIN)):
