@@ -50,8 +50,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
 
     Args:
         source: a file (text with columns or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder
-            with files for train and perhaps valid and test, an Arrow-compatible table (pandas, polars,
-            DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
+            with files for train and perhaps valid and test, an Arrow-compatible table (pandas,
+            polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
             are errors, such as how to split a source that has splits.
 
