@@ -190,7 +190,8 @@ def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict
     if missing:
         raise DataError(
             f"{path}: the names of the fields do not say which is the {' and the '.join(missing)}"
-            f" (among {', '.join(names)[:500]}); choose 4 or 5 of them with columns (--columns)"
+            f" (among {', '.join(map(_printable, names))[:500]}); choose 4 or 5 of them with"
+            " columns (--columns)"
         )
     return {role: names[at] for role, at in roles.items()}
 
@@ -210,6 +211,10 @@ def _text(value: object) -> str | None:
     elif isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise TypeError
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else repr(text)
 
 
 def _shown(value: object) -> str:
@@ -379,14 +384,15 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
     ]
 
 
-def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> None:
-    """Note the first label of everything that a column names."""
+def _add_labels(labels: dict[str, list[str]], column: EncodedColumn, label: EncodedColumn) -> None:
+    """Note the labels of everything that a column names."""
     ids, texts = column.values.to_pylist(), label.values.to_pylist()
     given = label.lookup(np.array([bool(text) for text in texts], bool))
     codes, own = column.all_codes()[given], label.all_codes()[given]
-    for code, row in zip(*np.unique(codes, return_index=True), strict=True):
-        if code >= 0:
-            labels.setdefault(ids[code], texts[own[row]])
+    _, rows = np.unique(codes.astype(np.int64) * len(texts) + own, return_index=True)
+    for row in np.sort(rows).tolist():
+        if codes[row] >= 0:
+            labels.setdefault(ids[codes[row]], []).append(texts[own[row]])
 
 
 def name_items(raws: Sequence[RawFacts]) -> None:
@@ -395,7 +401,10 @@ def name_items(raws: Sequence[RawFacts]) -> None:
     Labels that several things share are followed by the id, in all files alike, so that no two
     things become one.
     """
-    labels = {text: label for raw in reversed(raws) for text, label in raw.labels.items()}
+    labels: dict[str, list[str]] = {}
+    for raw in raws:
+        for text, own in raw.labels.items():
+            labels[text] = [*dict.fromkeys([*labels.get(text, []), *own])]
     for positions in ((0, 2), (1,)):
         columns = [raw.names[at] for raw in raws for at in positions]
         iris = (pc.match_substring(column.values, "wikidata.org/") for column in columns)
@@ -406,7 +415,7 @@ def name_items(raws: Sequence[RawFacts]) -> None:
             match = _IRI.fullmatch(text)
             ids[text] = match[1] if match else text
         things = set(ids.values())
-        names = {ids[text]: labels[text] for text in reversed(ids) if text in labels}
+        names = {ids[text]: labels[text][0] for text in reversed(ids) if text in labels}
         uses = Counter(names.get(one, one) for one in things)
         shared = [one for one, label in names.items() if uses[label] > 1 and label != one]
         names |= {one: f"{names[one]} ({one})" for one in shared}
@@ -421,6 +430,8 @@ def name_items(raws: Sequence[RawFacts]) -> None:
             guesses.append(f"{kind}: the IRIs of Wikidata are shortened to ids")
         if names:
             told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
+            several = sum(len(labels.get(text, ())) > 1 for text in ids)
+            told += f"; {several:,} have several, the first of which counts" if several else ""
             guesses.append(f"{kind} are named by their labels{told}")
         for raw in raws:
             raw.guesses += guesses
