@@ -186,8 +186,8 @@ def _qualified(
 
 
 def _blank(column: EncodedColumn) -> Bools:
-    """Which rows have no text."""
-    empty = pc.equal(pc.utf8_trim_whitespace(_texts(column)), "")
+    """Which rows say no time."""
+    empty = pc.equal(pc.utf8_trim(pc.utf8_trim_whitespace(_texts(column)), "-#"), "")
     return column.lookup(empty.to_numpy(zero_copy_only=False), missing=True)
 
 

@@ -34,12 +34,15 @@ _TIMES = ("begin", "end", "time")
 _VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
 _LABEL, _PRECISION = "label", "precision"
 _ABOUT = re.compile(rf"(.*?)[ _]?({_LABEL}|{_PRECISION}|altlabel|description)", re.IGNORECASE)
-_IRI = re.compile(r"<?https?://(?:www\.)?wikidata\.org/(?:\S*/)?(?:Property:)?([QPL][0-9]+)>?")
+_IRI = re.compile(
+    r"<?https?://(?:www\.)?wikidata\.org/(?:entity/|prop/(?:[a-z-]+/)*|wiki/(?:Property:)?)"
+    r"([QPL][0-9]+)>?"
+)
 # A time of which Wikidata knows only that there is one.
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_SHOWN = 60
+_SHOWN, _LISTED = 60, 10
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -140,7 +143,10 @@ def _read(
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{path.name}, line {lines[row]}" for row in rows]
 
+    used = set()
+
     def column(name: str) -> EncodedColumn:
+        used.add(name)
         if name in unusable:
             number, value = unusable[name]
             raise DataError(
@@ -174,6 +180,9 @@ def _read(
         raw.guesses += _new_years(written)
     if split is None and "split" in encoders:
         raw.splits = column("split")
+    if unused := [_printable(name) for name in encoders if name not in used]:
+        more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
+        raw.guesses.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
     return raw
 
 
@@ -214,7 +223,7 @@ def _text(value: object) -> str | None:
 
 
 def _printable(text: str) -> str:
-    return text if text.isprintable() else repr(text)
+    return text if text.isprintable() and len(text) <= _SHOWN else _shown(text)
 
 
 def _shown(value: object) -> str:
