@@ -222,21 +222,23 @@ def header_synonyms(rng: random.Random) -> Sample:
     return Sample({"facts.csv": "".join(lines).encode()}, by_csv(pick), "facts", source="facts.csv")
 
 
-def year(text: str) -> str:
-    """The year that a time of mmkb begins with."""
-    match = re.fullmatch('"?([+-]?[0-9]{1,18})(-##-##)?"?', text.strip())
+def year(text: str) -> str | None:
+    """The year that a time of mmkb or JSON begins with; None if it is unknown."""
+    match = re.fullmatch('"?([+-]?[0-9]{1,18}|#*)(-##-##)?"?', text.strip())
     if match is None:
         raise ValueError(text)
-    return str(int(match[1]))
+    return str(int(match[1])) if match[1].strip("#") else None
 
 
 def half(cells: list[str]) -> Fact:
-    """A row that says one end of a fact, or none."""
+    """A row that says one end of a fact, none, or both."""
     if len(cells) == 3:
         return (*cells, None, None)
     s, p, o, word, time = cells
-    ends = {"since": (year(time), None), "until": (None, year(time))}
-    return (s, p, o, *ends[word.lower().strip("<>")[-5:]])
+    match = re.fullmatch("<?occurs?(since|until)>?", word.strip(), re.IGNORECASE)
+    if match is None:
+        return s, p, o, year(word), year(time)
+    return (s, p, o, *((year(time), None) if match[1].lower() == "since" else (None, year(time))))
 
 
 def since_until(rng: random.Random, word: str, time: str) -> Callable[..., str]:
@@ -272,8 +274,7 @@ def json_lines(rng: random.Random) -> Sample:
 
     def pick(cells: list[str]) -> Fact:
         fact = json.loads(cells[0])
-        begin, end = (fact.get(each) for each in ("begin", "end"))
-        times = (None if each in (None, "") else year(str(each)) for each in (begin, end))
+        times = (year(str(fact.get(each) or "")) for each in ("begin", "end"))
         names = (fact[each] for each in ("subject", "predicate", "object"))
         return (*(each if isinstance(each, str) else str(int(each)) for each in names), *times)
 
@@ -294,9 +295,13 @@ def query_service(rng: random.Random) -> Sample:
     def pick(cells: list[str]) -> Fact:
         item, label, predicate, value, start, _, end, _, point, _ = cells
         times = (start, end) if start or end else (point, point)
-        begin, end = (year(re.sub("-..-..T.*", "", time)) if time else None for time in times)
-        names = (each.removeprefix(iri) for each in (predicate, value))
-        return (label or item.removeprefix(iri), *names, begin, end)
+        years = [year(re.sub("-..-..(T.*)?$", "", time)) for time in times]
+        names = (
+            re.sub(f"^{re.escape(iri)}([QP][0-9]+)$", r"\1", each)
+            for each in (item, predicate, value)
+        )
+        item, predicate, value = names
+        return label or item, predicate, value, *years
 
     lines = [
         "item,itemLabel,property,value,start,startPrecision,end,endPrecision,pointInTime,"

@@ -48,7 +48,8 @@ class Example:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {' | '.join(self.fact)}  ({self.why})"
+        fact = " | ".join(text if text.isprintable() else repr(text) for text in self.fact)
+        return f"{self.where}: {fact}  ({self.why})"
 
 
 @dataclass(frozen=True)
