@@ -120,6 +120,18 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     assert (years.timeline.granularity, years.timeline.first) == ("year", 1830)
 
 
+def test_numbers_that_may_be_years(tmp_path: Path) -> None:
+    """Hours from 24 on, without 0, look like years; that is said."""
+    lines = [f"a\tp\tb\t{24 * n}\n" for n in range(1, 301)]
+    path = write(tmp_path / "f.txt", "".join(lines))
+    graph = check(path, "read as years; --granularity step", of=(300,), split="none")
+    assert graph.timeline.granularity == "year"
+    years = [f"a\tp\tb\t{1990 + n}\n" for n in range(9)]
+    assert splime.read(write(path, "".join(years)), split="none").reading.remarks == ()
+    dated = [*years, "a\tp\tb\t360-##-##\n"]
+    assert splime.read(write(path, "".join(dated)), split="none").reading.remarks == ()
+
+
 def test_times_given_in_the_numbers_of_the_file(tmp_path: Path) -> None:
     lines = [f"a\tp\tb{n}\t{24 * n}\t{24 * n if n < 9 else ''}\n" for n in range(10)]
     path = write(tmp_path / "f.txt", "".join(lines))
