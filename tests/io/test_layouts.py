@@ -120,6 +120,13 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     assert (years.timeline.granularity, years.timeline.first) == ("year", 1830)
 
 
+def test_times_given_in_the_numbers_of_the_file(tmp_path: Path) -> None:
+    lines = [f"a\tp\tb{n}\t{24 * n}\t{24 * n if n < 9 else ''}\n" for n in range(10)]
+    path = write(tmp_path / "f.txt", "".join(lines))
+    graph = splime.read(path, last=480, split="none")
+    assert (graph.timeline.last, graph.train.end.max()) == (20, 20)
+
+
 def test_hours_that_are_days(tmp_path: Path) -> None:
     write_splits(tmp_path, "{}.txt", lambda q: f"{q[0]} {q[1]} {q[2]} {24 * q[3]} 0")
     graph = check(tmp_path, granularity="hour", origin="2018-01-01")
@@ -133,9 +140,10 @@ def test_what_origin_needs(tmp_path: Path) -> None:
         splime.read(path, origin="2018")
     with pytest.raises(DataError, match=r"f.txt, line 1: '2001-05-01' is no number of days"):
         splime.read(path, origin="2018", granularity="day")
-    write(path, "a\tp\tb\t99999999999\na\tp\tb\t1\na\tp\tb\t####-##-##\n")
-    graph = splime.read(path, origin="2018", granularity="day", split="none", allow_loss=True)
-    assert graph.timeline.labels() == ["2018-01-02"]
+    times = ["99999999999", "1", "####-##-##", "2", "3", "-1"]
+    write(path, "".join(f"a\tp\tb\t{time}\n" for time in times))
+    graph = splime.read(path, origin="2018", granularity="day", split="none")
+    assert graph.timeline.labels() == ["2017-12-31", "2018-01-02", "2018-01-03", "2018-01-04"]
     assert dict(graph.reading.dropped) == {"unreadable time": 1, "event without a time": 1}
 
 
@@ -153,6 +161,17 @@ def test_real_ends_stay(tmp_path: Path) -> None:
         splime.read(write(path, "a\tp\tb\t2001\t0\n"))
     write(path, "s\tp\to\tbegin\tend\na\tp\tb\t2001\t0\na\tp\tb\t2002\t2003\n")
     assert dict(splime.read(path, split="none").reading.dropped) == {"end before begin": 1}
+
+
+def test_a_fifth_column_that_is_nearly_constant(tmp_path: Path) -> None:
+    lines = [f"a\tp\tb{n}\t{24 * (n + 1)}\t0\n" for n in range(20)]
+    path = write(tmp_path / "f.txt", "".join(lines)[:-2])  # cut off
+    check(path, "always 0 or empty and was left out", of=(20,), split="none")
+    lines = [f"a\tp\tb{n}\t{24 * (n % 3 // 2)}\t0\n" for n in range(20)]
+    write(path, "".join([*lines, "a\tp\tb\t24\t48\n"]))
+    reading = splime.read(path, split="none").reading
+    assert dict(reading.dropped) == {"end before begin": 6}
+    assert "0 in 20 of 21 rows, and was read as the end; --columns 1,2,3,4" in reading.remarks[0]
 
 
 def test_a_constant_beside_dates(tmp_path: Path) -> None:
@@ -217,6 +236,16 @@ def test_names_of_valid(tmp_path: Path, name: str) -> None:
     assert len(splime.read(tmp_path).valid) == 1
 
 
+def test_a_folder_to_write_to(tmp_path: Path) -> None:
+    graph = splime.read([("a", "p", "b", 2001)], split="none")
+    write(tmp_path / "my_train.txt", "x\n")
+    assert [path.name for path in splime.write_text(graph, tmp_path)] == ["train.tsv"]
+    assert facts_of(splime.read(tmp_path)) == [("a", "p", "b", "2001", "2001")]
+    write(tmp_path / "my_valid.txt", "x\n")
+    with pytest.raises(UsageError, match=r"my_valid.txt would be read together"):
+        splime.write_text(graph, tmp_path)
+
+
 def test_two_files_for_one_split(tmp_path: Path) -> None:
     write(tmp_path / "a_train.txt", "a\tp\tb\t2001\n")
     write(tmp_path / "b_train.txt", "a\tp\tb\t2002\n")
@@ -251,6 +280,16 @@ def test_dictionaries_of_times(tmp_path: Path, name: str, form: str) -> None:
         (tmp_path / name).rename(tmp_path / "other.txt")
         assert splime.read(tmp_path, times=tmp_path / "other.txt") == graph
         (tmp_path / "other.txt").unlink()
+
+
+def test_dictionaries_of_numbers(tmp_path: Path) -> None:
+    """GDELT's predicates are codes, and the ids of ICEWS14's days are hours."""
+    write_splits(tmp_path, "{}.txt", lambda q: f"{q[0]}\t{q[1]}\t{q[2]}\t{24 * q[3]}\t0")
+    write(tmp_path / "relation2id.txt", "020\t0\n0841\t1\n030\t2\n")
+    write(tmp_path / "time2id.txt", "".join(f"2014-01-{n + 1:02}\t{24 * n}\n" for n in range(11)))
+    graph = check(tmp_path, "predicate ids are named by relation2id.txt")
+    assert list(graph.predicates) == ["020", "030", "0841"]
+    assert (graph.timeline.granularity, graph.timeline.labels()[-1]) == ("day", "2014-01-11")
 
 
 def test_times_that_are_no_ids(tmp_path: Path) -> None:
@@ -314,6 +353,10 @@ def test_headers_with_synonyms(tmp_path: Path, header: str) -> None:
     graph = check(path, of=(2,), not_rows=1, split="none")
     assert facts_of(graph)[0] == ("a", "p", "b", "2001", "2001")
     assert graph.reading.sources[0].header == header.replace(",", " ")
+    others = [name for name in header.split(",") if name not in ("subject", "predicate", "object")]
+    assert all(
+        f"'{name}' is the" in str(graph.reading.remarks) for name in others if name != "time"
+    )
 
 
 @pytest.mark.parametrize(

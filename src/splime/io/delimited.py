@@ -28,6 +28,7 @@ from splime.io.layout import (
     by_name,
     by_position,
     looks_like_header,
+    named_otherwise,
     roles_of,
 )
 from splime.times import format_ticks
@@ -83,8 +84,10 @@ def read_delimited(
         has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
     except DataError as error:
         raise DataError(f"{error}\n{_first_lines(path, dialect)}") from None
-    if has_header:  # a quoted name may run over several lines
-        skip = line_number + sum(cell.count("\n") for cell in cells)
+    if has_header:
+        skip = line_number + sum(cell.count("\n") for cell in cells)  # names may run over lines
+        if columns is None:
+            guesses += named_otherwise(cells, layout)
     table = _read(path, dialect, len(cells), layout.positions, skip=skip)
     if table.num_rows == 0:
         raise DataError(f"{path}: no facts below the header; {EXPECTED}")
@@ -262,7 +265,14 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _start_of(path: Path) -> list[str]:
     """The first lines that are not empty, without one that only counts the others."""
-    lines = [line for line in itertools.islice(_lines(path), _MOST_LINES) if line.strip(" \n")]
+    lines: list[str] = []
+    length = 0
+    for line in itertools.islice(_lines(path), _MOST_LINES):
+        length += len(line)
+        if line.strip(" \n"):
+            lines.append(line)
+        if len(lines) > 1 and length > _BLOCK:
+            break
     if not lines:
         raise DataError(f"{path}: the file is empty; {EXPECTED}")
     return lines[1:] if _count_line([lines[0]]) is not None and len(lines) > 1 else lines
@@ -412,7 +422,12 @@ def write_text(
                     " mark, which a .tsv file cannot at its start; write csv or Parquet"
                 )
     paths = {split: folder / f"{split}.{format}" for split, facts in graph.splits() if len(facts)}
-    there = [path for files in split_files(folder).values() for _, path in files]
+    there = [
+        path
+        for split, files in split_files(folder).items()
+        for rank, path in files
+        if rank == 0 or split not in paths  # others give way to train.tsv
+    ]
     if others := [path.name for path in there if path not in paths.values()]:
         raise UsageError(
             f"{folder}: {', '.join(others)} would be read together with the files to be written;"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from splime.errors import DataError, UsageError, nearest
 
@@ -113,16 +114,12 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
     wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
     if missing := [role for role in wanted if role not in roles]:
         # Numbers where a name would not survive the command line.
-        plain = not any("," in name or not name.strip() or not name.isprintable() for name in names)
+        plain = all(re.fullmatch(r"[\w .-]{1,40}", name.strip()) for name in names)
         known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
         line = ",".join(known.get(role, role.upper()) for role in wanted)
-        taken = {*roles.values(), split}
-        left = [
-            name if name.isprintable() else repr(name)
-            for at, name in enumerate(names)
-            if at not in taken
-        ]
-        among = f" among {', '.join(left)}" if left else ""
+        left = [name for at, name in enumerate(names) if at not in {*roles.values(), split}]
+        shown = [name if name.isprintable() else repr(name) for name in left[:10]]
+        among = f" among {shorten(', '.join(shown), 300)}" if left else ""
         raise DataError(
             f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"
             f"{among}; choose with --columns {line}, by name or number from 1"
@@ -142,17 +139,31 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
     roles: dict[str, int] = {}
     for role, synonyms in _SYNONYMS.items():
         usual, *others = synonyms.split()
-        matches = [at for at, name in enumerate(folded) if name == usual] or [
-            # "t" is the tail, unless another column is the object: then it is the time.
-            at
-            for at, name in enumerate(folded)
-            if name in others and at not in roles.values()
-        ]
+        matches = [at for at, name in enumerate(folded) if name == usual]
+        if not matches:
+            taken = roles.values()
+            matches = [at for at, name in enumerate(folded) if name in others and at not in taken]
         if role == "object" and len(matches) > 1:
+            # "t" is the tail, unless another column is the object: then it is the time.
             matches = [at for at in matches if folded[at] != "t"]
         if len(matches) == 1:
             roles[role] = matches[0]
     return roles
+
+
+def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
+    """What was understood by names that are not the usual ones, as one sentence or none.
+
+    >>> named_otherwise(["h", "predicate", "t", "time"], Layout((0, 1, 2, 3)))
+    ["by their names: 'h' is the subject, 't' is the object"]
+    """
+    usual = ("begin", "end") if len(layout.facts) == 5 else ("time",)
+    told = [
+        f"{names[at]!r} is the {role}"
+        for role, at in zip((*_NAMES, *usual), layout.facts, strict=True)
+        if names[at].strip().lower() != role
+    ]
+    return [f"by their names: {', '.join(told)}"] if told else []
 
 
 def _position(names: list[str], column: str, where: str) -> int:

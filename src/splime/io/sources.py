@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import SPLITS, SplitName, TemporalGraph
@@ -48,8 +49,8 @@ def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> Tempo
     """Read facts into a graph.
 
     Args:
-        source: a file (text or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder with
-            `train.*` and perhaps `valid.*` and `test.*`, an Arrow-compatible table (pandas,
+        source: a file (text with columns or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder
+            with files for train and perhaps valid and test, an Arrow-compatible table (pandas,
             polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
             are errors, such as how to split a source that has splits.
@@ -232,12 +233,13 @@ def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
     """
     own = [raw for raw in raws if raw.is_text and raw.header is None and len(raw.times) == 2]
     own = [raw for raw in own if raw.halves is None and len(raw.times[1].values)]
-    rows = sum(raw.rows for raw in own)
+    rows, empty = sum(raw.rows for raw in own), 0
     common = Counter[str]()
     for raw in own:
         values, counts = raw.times[1].values, raw.times[1].counts()
         most = int(counts.argmax())
         common[values[most].as_py().strip()] += int(counts[most])
+        empty += int(counts[pc.equal(values, "").to_numpy(zero_copy_only=False)].sum())
     end, count = common.most_common(1)[0] if common else ("", 0)
     if count < max(2, _NEARLY_ALL * rows) or not re.fullmatch("[+-]?[0-9]{1,18}", end):
         return
@@ -251,9 +253,10 @@ def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
         later += int(counts[parsed.ticks > int(end)].sum())
     if later > earlier:
         for raw in own:
-            if count == rows:
+            if count + empty == rows:
                 raw.times = raw.times[:1]
-                raw.guesses.append(f"the fifth column is always {end} and was left out")
+                or_empty = " or empty" if empty else ""
+                raw.guesses.append(f"the fifth column is always {end}{or_empty} and was left out")
             else:
                 raw.guesses.append(
                     f"the fifth column is {end} in {count:,} of {rows:,} rows, and was read as the"
@@ -320,7 +323,7 @@ def _name_ids(raws: Sequence[RawFacts], source: object, options: ReadOptions) ->
 def _name_by(beside: Path, kind: str, raws: Sequence[RawFacts], *, is_folder: bool) -> None:
     """Use a dictionary file that was not named, where the facts are written with its ids."""
     used = {
-        value.strip()
+        value.strip(" ")
         for raw in raws
         for column in _columns(raw, kind)
         for value in _used(column)
@@ -362,14 +365,14 @@ def read_ids(path: Path) -> dict[str, str]:
     # Id and name of each line, if the id comes last, and if it comes first.
     last, first = [], []
     for number, cells in rows:
-        front = cells[0].split(maxsplit=1) if spaced else cells
-        back = cells[0].rsplit(maxsplit=1) if spaced else cells
+        text = cells[0].strip(" ")
+        front, back = (text.split(" ", 1), text.rsplit(" ", 1)) if spaced else (cells, cells)
         if len(front) < 2:
             raise DataError(
                 f"{path}, line {number}: expected a name and an id with a tab or spaces between"
                 f" them, found {cells[0]!r}"
             )
-        last.append((back[1].strip(), back[0]))
+        last.append((back[1].strip(), back[0].rstrip(" ") if spaced else back[0]))
         first.append((front[0].strip(), front[1].strip()))
     heads = [last[0][0].lower(), first[0][0].lower()]
     if not any(map(_is_id, heads)) and any(head.endswith("id") for head in heads):
@@ -417,7 +420,7 @@ def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str
     for raw in raws:
         for column in _columns(raw, kind):
             for value, code in _used(column).items():
-                if value.strip() not in names and (kind != "time" or value.strip(" -#")):
+                if value.strip(" ") not in names and (kind != "time" or value.strip(" -#")):
                     where = raw.locate([column.first_row(code)])[0]
                     swapped = kind == "predicate" and names.keys() >= _used(raw.names[2]).keys()
                     advice = "; is the predicate in column 3? --columns 1,3,2,4" if swapped else ""
@@ -425,7 +428,7 @@ def _apply(raws: Sequence[RawFacts], kind: str, names: dict[str, str], file: str
                         f"{where}: the {kind} id {value!r} is not in {file}; expected one of its"
                         f" {len(names):,} ids{advice}"
                     )
-            values = [names.get(value.strip(), value) for value in column.values.to_pylist()]
+            values = [names.get(value.strip(" "), value) for value in column.values.to_pylist()]
             column.values = pa.array(values, pa.string())
 
 
