@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -78,6 +79,8 @@ def read_export(
     dialect, header = _header(path)
     as_terms = all(name.startswith("?") for name in header)
     names = [name.removeprefix("?") for name in header]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{path}, line 1: several columns are called {_shown(twice[0])}")
 
     def records() -> Records:
         rows = rows_of(path, dialect)
@@ -178,8 +181,11 @@ def _read(
             raw.times, raw.written = [column(name), times["time"]], ()
     if len(written) == len(times):
         raw.guesses += _new_years(written)
-    if split is None and "split" in encoders:
-        raw.splits = column("split")
+    if "split" in encoders:
+        raw = replace(raw, splits=column("split"))
+    told = [f"{_shown(name)} is the {role}" for role, name in roles.items() if name.lower() != role]
+    if told and columns is None:
+        raw.guesses.insert(0, f"by their names: {', '.join(told)}")
     if unused := [_printable(name) for name in encoders if name not in used]:
         more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
         raw.guesses.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
