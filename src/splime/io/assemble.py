@@ -316,7 +316,8 @@ def parse_spans(
     parsed = parse_times(values, weights=weights, granularity=granularity)
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
     step = 1
-    if parsed.granularity == "step" and granularity is None and all(raw.is_text for raw in raws):
+    guessed = granularity is None and all(raw.is_text for raw in raws)
+    if guessed and parsed.granularity == "step":
         step = common_step(parsed.ticks[parsed.state == KNOWN])
         unit = _USUAL_STEPS.get(step, "UNIT")
         for raw in raws:
@@ -329,7 +330,7 @@ def parse_spans(
                 "times are numbers of an unknown unit; to make dates of them: --granularity"
                 f" {unit} --origin TIME"
             )
-    elif parsed.granularity == "year" and granularity is None:
+    elif guessed and parsed.granularity == "year":
         odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
         bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
         if pc.any(bare).as_py():
