@@ -591,6 +591,7 @@ class Curious(Vanilla):
         (Vanilla(), {"entities": "ids.txt"}, "cannot read with entities = ids.txt.*--no-stream"),
         (Vanilla(), {"unknown_time": 0}, "cannot read with unknown_time = 0"),
         (Vanilla(), {"without_time": "always"}, "cannot read with without_time = always"),
+        (Vanilla(), {"granularity": "day", "origin": 2014}, "cannot read with origin = 2014"),
         (Vanilla(), {"end_before_begin": "swap"}, "cannot read with end_before_begin = swap"),
         (Vanilla(), {"bucket_on": "train"}, "needs bucket"),
         (Vanilla(), {"bucket_on": "test", "bucket": 3}, "bucket_on is .*train.*'test'"),

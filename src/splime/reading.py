@@ -48,7 +48,8 @@ class Example:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {' | '.join(self.fact)}  ({self.why})"
+        fact = " | ".join(text if text.isprintable() else repr(text) for text in self.fact)
+        return f"{self.where}: {fact}  ({self.why})"
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Source:
 
     @property
     def lost(self) -> int:
-        """Rows that are not in the graph though nobody asked for that; a repeated fact is in it."""
+        """Rows that are not in the graph, and nobody asked for that; a repeated fact is in it."""
         meant = self.dropped.get(DUPLICATE, 0) + self.dropped.get(FACT_WITHOUT_TIME, 0)
         return self.rows - self.kept - meant
 
@@ -140,12 +141,16 @@ class Reading:
                 f"no facts are left in {' and '.join(self.emptied)}: {reasons(self.dropped)};"
                 f" {_remedies(self.dropped)}; {allow}"
             )
-        much = [one for one in self.sources if one.rows - one.kept > _MUCH * one.rows]
+        much = [
+            one
+            for one in self.sources
+            if one.lost + one.dropped.get(DUPLICATE, 0) > _MUCH * one.rows
+        ]
         if much:
-            shares = (f"{one.rows - one.kept:,} of {one.rows:,} of {one.name}" for one in much)
+            shares = (f"{one.name}: {one.rows - one.kept:,} of {one.rows:,}" for one in much)
             dropped = sum((Counter(one.dropped) for one in much), Counter[str]())
             LOG.warning(
-                "more than a tenth of the rows were dropped, %s (%s); %s",
+                "%s rows were dropped (%s); %s",
                 ", ".join(shares),
                 reasons(dropped),
                 _remedies(dropped),

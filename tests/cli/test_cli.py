@@ -48,7 +48,7 @@ def lossy(tmp_path: Path) -> Path:
     years = [(1990 + n, 1990 + n + (-3 if n % 5 == 0 else 2)) for n in range(40)]
     lines = [f"a{n % 4}\tp\tb{n % 3}\t{begin}\t{end}" for n, (begin, end) in enumerate(years)]
     path = tmp_path / "lossy.tsv"
-    path.write_text("\n".join(["who\twhat\twhom\tfrom\tto", *lines, *lines[1:3]]))
+    path.write_text("\n".join(["subject\tpredicate\tobject\tbegin\tend", *lines, *lines[1:3]]))
     return path
 
 

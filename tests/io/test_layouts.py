@@ -120,6 +120,18 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     assert (years.timeline.granularity, years.timeline.first) == ("year", 1830)
 
 
+def test_numbers_that_may_be_years(tmp_path: Path) -> None:
+    """Hours from 24 on, without 0, look like years; that is said."""
+    lines = [f"a\tp\tb\t{24 * n}\n" for n in range(1, 301)]
+    path = write(tmp_path / "f.txt", "".join(lines))
+    graph = check(path, "read as years; --granularity step", of=(300,), split="none")
+    assert graph.timeline.granularity == "year"
+    years = [f"a\tp\tb\t{1990 + n}\n" for n in range(9)]
+    assert splime.read(write(path, "".join(years)), split="none").reading.remarks == ()
+    dated = [*years, "a\tp\tb\t360-##-##\n"]
+    assert splime.read(write(path, "".join(dated)), split="none").reading.remarks == ()
+
+
 def test_times_given_in_the_numbers_of_the_file(tmp_path: Path) -> None:
     lines = [f"a\tp\tb{n}\t{24 * n}\t{24 * n if n < 9 else ''}\n" for n in range(10)]
     path = write(tmp_path / "f.txt", "".join(lines))
@@ -140,9 +152,10 @@ def test_what_origin_needs(tmp_path: Path) -> None:
         splime.read(path, origin="2018")
     with pytest.raises(DataError, match=r"f.txt, line 1: '2001-05-01' is no number of days"):
         splime.read(path, origin="2018", granularity="day")
-    write(path, "a\tp\tb\t99999999999\na\tp\tb\t1\na\tp\tb\t####-##-##\n")
+    times = ["99999999999", "1", "####-##-##", "2", "3", "-1"]
+    write(path, "".join(f"a\tp\tb\t{time}\n" for time in times))
     graph = splime.read(path, origin="2018", granularity="day", split="none")
-    assert graph.timeline.labels() == ["2018-01-02"]
+    assert graph.timeline.labels() == ["2017-12-31", "2018-01-02", "2018-01-03", "2018-01-04"]
     assert dict(graph.reading.dropped) == {"unreadable time": 1, "event without a time": 1}
 
 
@@ -160,6 +173,17 @@ def test_real_ends_stay(tmp_path: Path) -> None:
         splime.read(write(path, "a\tp\tb\t2001\t0\n"))
     write(path, "s\tp\to\tbegin\tend\na\tp\tb\t2001\t0\na\tp\tb\t2002\t2003\n")
     assert dict(splime.read(path, split="none").reading.dropped) == {"end before begin": 1}
+
+
+def test_a_fifth_column_that_is_nearly_constant(tmp_path: Path) -> None:
+    lines = [f"a\tp\tb{n}\t{24 * (n + 1)}\t0\n" for n in range(20)]
+    path = write(tmp_path / "f.txt", "".join(lines)[:-2])  # cut off
+    check(path, "always 0 or empty and was left out", of=(20,), split="none")
+    lines = [f"a\tp\tb{n}\t{24 * (n % 3 // 2)}\t0\n" for n in range(20)]
+    write(path, "".join([*lines, "a\tp\tb\t24\t48\n"]))
+    reading = splime.read(path, split="none").reading
+    assert dict(reading.dropped) == {"end before begin": 6}
+    assert "0 in 20 of 21 rows, and was read as the end; --columns 1,2,3,4" in reading.remarks[0]
 
 
 def test_a_constant_beside_dates(tmp_path: Path) -> None:
@@ -268,6 +292,16 @@ def test_dictionaries_of_times(tmp_path: Path, name: str, form: str) -> None:
         (tmp_path / name).rename(tmp_path / "other.txt")
         assert splime.read(tmp_path, times=tmp_path / "other.txt") == graph
         (tmp_path / "other.txt").unlink()
+
+
+def test_dictionaries_of_numbers(tmp_path: Path) -> None:
+    """GDELT's predicates are codes, and the ids of ICEWS14's days are hours."""
+    write_splits(tmp_path, "{}.txt", lambda q: f"{q[0]}\t{q[1]}\t{q[2]}\t{24 * q[3]}\t0")
+    write(tmp_path / "relation2id.txt", "020\t0\n0841\t1\n030\t2\n")
+    write(tmp_path / "time2id.txt", "".join(f"2014-01-{n + 1:02}\t{24 * n}\n" for n in range(11)))
+    graph = check(tmp_path, "predicate ids are named by relation2id.txt")
+    assert list(graph.predicates) == ["020", "030", "0841"]
+    assert (graph.timeline.granularity, graph.timeline.labels()[-1]) == ("day", "2014-01-11")
 
 
 def test_times_that_are_no_ids(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
+from typer.testing import CliRunner
 
 import splime
+from splime.cli.main import app
 from splime.errors import DataError, UsageError
 from splime.reading import IN_TWO_ROWS
 from tests.io.test_fuzz import check_reading, mutations
@@ -281,6 +284,15 @@ def test_facts_without_a_time(
 def test_dropping_most_of_a_file_can_be_meant() -> None:
     rows = [("a", "p", "b", 1990, 1995), *(("a", "p", f"x{n}", None, None) for n in range(9))]
     assert len(splime.read(rows, split="none", without_time="drop")) == 1
+
+
+def test_the_options_are_on_the_command_line(tmp_path: Path) -> None:
+    folder(tmp_path, train=YAGO15K.replace("1994", "-1"))
+    arguments = ["inspect", str(tmp_path), "--without-time", "drop", "--unknown-time", "-1-##-##"]
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    (source,) = json.loads(done.stdout)["reading"]["sources"]
+    assert source["dropped"] == {"fact without a time": 3}
 
 
 def test_without_time_refuses_other_words() -> None:

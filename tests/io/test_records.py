@@ -126,6 +126,7 @@ def test_wikidata(tmp_path: Path, kind: str) -> None:
     graph = read(write(path, content))
     assert [tuple(fact) for fact in graph.rows()] == OF_EXPORT
     assert graph.timeline.granularity == "year"
+    assert any("'item' is the subject" in guess for guess in graph.reading.remarks)
     # A decade is no year, and the account says so.
     assert dict(graph.reading.dropped) == {"unreadable time": 1}
     example = next(one for one in graph.reading.examples if one.why.startswith("unreadable"))
@@ -167,6 +168,13 @@ def test_labels_never_merge(tmp_path: Path) -> None:
     assert len({fact.subject for fact in graph.rows()}) == 5
 
 
+def test_several_labels_of_one_thing(tmp_path: Path) -> None:
+    text = "item,itemLabel,property,value,pointInTime\nQ1,B,P1,x,2001\nQ1,A,P1,x,2002\n"
+    graph = read(write(tmp_path / "f.csv", text))
+    assert [fact.subject for fact in graph.rows()] == ["B", "B"]
+    assert any("1 have several" in guess for guess in graph.reading.remarks)
+
+
 def test_markers_in_a_column_of_any_name(tmp_path: Path) -> None:
     rows = [("Ada", "since", 1990), ("Ada", "until", 1994)]
     keys = ("subject", "what", "time")
@@ -191,8 +199,11 @@ def test_chosen_fields(tmp_path: Path) -> None:
 def test_a_column_of_splits(tmp_path: Path) -> None:
     line = {"subject": "a", "predicate": "p", "object": "b", "time": 1990}
     rows = [line | {"split": split} for split in ("train", "test")]
-    graph = splime.load(write(tmp_path / "f.json", rows))
+    graph = splime.load(write(tmp_path / "f.json", json.dumps(rows)))
     assert (len(graph.train), len(graph.test)) == (1, 1)
+    write(tmp_path / "test.json", json.dumps(rows))
+    with pytest.raises(DataError, match=r"test.json, line 1: the split is 'train', but these are"):
+        splime.read({"train": [("a", "p", "b", 1990)], "test": tmp_path / "test.json"})
 
 
 GOOD = '{"subject": "a", "predicate": "p", "object": "b", "time": 1990}'
@@ -227,6 +238,7 @@ GOOD = '{"subject": "a", "predicate": "p", "object": "b", "time": 1990}'
         ("f.json", "17", "f.json: expected an object a line"),
         ("f.json", '{"a": {}}', "f.json: .* which is the subject and the predicate and the object"),
         ("f.csv", "item,property,value,pointInTime\nQ1,P1,Q2\n", "line 2: expected 4 columns"),
+        ("f.csv", "item,prop,value,start,x,x\n1,2,3,4,5,6\n", "columns are called 'x'"),
     ],
 )
 def test_broken(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.arrays import changes, distinct, grouped
 from splime.errors import DataError
@@ -310,14 +311,13 @@ def parse_spans(
     The third result is how many of the numbers that were written make a tick.
     """
     columns = [column for raw in raws for column in raw.times]
-    parsed = parse_times(
-        pa.concat_arrays([column.values.cast(pa.string()) for column in columns]),
-        weights=np.concatenate([column.counts() for column in columns]),
-        granularity=granularity,
-    )
+    values = pa.concat_arrays([column.values.cast(pa.string()) for column in columns])
+    weights = np.concatenate([column.counts() for column in columns])
+    parsed = parse_times(values, weights=weights, granularity=granularity)
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
     step = 1
-    if parsed.granularity == "step" and granularity is None and all(raw.is_text for raw in raws):
+    guessed = granularity is None and all(raw.is_text for raw in raws)
+    if guessed and parsed.granularity == "step":
         step = common_step(parsed.ticks[parsed.state == KNOWN])
         unit = _USUAL_STEPS.get(step, "UNIT")
         for raw in raws:
@@ -330,6 +330,14 @@ def parse_spans(
                 "times are numbers of an unknown unit; to make dates of them: --granularity"
                 f" {unit} --origin TIME"
             )
+    elif guessed and parsed.granularity == "year":
+        odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
+        bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
+        if pc.any(bare).as_py():
+            for raw in raws:
+                raw.guesses.append(
+                    "times are numbers, read as years; --granularity step reads them as steps"
+                )
     arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
     unit = parsed.granularity

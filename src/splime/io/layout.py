@@ -15,7 +15,8 @@ _SYNONYMS = {
     "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
     "predicate": "predicate pred p relation rel relationship r property",
     "object": "object obj o tail tailentity target targetentity toentity entity2 t",
-    "begin": "begin begintime begindate start starttime startdate startyear since from validfrom",
+    "begin": "begin begintime begindate beginyear start starttime startdate startyear since from"
+    " validfrom",
     "end": "end endtime enddate endyear until to validto validuntil",
     "time": "time date datetime timestamp ts year when t",
 }

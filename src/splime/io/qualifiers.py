@@ -48,6 +48,9 @@ def qualify(raw: RawFacts) -> RawFacts:
         values = pa.concat_arrays([pa.array(rest, pa.string()), _texts(last)])
         begin = encoded(np.select([halves == SINCE, halves == UNTIL], [moved, -1], own), values)
         end = encoded(np.where(halves == SINCE, -1, shared), _texts(last))
+        if (_blank(first) & (halves == 0) & ~_blank(last)).any():
+            guess = "a time with neither since nor until before it is the end of a fact"
+            raw = replace(raw, guesses=[*raw.guesses, guess])
         return _qualified(raw, halves, (begin, end), written=raw.times)
     halves, rest = _halves(first, _PREFIX)
     written: tuple[EncodedColumn, ...] = (first,)
@@ -109,6 +112,8 @@ def read_mixed(
     lines = array("q")
     header = None
     for number, row in rows_of(path, dialect):
+        if len(row) == 3 and any(map(is_marker, row)):
+            raise error  # what is left of a longer one
         if not lines and header is None and len(row) == width and looks_like_header(row, layout):
             header = " ".join(row)
             continue
@@ -131,6 +136,8 @@ def read_mixed(
         is_text=True,
     )
     raw.guesses.append("rows of three columns are facts without a time")
+    if dialect.delimiter != "\t":
+        raw.guesses.append(f"fields are separated by {dialect.delimiter!r}")
     qualified = qualify(raw)
     if not asked and qualified is raw:
         raise DataError(
@@ -176,6 +183,12 @@ def _qualified(
     guess = "since and until are the begin and end of facts; two rows that belong together are one"
     guesses = [*raw.guesses, guess]
     return replace(raw, times=times, halves=halves, written=written, guesses=guesses)
+
+
+def _blank(column: EncodedColumn) -> Bools:
+    """Which rows say no time."""
+    empty = pc.equal(pc.utf8_trim(pc.utf8_trim_whitespace(_texts(column)), "-#"), "")
+    return column.lookup(empty.to_numpy(zero_copy_only=False), missing=True)
 
 
 def _texts(column: EncodedColumn) -> pa.Array:

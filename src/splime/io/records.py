@@ -13,6 +13,7 @@ from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -34,12 +35,15 @@ _TIMES = ("begin", "end", "time")
 _VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
 _LABEL, _PRECISION = "label", "precision"
 _ABOUT = re.compile(rf"(.*?)[ _]?({_LABEL}|{_PRECISION}|altlabel|description)", re.IGNORECASE)
-_IRI = re.compile(r"<?https?://(?:www\.)?wikidata\.org/(?:\S*/)?(?:Property:)?([QPL][0-9]+)>?")
+_IRI = re.compile(
+    r"<?https?://(?:www\.)?wikidata\.org/(?:entity/|prop/(?:[a-z-]+/)*|wiki/(?:Property:)?)"
+    r"([QPL][0-9]+)>?"
+)
 # A time of which Wikidata knows only that there is one.
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_SHOWN = 60
+_SHOWN, _LISTED = 60, 10
 _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
@@ -75,6 +79,8 @@ def read_export(
     dialect, header = _header(path)
     as_terms = all(name.startswith("?") for name in header)
     names = [name.removeprefix("?") for name in header]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"{path}, line 1: several columns are called {_shown(twice[0])}")
 
     def records() -> Records:
         rows = rows_of(path, dialect)
@@ -140,7 +146,10 @@ def _read(
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{path.name}, line {lines[row]}" for row in rows]
 
+    used = set()
+
     def column(name: str) -> EncodedColumn:
+        used.add(name)
         if name in unusable:
             number, value = unusable[name]
             raise DataError(
@@ -172,8 +181,14 @@ def _read(
             raw.times, raw.written = [column(name), times["time"]], ()
     if len(written) == len(times):
         raw.guesses += _new_years(written)
-    if split is None and "split" in encoders:
-        raw.splits = column("split")
+    if "split" in encoders:
+        raw = replace(raw, splits=column("split"))
+    told = [f"{_shown(name)} is the {role}" for role, name in roles.items() if name.lower() != role]
+    if told and columns is None:
+        raw.guesses.insert(0, f"by their names: {', '.join(told)}")
+    if unused := [_printable(name) for name in encoders if name not in used]:
+        more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
+        raw.guesses.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
     return raw
 
 
@@ -190,7 +205,8 @@ def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict
     if missing:
         raise DataError(
             f"{path}: the names of the fields do not say which is the {' and the '.join(missing)}"
-            f" (among {', '.join(names)[:500]}); choose 4 or 5 of them with columns (--columns)"
+            f" (among {', '.join(map(_printable, names))[:500]}); choose 4 or 5 of them with"
+            " columns (--columns)"
         )
     return {role: names[at] for role, at in roles.items()}
 
@@ -210,6 +226,10 @@ def _text(value: object) -> str | None:
     elif isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise TypeError
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() and len(text) <= _SHOWN else _shown(text)
 
 
 def _shown(value: object) -> str:
@@ -379,14 +399,15 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
     ]
 
 
-def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> None:
-    """Note the first label of everything that a column names."""
+def _add_labels(labels: dict[str, list[str]], column: EncodedColumn, label: EncodedColumn) -> None:
+    """Note the labels of everything that a column names."""
     ids, texts = column.values.to_pylist(), label.values.to_pylist()
     given = label.lookup(np.array([bool(text) for text in texts], bool))
     codes, own = column.all_codes()[given], label.all_codes()[given]
-    for code, row in zip(*np.unique(codes, return_index=True), strict=True):
-        if code >= 0:
-            labels.setdefault(ids[code], texts[own[row]])
+    _, rows = np.unique(codes.astype(np.int64) * len(texts) + own, return_index=True)
+    for row in np.sort(rows).tolist():
+        if codes[row] >= 0:
+            labels.setdefault(ids[codes[row]], []).append(texts[own[row]])
 
 
 def name_items(raws: Sequence[RawFacts]) -> None:
@@ -395,7 +416,10 @@ def name_items(raws: Sequence[RawFacts]) -> None:
     Labels that several things share are followed by the id, in all files alike, so that no two
     things become one.
     """
-    labels = {text: label for raw in reversed(raws) for text, label in raw.labels.items()}
+    labels: dict[str, list[str]] = {}
+    for raw in raws:
+        for text, own in raw.labels.items():
+            labels[text] = [*dict.fromkeys([*labels.get(text, []), *own])]
     for positions in ((0, 2), (1,)):
         columns = [raw.names[at] for raw in raws for at in positions]
         iris = (pc.match_substring(column.values, "wikidata.org/") for column in columns)
@@ -406,7 +430,7 @@ def name_items(raws: Sequence[RawFacts]) -> None:
             match = _IRI.fullmatch(text)
             ids[text] = match[1] if match else text
         things = set(ids.values())
-        names = {ids[text]: labels[text] for text in reversed(ids) if text in labels}
+        names = {ids[text]: labels[text][0] for text in reversed(ids) if text in labels}
         uses = Counter(names.get(one, one) for one in things)
         shared = [one for one, label in names.items() if uses[label] > 1 and label != one]
         names |= {one: f"{names[one]} ({one})" for one in shared}
@@ -421,6 +445,8 @@ def name_items(raws: Sequence[RawFacts]) -> None:
             guesses.append(f"{kind}: the IRIs of Wikidata are shortened to ids")
         if names:
             told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
+            several = sum(len(labels.get(text, ())) > 1 for text in ids)
+            told += f"; {several:,} have several, the first of which counts" if several else ""
             guesses.append(f"{kind} are named by their labels{told}")
         for raw in raws:
             raw.guesses += guesses

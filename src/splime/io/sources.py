@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import SPLITS, SplitName, TemporalGraph
@@ -232,12 +233,13 @@ def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
     """
     own = [raw for raw in raws if raw.is_text and raw.header is None and len(raw.times) == 2]
     own = [raw for raw in own if raw.halves is None and len(raw.times[1].values)]
-    rows = sum(raw.rows for raw in own)
+    rows, empty = sum(raw.rows for raw in own), 0
     common = Counter[str]()
     for raw in own:
         values, counts = raw.times[1].values, raw.times[1].counts()
         most = int(counts.argmax())
         common[values[most].as_py().strip()] += int(counts[most])
+        empty += int(counts[pc.equal(values, "").to_numpy(zero_copy_only=False)].sum())
     end, count = common.most_common(1)[0] if common else ("", 0)
     if count < max(2, _NEARLY_ALL * rows) or not re.fullmatch("[+-]?[0-9]{1,18}", end):
         return
@@ -251,9 +253,10 @@ def _leave_out_fifth(raws: Sequence[RawFacts]) -> None:
         later += int(counts[parsed.ticks > int(end)].sum())
     if later > earlier:
         for raw in own:
-            if count == rows:
+            if count + empty == rows:
                 raw.times = raw.times[:1]
-                raw.guesses.append(f"the fifth column is always {end} and was left out")
+                or_empty = " or empty" if empty else ""
+                raw.guesses.append(f"the fifth column is always {end}{or_empty} and was left out")
             else:
                 raw.guesses.append(
                     f"the fifth column is {end} in {count:,} of {rows:,} rows, and was read as the"

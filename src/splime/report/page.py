@@ -70,6 +70,7 @@ def _metrics(findings: Findings) -> Iterator[str]:
 def _data(findings: Findings) -> Iterator[str]:
     yield rendered(tables.statistics_table(findings.statistics))
     yield rendered(tables.reading_table(findings.graph.reading))
+    yield rendered(tables.coverage_table(findings.statistics))
     yield rendered(tables.predicate_table(findings.graph))
     alt = "Facts that hold at each time, by predicate"
     yield _picture(alt, plots.plot_facts_over_time, findings.graph)

@@ -47,7 +47,7 @@ def statistics_table(statistics: Statistics) -> Table:
         "open (begin or end unknown)": statistics.open,
     }
     if statistics.without_time:
-        kinds["without time (both unknown)"] = statistics.without_time
+        kinds["… of these without any time"] = statistics.without_time
     total = sum(statistics.facts.values())
     rows = {
         "entities": f"{statistics.entities:,}",

@@ -118,7 +118,8 @@ def stream_transform(
     - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`: which names train knows is
       not collected. The default, `split="random"`, is refused: it is drawn from a permutation of
       all facts, which would have to be in memory.
-    - `entities`, `predicates` and `end_before_begin` other than "drop" are refused.
+    - `entities`, `predicates`, `times`, `origin` and `end_before_begin` other than "drop" are
+      refused.
     - In a saved graph only the buckets can be chosen, as in `splime.read`.
 
     In memory are a few batches, the predicates, the timestamps, and a dozen numbers for each
@@ -251,7 +252,9 @@ def _check(
     file: FactFile, target: Path, method: Method, batch_rows: int, options: ReadOptions
 ) -> None:
     """An error for what cannot be streamed."""
-    refused = options.chosen("entities", "predicates", "unknown_time", "without_time")
+    refused = options.chosen(
+        "entities", "predicates", "times", "origin", "unknown_time", "without_time"
+    )
     if options.end_before_begin not in (None, "drop"):
         refused["end_before_begin"] = options.end_before_begin
     for limit, own in (("first", OWN_END), ("last", OWN_BEGIN)):
