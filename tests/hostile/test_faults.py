@@ -154,7 +154,8 @@ class Crash:
 
 
 def test_training_without_validation_is_saved_now_and_then(tmp_path: Path) -> None:
-    graph, settings = small_graph(), {"validate_every": 0, "epochs": 30}
+    graph = small_graph()
+    settings: dict[str, Any] = {"validate_every": 0, "epochs": 30}
     with pytest.raises(RuntimeError, match="crash"):
         small_run(graph, tmp_path / "run", watch=Crash(50), save_seconds=0, **settings)
     watch = StopAfter(10_000)
@@ -378,6 +379,20 @@ def test_a_folder_whose_replacement_was_killed_comes_back(tmp_path: Path) -> Non
         raise RuntimeError
     assert (place / "precious").exists()
     assert not old.exists()
+
+
+def test_a_process_with_the_same_number_as_the_killed_one(tmp_path: Path) -> None:
+    """As in containers, where it is often 1."""
+    place, number = tmp_path / "out", os.getpid()
+    for name in ("out", f".out.{number}.old", f".out.{number}.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "left").write_text("left", encoding="utf-8")
+    with written_folder(place) as beside:
+        assert not [*beside.iterdir()]
+        with written_beside(beside / "file") as inner:
+            inner.write_bytes(b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in place.iterdir()] == ["file"]
 
 
 def test_read_only_errors_are_one_line(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

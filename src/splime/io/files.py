@@ -19,7 +19,7 @@ from splime.graph import SplitName
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where the numbers of processes have to do
+except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 _LONG = 3600.0  # seconds
@@ -142,7 +142,7 @@ def _beside(path: Path, kind: str) -> Path:
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
     """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
-    place = os.open(path, os.O_RDONLY)
+    place = _open(path)
     try:
         _lock(place)
         yield
@@ -150,16 +150,20 @@ def _held(path: Path) -> Iterator[None]:
         os.close(place)
 
 
-def _lock(place: int) -> bool:
-    """Lock an open file until it is closed; False if another process has locked it."""
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+
+
+def _lock(place: int) -> bool | None:
+    """Lock an open file until it is closed; False if another holds it, None if nobody can."""
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks
+        return None
     return True
 
 
@@ -181,18 +185,21 @@ def _sweep(path: Path) -> None:
 def _is_left_behind(path: Path, process: int) -> bool:
     """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
 
-    Its number may be that of another process by now. So a file also counts as left behind if
-    nobody holds its lock and it is an hour old: a library may replace a file that we hold by one
-    of its own, but then it is about to be moved.
+    Its number may be that of another process by now, or of one on another machine. So what nobody
+    holds also counts as left behind when it is an hour old. Until then it may be a file that a
+    library put in the place of the one that we hold, which is about to be moved.
     """
     try:
-        place = os.open(path, os.O_RDONLY)
+        place = _open(path)
     except OSError:
         return False  # it is gone, or not ours
     try:
-        if process == os.getpid() or not _lock(place):
+        if (locked := _lock(place)) is False:
             return False
-        return not _is_alive(process) or time.time() - os.fstat(place).st_mtime > _LONG
+        # In containers, this process often has the number that the one before it had.
+        gone = process == os.getpid() or not _is_alive(process)
+        old = time.time() - os.fstat(place).st_mtime > _LONG
+        return old or (gone and locked is True)
     finally:
         os.close(place)
 
