@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -351,8 +350,10 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, kind: s
     assert [*tmp_path.iterdir()] == ([] if kind == "work" else [path])
 
 
-def test_neither_a_live_number_nor_an_unknown_name_is_swept(tmp_path: Path) -> None:
-    path, now = tmp_path / "model", time.time()
+def test_neither_a_live_number_nor_an_unknown_name_is_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model"
     reused, other = tmp_path / f".model.{os.getppid()}.part", tmp_path / ".model.1x.part"
     dead = tmp_path / ".model.999999999.part"
     strangers = [other, tmp_path / ".models.999999999.part", tmp_path / ".model.part"]
@@ -365,7 +366,7 @@ def test_neither_a_live_number_nor_an_unknown_name_is_swept(tmp_path: Path) -> N
 
     write()
     assert {*tmp_path.iterdir()} == {path, reused, *strangers}
-    os.utime(reused, (now - 7200, now - 7200))  # the number is another process's by now
+    monkeypatch.setattr("splime.io.files._LONG", -1.0)  # the number is another process's by now
     write()
     assert {*tmp_path.iterdir()} == {path, *strangers}
 

@@ -144,7 +144,7 @@ def _held(path: Path) -> Iterator[None]:
     """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
     place = _open(path)
     try:
-        _lock(place)
+        _lock(place, wait=True)  # somebody may just look whether it is held
         yield
     finally:
         os.close(place)
@@ -154,12 +154,12 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
 
 
-def _lock(place: int) -> bool | None:
+def _lock(place: int, *, wait: bool = False) -> bool | None:
     """Lock an open file until it is closed; False if another holds it, None if nobody can."""
     if fcntl is None:
         return None
     try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(place, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError:
@@ -186,8 +186,8 @@ def _is_left_behind(path: Path, process: int) -> bool:
     """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
 
     Its number may be that of another process by now, or of one on another machine. So what nobody
-    holds also counts as left behind when it is an hour old. Until then it may be a file that a
-    library put in the place of the one that we hold, which is about to be moved.
+    holds also counts as left behind an hour after it was written or moved. Until then it may be a
+    file that a library put in the place of the one that is held, which is about to be moved.
     """
     try:
         place = _open(path)
@@ -196,10 +196,11 @@ def _is_left_behind(path: Path, process: int) -> bool:
     try:
         if (locked := _lock(place)) is False:
             return False
+        about = os.fstat(place)
+        if time.time() - max(about.st_mtime, about.st_ctime) > _LONG:
+            return True
         # In containers, this process often has the number that the one before it had.
-        gone = process == os.getpid() or not _is_alive(process)
-        old = time.time() - os.fstat(place).st_mtime > _LONG
-        return old or (gone and locked is True)
+        return locked is True and (process == os.getpid() or not _is_alive(process))
     finally:
         os.close(place)
 
