@@ -112,7 +112,8 @@ def main() -> None:
     if received:
         _say(SIGNALS[signal.Signals(received[-1])])
         code = 128 + received[-1]
-    sys.exit(_flush() or code)
+    lost = _flush()
+    sys.exit(code or lost)
 
 
 def _run() -> int:

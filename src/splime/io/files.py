@@ -20,7 +20,7 @@ from splime.graph import SplitName
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where the numbers of processes have to do
+except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
@@ -166,24 +166,28 @@ def _beside(path: Path, kind: str) -> Path:
 @contextmanager
 def _held(path: Path) -> Iterator[None]:
     """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
-    place = os.open(path, os.O_RDONLY)
+    place = _open(path)
     try:
-        _lock(place)
+        _lock(place, wait=True)  # somebody may just look whether it is held
         yield
     finally:
         os.close(place)
 
 
-def _lock(place: int) -> bool:
-    """Lock an open file until it is closed; False if another process has locked it."""
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+
+
+def _lock(place: int, *, wait: bool = False) -> bool | None:
+    """Lock an open file until it is closed; False if another holds it, None if nobody can."""
     if fcntl is None:
-        return True
+        return None
     try:
-        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(place, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks
+        return None
     return True
 
 
@@ -205,18 +209,22 @@ def _sweep(path: Path) -> None:
 def _is_left_behind(path: Path, process: int) -> bool:
     """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
 
-    Its number may be that of another process by now. So a file also counts as left behind if
-    nobody holds its lock and it is an hour old: a library may replace a file that we hold by one
-    of its own, but then it is about to be moved.
+    Its number may be that of another process by now, or of one on another machine. So what nobody
+    holds also counts as left behind an hour after it was written or moved. Until then it may be a
+    file that a library put in the place of the one that is held, which is about to be moved.
     """
     try:
-        place = os.open(path, os.O_RDONLY)
+        place = _open(path)
     except OSError:
         return False  # it is gone, or not ours
     try:
-        if process == os.getpid() or not _lock(place):
+        if (locked := _lock(place)) is False:
             return False
-        return not _is_alive(process) or time.time() - os.fstat(place).st_mtime > _LONG
+        about = os.fstat(place)
+        if time.time() - max(about.st_mtime, about.st_ctime) > _LONG:
+            return True
+        # In containers, this process often has the number that the one before it had.
+        return locked is True and (process == os.getpid() or not _is_alive(process))
     finally:
         os.close(place)
 
