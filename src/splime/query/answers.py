@@ -73,7 +73,9 @@ class Answers:
             sure = "" if row.probability is None else f"  {percent(row.probability)}"
             known = "" if row.known is None else f"  known: {row.known}"
             dates = f"  {row.begin}..{row.end}" if self.question.kind == "time" else ""
-            lines.append(f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}")
+            remark = f"  {row.remark}" if row.remark else ""
+            shown = f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}"
+            lines.append(shown + remark)
         return "\n".join([*lines, *self.remarks])
 
     def timeline(self) -> list[Answer]:
