@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Annotated, NamedTuple
 
@@ -57,6 +57,8 @@ class _Stored:
     valid: int
     temperatures: dict[str, dict[str, Calibration]]
     """By aggregation and kind."""
+    without_doubts: bool = False
+    """Whether questions that get no probabilities were left out, which version 0.2 did not do."""
 
 
 class Calibrations:
@@ -92,7 +94,7 @@ class Calibrations:
 
     def _stored(self) -> _Stored:
         """What the folder keeps; without temperatures if they are those of another model."""
-        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {})
+        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {}, True)
         if not self._path.exists():
             return fresh
         try:
@@ -102,8 +104,7 @@ class Calibrations:
                 f"{self._path}: not what splime writes there: {error}; remove it, and it is made"
                 " again"
             ) from None
-        same = (stored.config, stored.valid) == (fresh.config, fresh.valid)
-        return stored if same else fresh
+        return stored if replace(stored, temperatures={}) == fresh else fresh
 
 
 class Cases(NamedTuple):
