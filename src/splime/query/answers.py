@@ -183,7 +183,7 @@ class NamedAnswers(NamedTuple):
     """The first date of those scopes."""
     end: list[str]
 
-    def rows(self, scoring: Scoring, kind: Kind) -> list[Answer]:
+    def rows(self, scoring: Scoring, kind: Kind, facts: Facts) -> list[Answer]:
         """The answers to one question."""
         columns = zip(
             self.best.rank.tolist(),
@@ -194,7 +194,7 @@ class NamedAnswers(NamedTuple):
             self.begin,
             self.end,
             scoring.known.describe(self.best.fact),
-            scoring.doubts.remarks(kind, self.best.id),
+            scoring.doubts.remarks(kind, self.best.id, facts.take(self.best.question)),
             strict=True,
         )
         return [
@@ -213,9 +213,10 @@ def answer(
         named = _best_scopes(scoring, facts, options, options.best)
     else:
         named = _ranked(scoring, kind, facts, options, temperature)
-    best = named.best
-    doubtful = scoring.doubts.asked(kind, facts)[best.question]
-    best.probability[doubtful | scoring.doubts.answers(kind, best.id)] = np.nan
+    best, doubts = named.best, scoring.doubts
+    doubtful = doubts.asked(kind, facts)[best.question]
+    doubtful |= doubts.answers(kind, best.id, facts.take(best.question))
+    best.probability[doubtful] = np.nan
     return named
 
 
