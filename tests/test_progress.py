@@ -118,6 +118,6 @@ def test_a_training_in_a_log_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     lines = [line for line in done.err.splitlines() if line.startswith("training: ")]
     assert len(lines) == 4
     assert re.fullmatch(
-        r"training: 4 of 4, loss [\d.]+, [\d,]+ steps/s, valid MRR [\d.]+ \(best\)", lines[-1]
+        r"training: 4 of 4, loss [\d.]+, [\d,.]+ steps/s, valid MRR [\d.]+ \(best\)", lines[-1]
     )
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.err)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Annotated, NamedTuple
 
@@ -58,6 +58,8 @@ class _Stored:
     valid: int
     temperatures: dict[str, dict[str, Calibration]]
     """By aggregation and kind."""
+    without_doubts: bool = False
+    """Whether questions that get no probabilities were left out, which version 0.2 did not do."""
 
 
 class Calibrations:
@@ -93,15 +95,14 @@ class Calibrations:
 
     def _stored(self) -> _Stored:
         """What the folder keeps; without temperatures if they are those of another model."""
-        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {})
+        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {}, True)
         if not self._path.exists():
             return fresh
         try:
             stored = validated(self._path, read_json(self._path), _Stored)
         except DataError as error:
             raise DataError(f"{error}; remove it, and it is made again") from None
-        same = (stored.config, stored.valid) == (fresh.config, fresh.valid)
-        return stored if same else fresh
+        return stored if replace(stored, temperatures={}) == fresh else fresh
 
 
 class Cases(NamedTuple):

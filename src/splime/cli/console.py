@@ -115,7 +115,7 @@ class Watching:
         done, now = epoch * steps + step, time.monotonic()
         self._start = self._start or (now, done)
         speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
-        note = f"loss {loss:.4g}, {speed:,.0f} steps/s{self._valid}"
+        note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
         self._progress(self._name, done, epochs * steps, note)
 
     def epoch(self, epoch: Epoch, best: bool) -> None:

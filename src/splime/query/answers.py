@@ -73,7 +73,9 @@ class Answers:
             sure = "" if row.probability is None else f"  {percent(row.probability)}"
             known = "" if row.known is None else f"  known: {row.known}"
             dates = f"  {row.begin}..{row.end}" if self.question.kind == "time" else ""
-            lines.append(f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}")
+            remark = f"  {row.remark}" if row.remark else ""
+            shown = f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}"
+            lines.append(shown + remark)
         return visible("\n".join([*lines, *self.remarks]))
 
     def timeline(self) -> list[Answer]:
@@ -181,7 +183,7 @@ class NamedAnswers(NamedTuple):
     """The first date of those scopes."""
     end: list[str]
 
-    def rows(self, scoring: Scoring, kind: Kind) -> list[Answer]:
+    def rows(self, scoring: Scoring, kind: Kind, facts: Facts) -> list[Answer]:
         """The answers to one question."""
         columns = zip(
             self.best.rank.tolist(),
@@ -192,7 +194,7 @@ class NamedAnswers(NamedTuple):
             self.begin,
             self.end,
             scoring.known.describe(self.best.fact),
-            scoring.doubts.remarks(kind, self.best.id),
+            scoring.doubts.remarks(kind, self.best.id, facts.take(self.best.question)),
             strict=True,
         )
         return [
@@ -211,9 +213,10 @@ def answer(
         named = _best_scopes(scoring, facts, options, options.best)
     else:
         named = _ranked(scoring, kind, facts, options, temperature)
-    best = named.best
-    doubtful = scoring.doubts.asked(kind, facts)[best.question]
-    best.probability[doubtful | scoring.doubts.answers(kind, best.id)] = np.nan
+    best, doubts = named.best, scoring.doubts
+    doubtful = doubts.asked(kind, facts)[best.question]
+    doubtful |= doubts.answers(kind, best.id, facts.take(best.question))
+    best.probability[doubtful] = np.nan
     return named
 
 

@@ -84,8 +84,9 @@ def _table(
         columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
     known = scoring.known.describe(best.fact)
     reasons = scoring.doubts.reasons(kind, facts)
-    doubts = zip(best.question.tolist(), scoring.doubts.remarks(kind, best.id), strict=True)
-    remarks = ["; ".join(filter(None, (reasons[at], remark))) or None for at, remark in doubts]
+    of_answers = scoring.doubts.remarks(kind, best.id, facts.take(best.question))
+    both = ((reasons[at], own) for at, own in zip(best.question, of_answers, strict=True))
+    remarks = ["; ".join(filter(None, each)) or None for each in both]
     columns |= {
         "rank": pa.array(best.rank),
         "answer": answers.names,

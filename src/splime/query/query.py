@@ -19,7 +19,6 @@ from splime.query.many import answer_tables
 from splime.query.questions import (
     Question,
     find_name,
-    question_facts,
     quoted,
     read_question,
     read_questions,
@@ -31,7 +30,7 @@ from splime.scoring.queries import Aggregate, Scoring
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.segmentation import Scopes
-from splime.times import Ints, When, format_ticks
+from splime.times import When, format_ticks
 from splime.vocabulary import Vocabulary
 
 _KINDS: tuple[Kind, ...] = (
@@ -110,7 +109,7 @@ class Query:
         with torch.inference_mode(), memory_errors():
             calibration = self._calibration(kind, options.best)
             answers = answer(self.scoring, kind, facts, options, calibration.temperature)
-        rows = answers.rows(self.scoring, kind)
+        rows = answers.rows(self.scoring, kind, facts)
         [doubt] = self.scoring.doubts.reasons(kind, facts)
         remarks = [f"no probabilities: {doubt}" if doubt else str(calibration)]
         if kind == "time":
@@ -154,14 +153,14 @@ class Query:
         graph = self.run.graph
         names = find_name(graph, name, kind)
         limit = Options(limit).limit
-        timestamps = begin = end = ticks = None
+        timestamps = begin = end = None
         if at is not None or during is not None:
             ticks = np.array(read_time(graph.timeline, at, during))
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
         rows = _near(self.run, self.scoring.doubts, names, name, timestamps, limit)
-        doubt = self._doubt(names, names.id(name), ticks)
+        doubt = self._doubt(names, names.id(name), timestamps)
         remarks = [doubt] if doubt else []
         remarks.append("scores are cosines of vectors")
         if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
@@ -170,16 +169,15 @@ class Query:
         question = Question("near", entity, predicate, None, begin, end)
         return Answers(question, rows, None, tuple(remarks), doubt)
 
-    def _doubt(self, names: Vocabulary, number: int, ticks: Ints | None) -> str:
-        """What train does not have of a name, at a time."""
-        doubts, ids, none = self.scoring.doubts, np.array([number]), np.zeros(1, np.int64)
-        if names is self.run.graph.entities:
-            return doubts.about("subject", number) if doubts.names("subject", ids)[0] else ""
-        parts = [doubts.about("predicate", number)] if doubts.names("predicate", ids)[0] else []
-        if ticks is not None:
-            at_that_time = question_facts(none, ids, none, ticks[:1], ticks[1:])
-            if doubts.outside("object", at_that_time)[0]:
-                parts.append(doubts.when("object", at_that_time))
+    def _doubt(self, names: Vocabulary, number: int, times: tuple[int, int] | None) -> str:
+        """What train does not have of a name, at some timestamps."""
+        doubts, ids = self.scoring.doubts, np.array([number])
+        kind = "subject" if names is self.run.graph.entities else "predicate"
+        parts = [doubts.about(kind, number)] if doubts.names(kind, ids)[0] else []
+        if kind == "predicate" and times is not None:
+            first, last = times
+            if doubts.outside(ids, np.array([first]), np.array([last]))[0]:
+                parts.append(doubts.when(number, first, last))
         return "; ".join(parts)
 
     @checked
@@ -266,11 +264,12 @@ def _near(
         count = int((score > -torch.inf).sum())
         top = torch.topk(score, min(limit or count, count))
 
-    kind: Kind = "subject" if names is run.graph.entities else "predicate"
+    kind = "subject" if names is run.graph.entities else "predicate"
 
     def answer(rank: int, place: int, score: float) -> Answer:
         source = place if scopes is None or timestamps is not None else int(scopes.sources[place])
-        [remark] = doubts.remarks(kind, np.array([source]))
+        lacking = doubts.names(kind, np.array([source]))[0]
+        remark = doubts.about(kind, source, "the answer") if lacking else None
         if scopes is None:
             return Answer(rank, names[place], score, None, (), None, None, None, remark)
         used = np.array([place])

@@ -28,7 +28,8 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         # The same for all answers.
         yield Text(f"scored by {_scope(rows[0])}", style="dim")
     for remark in answers.remarks:
-        yield Text(remark, style="dim")
+        doubtful = bool(answers.doubt) and answers.doubt in remark
+        yield Text(remark, style="" if doubtful else "dim")
 
 
 def ranking_table(answers: Answers) -> Table:
