@@ -172,7 +172,7 @@ def mutate(data: bytes, draw: random.Random) -> bytes:
             lambda: data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :],
             lambda: data[:at] + data[at + draw.randrange(1, 50) :],
             lambda: b"".join(lines[:line] + lines[line + 1 :]),
-            lambda: b"".join([*lines[:line], lines[line], *lines[line:]]),
+            lambda: b"".join([*lines[: line + 1], *lines[line:]]),
             lambda: b"".join([*lines[:line], junk * 3, b"\n", *lines[line:]]),
             lambda: b"".join(draw.sample(lines, len(lines))),
             lambda: junk * draw.randrange(1, 100),
