@@ -12,7 +12,7 @@ of these ways:
 - loss: rows that nobody accounts for, or a folder in which the same command cannot go on
 - difference: a result that is not that of an undisturbed run, and no error
 
-The last three are failures, and make the exit code 1. docs/reliability.md shows the table.
+The last three are failures, and make the exit code 1. The table is written into docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -35,16 +35,19 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from benchmarks.record import write_results
 
 RESULTS = Path(__file__).parent / "results" / "hostile.json"
+DOCS = Path(__file__).parents[1] / "docs" / "reliability.md"
+MARKS = "<!-- campaign -->", "<!-- end -->"
+"""Between them is the table, in the document."""
 WAYS = ("fine", "clean", "accepted", "traceback", "loss", "difference")
 FAILURES = WAYS[3:]
 KEPT = 5  # cases of a failure that the results show
@@ -62,6 +65,10 @@ SETTINGS = [
     "--device",
     "cpu",
 ]
+
+
+Attack: TypeAlias = Callable[[Path, Path, random.Random], "Case"]
+"""With what is attacked, a folder of its own, and what draws the case."""
 
 
 class Case(NamedTuple):
@@ -165,21 +172,20 @@ def mutate(data: bytes, draw: random.Random) -> bytes:
     junk = draw.choice(
         [b"\t", b"\n", b'"', b"\0", b"\xff\xfe", b"\r", b",", b"-", b"9" * 30, "東\u202e".encode()]
     )
-    return draw.choice(
-        [
-            lambda: data[:at],
-            lambda: data[:at] + junk + data[at:],
-            lambda: data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :],
-            lambda: data[:at] + data[at + draw.randrange(1, 50) :],
-            lambda: b"".join(lines[:line] + lines[line + 1 :]),
-            lambda: b"".join([*lines[: line + 1], *lines[line:]]),
-            lambda: b"".join([*lines[:line], junk * 3, b"\n", *lines[line:]]),
-            lambda: b"".join(draw.sample(lines, len(lines))),
-            lambda: junk * draw.randrange(1, 100),
-            lambda: data + data[at:],
-            lambda: b"",
-        ]
-    )()
+    ways: list[Callable[[], bytes]] = [
+        lambda: data[:at],
+        lambda: data[:at] + junk + data[at:],
+        lambda: data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :],
+        lambda: data[:at] + data[at + draw.randrange(1, 50) :],
+        lambda: b"".join(lines[:line] + lines[line + 1 :]),
+        lambda: b"".join([*lines[: line + 1], *lines[line:]]),
+        lambda: b"".join([*lines[:line], junk * 3, b"\n", *lines[line:]]),
+        lambda: b"".join(draw.sample(lines, len(lines))),
+        lambda: junk * draw.randrange(1, 100),
+        lambda: data + data[at:],
+        lambda: b"",
+    ]
+    return draw.choice(ways)()
 
 
 def broken_file(base: Path, here: Path, draw: random.Random) -> Case:
@@ -192,7 +198,7 @@ def broken_file(base: Path, here: Path, draw: random.Random) -> Case:
         shutil.copytree(place, copied)
         path = draw.choice(sorted(copied.iterdir()))
     else:
-        path = shutil.copy(place, copied)
+        path = Path(shutil.copy(place, copied))
     for _ in range(draw.choice([1, 1, 1, 3])):
         path.write_bytes(mutate(path.read_bytes(), draw))
     what = f"{place.name}: {path.name}"
@@ -522,7 +528,7 @@ def two_writers(base: Path, here: Path, draw: random.Random) -> Case:
 
 
 # Files are quick, processes are not: so many of each in a round.
-ROUND = (
+ROUND: tuple[Attack, ...] = (
     *((broken_file,) * 40),
     *((flipped_bit,) * 40),
     *(killed, killed, full_disk, two_writers),
@@ -577,6 +583,10 @@ def main() -> None:
                 print(f"case {number}: {case.kind}: {case.what}: {case.way}: {case.why}")
         minutes = (time.monotonic() - began) / 60
     print(table(counts))
+    text = DOCS.read_text(encoding="utf-8")
+    before, mark, rest = text.partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    DOCS.write_text(f"{before}{mark}\n{table(counts)}\n{MARKS[1]}{after}", encoding="utf-8")
     write_results(
         RESULTS,
         f"python -m benchmarks.hostile --minutes {given.minutes:g} --seed {given.seed}"
@@ -590,11 +600,11 @@ def main() -> None:
     sys.exit(any(each[way] for each in counts.values() for way in FAILURES))
 
 
-def table(counts: dict[str, Counter[str]]) -> str:
+def table(counts: Mapping[str, Mapping[str, int]]) -> str:
     """The counts in Markdown: a row for each kind of attack."""
     lines = [f"| attack | tries | {' | '.join(WAYS)} |", f"|---{'|--:' * (len(WAYS) + 1)}|"]
     for kind, each in sorted(counts.items()):
-        cells = " | ".join(f"{each[way]:,}" for way in WAYS)
+        cells = " | ".join(f"{each.get(way, 0):,}" for way in WAYS)
         lines.append(f"| {kind} | {sum(each.values()):,} | {cells} |")
     return "\n".join(lines)
 
