@@ -12,7 +12,7 @@ of these ways:
 - loss: rows that nobody accounts for, or a folder in which the same command cannot go on
 - difference: a result that is not that of an undisturbed run, and no error
 
-The last three are failures, and make the exit code 1. The table is written into docs/reliability.md.
+The last three are failures, and make the exit code 1. The table is put into docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -580,7 +580,9 @@ def main() -> None:
             kept = shown.setdefault(f"{case.kind}: {case.way}", [])
             if case.way in FAILURES and len(kept) < KEPT:
                 kept.append({"case": number, "what": case.what, "why": case.why})
-                print(f"case {number}: {case.kind}: {case.what}: {case.way}: {case.why}")
+                print(
+                    f"case {number}: {case.kind}: {case.what}: {case.way}: {case.why}", flush=True
+                )
         minutes = (time.monotonic() - began) / 60
     print(table(counts))
     text = DOCS.read_text(encoding="utf-8")

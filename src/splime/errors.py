@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from difflib import get_close_matches
@@ -166,8 +166,7 @@ def check_fields(made: Any, *, choices: bool = True) -> None:
 
     Without `choices` a word need not be one of those that a field allows: somebody else looks.
     """
-    kind: Hashable = type(made)
-    hints = _hints(kind, choices)
+    hints = _hints(made.__class__, choices)
     for field in fields(made):
         if field.name in hints:
             check_kind(field.name, getattr(made, field.name), hints[field.name])
