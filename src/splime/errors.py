@@ -170,7 +170,7 @@ def check_fields(made: Any, *, choices: bool = True) -> None:
 
     Without `choices` a word need not be one of those that a field allows: somebody else looks.
     """
-    hints = _hints(type(made), choices)
+    hints = _hints(made.__class__, choices)
     for field in fields(made):
         if field.name in hints:
             check_kind(field.name, getattr(made, field.name), hints[field.name])

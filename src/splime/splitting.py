@@ -59,8 +59,8 @@ def _random(
         stays = np.full(len(graph.entities) + len(graph.predicates), -1)
         stays[names[order[::-1]].ravel()] = np.repeat(order[::-1], 3)
         free = order[~np.isin(order, stays)]
-    # A split that is asked for gets a fact even of few.
-    tests, valids = (max(round(share * len(facts)), int(share > 0)) for share in (test, valid))
+    least = int(len(facts) > 4)  # even of few facts a split that is asked for gets one
+    tests, valids = (max(round(share * len(facts)), least * (share > 0)) for share in (test, valid))
     both = tests + valids
     test_rows, valid_rows = np.sort(free[:tests]), np.sort(free[tests:both])
     in_train = np.ones(len(facts), bool)

@@ -168,7 +168,7 @@ def test_mistakes_in_a_plan(tmp_path: Path, old: str, new: str, said: str) -> No
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("tuned") / "search"
-    fixed = {"dimension": 4, "epochs": 2}
+    fixed: dict[str, Any] = {"dimension": 4, "epochs": 2}
     splime.tune(
         small_graph(), out, trials=2, processes=1, methods=["split"], models=["distmult"], **fixed
     )

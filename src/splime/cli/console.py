@@ -45,7 +45,7 @@ def _safe(part: RenderableType) -> RenderableType:
         plain = visible(part.plain)
         return part if plain == part.plain else Text(plain, part.style)
     if isinstance(part, Table):
-        part.title = part.title and _safe(part.title)
+        part.title = part.title and _safe(part.title)  # type: ignore[assignment]  # text stays text
         for column in part.columns:
             column.header = _safe(column.header)
             column._cells = [_safe(cell) for cell in column._cells]

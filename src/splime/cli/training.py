@@ -118,10 +118,12 @@ def _models_in_source() -> Iterator[tuple[str, str]]:
     """Names and first lines of the models, which cannot be imported without PyTorch."""
     for file in sorted(Path(embedding.__path__[0], "models").glob("*.py")):
         for node in ast.parse(file.read_text("utf-8")).body:
-            for line in node.body if isinstance(node, ast.ClassDef) else ():
-                match line:
-                    case ast.Assign([ast.Name("name")], ast.Constant(str() as name)):
-                        yield name, (ast.get_docstring(node) or "").splitlines()[0]
+            if isinstance(node, ast.ClassDef):
+                about = (ast.get_docstring(node) or "").partition("\n")[0]
+                for line in node.body:
+                    match line:
+                        case ast.Assign([ast.Name("name")], ast.Constant(str() as name)):
+                            yield name, about
 
 
 @options.with_options
