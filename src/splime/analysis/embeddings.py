@@ -148,8 +148,8 @@ def project(run: Run, *, seed: int = 0) -> Projection:
     """A flat map of all scoped predicates, by t-SNE; kept as long as the run is in memory.
 
     Of more than 10,000 every second, third, ... one of each predicate is on the map, so that it
-    takes seconds and not minutes. The same seed gives the same map. Distances far across the map mean little; `smoothness`
-    measures the vectors themselves.
+    takes seconds and not minutes. The same seed gives the same map. Distances far across the map
+    mean little; `smoothness` measures the vectors themselves.
     """
     maps = _PROJECTED.setdefault(run, {})
     if seed not in maps:

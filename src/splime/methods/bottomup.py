@@ -62,24 +62,22 @@ class SparseGram:
     """
 
     def __init__(self, signal: csr_array) -> None:
-        from scipy.sparse import triu
-
-        inner = signal @ signal.T
+        # The matrix is symmetric: its columns are its rows, and sorted.
+        inner = (signal @ signal.T).tocsc()
         squares, self.kind = np.unique(inner.diagonal(), return_inverse=True)
-        above = triu(inner, 1).tocsr()
-        above.sort_indices()
         self.rows = signal.shape[0]
-        self.first = above.indptr
-        row = np.repeat(np.arange(self.rows), np.diff(self.first))
-        column = above.indices.astype(np.int64)
+        row = np.repeat(np.arange(self.rows), np.diff(inner.indptr))
+        above = inner.indices > row
+        row, column = row[above], inner.indices[above].astype(np.int64)
+        self.first = np.searchsorted(row, np.arange(self.rows + 1))
         self.key = row * self.rows + column
         """The row and the column of entries above the diagonal that have an inner product."""
         apart = np.add.outer(squares, squares)
         self._pair = self.kind[row], self.kind[column]
-        near = apart[self._pair] - 2 * above.data
+        near = apart[self._pair] - 2 * inner.data[above]
         for distances in (apart, near):
             distances[distances < _EQUAL] = 0
-        median = self._median(apart, near)
+        median = self._median(apart, near) if self.rows > 1 else 0.0
         self.others, self.entries = (_kernel(each, median) for each in (apart, near))
         """The Gram matrix by the kinds of rows without an inner product, and where there is one."""
         self.each_kind = np.eye(len(squares), dtype=np.int64)[self.kind]
@@ -93,8 +91,9 @@ class SparseGram:
         count = np.bincount(self.kind)
         pairs = np.multiply.outer(count, count)
         np.fill_diagonal(pairs, count * (count - 1))
-        np.subtract.at(pairs, self._pair, 1)
-        np.subtract.at(pairs.T, self._pair, 1)
+        left, right = self._pair
+        there = np.bincount(left * len(count) + right, minlength=pairs.size).reshape(pairs.shape)
+        pairs -= there + there.T
         values, number = np.unique(apart, return_inverse=True)
         # Each pair is there twice, in both orders.
         upto = np.bincount(number.ravel(), pairs.ravel()).astype(np.int64).cumsum() // 2
@@ -166,7 +165,7 @@ def bottom_up(
     >>> bottom_up(gram, changes=2), bottom_up(gram, epsilon=0.5), bottom_up(gram, penalty=2)
     ([2, 4], [2], [])
     """
-    starts = _halve(0, len(gram), min_size)
+    starts = list(range(len(gram))) if min_size == 1 else _halve(0, len(gram), min_size)
     if not starts:
         return []
     cost = _SparseCost(gram) if isinstance(gram, SparseGram) else _SegmentCost(gram)
