@@ -27,8 +27,8 @@ MOST = 500
 """Facts of valid that a temperature is fitted on."""
 FEWEST = 50
 """With fewer facts there are no probabilities."""
-# Scores that are kept at once.
-_NUMBERS = 1 << 26
+# Scores that are kept at once, and that are worked on at once: so many stay in the cache.
+_NUMBERS, _BLOCK = 1 << 23, 1 << 19
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -140,7 +140,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:
         candidates = len(scoping.names(kind))
-    most = max(1, min(most, _NUMBERS // candidates))
+    most = max(FEWEST, min(most, _NUMBERS // candidates))
     if len(facts) > most:
         chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
         facts = facts.take(np.sort(chosen))
@@ -192,9 +192,12 @@ def fit_temperature(cases: Cases) -> float:
     if not spread > 0:
         return 1.0  # all are equally likely at any temperature
 
+    blocks = scores.split(max(1, _BLOCK // scores.shape[1]))
+
     def loss(power: float) -> float:
         temperature = spread * exp(power)
-        return float(((scores / temperature).logsumexp(1) - target / temperature).mean())
+        whole = torch.cat([(block / temperature).logsumexp(1) for block in blocks])
+        return float((whole - target / temperature).mean())
 
     lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
     return spread * exp(lowest.x)

@@ -10,10 +10,13 @@ from splime.axes import Range, Values
 from splime.errors import UsageError, check_name
 from splime.graph import Ids, TemporalGraph
 from splime.methods.base import CHOOSING, Known, Method, parameter
-from splime.methods.bottomup import Floats, bottom_up, rbf_gram
+from splime.methods.bottomup import Floats, SparseGram, bottom_up, rbf_gram
 from splime.methods.signatures import PROXIMITIES, Integers, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
+
+# Up to so many timestamps a matrix of all pairs of them is cheap.
+_DENSE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +86,13 @@ class ChangePointSplit(Method):
         timestamps, gram = self.gram(*facts)
         return timestamps[self.search_gram(gram)]
 
-    def gram(self, *facts: Integers) -> tuple[Ints, Floats]:
+    def gram(self, *facts: Integers) -> tuple[Ints, Floats | SparseGram]:
         """The timestamps of a predicate's facts, and how alike its signatures are then."""
         linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
-        return linked.timestamps, rbf_gram(linked.scores)
+        make = SparseGram if len(linked.timestamps) > _DENSE else rbf_gram
+        return linked.timestamps, make(linked.scores)
 
-    def search_gram(self, gram: Floats) -> list[int]:
+    def search_gram(self, gram: Floats | SparseGram) -> list[int]:
         """The rows at which a new segment begins."""
         limit = {name: getattr(self, name) for name in self.one_of}
         return bottom_up(gram, **limit, min_size=self.min_size)

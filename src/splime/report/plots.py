@@ -106,6 +106,8 @@ def plot_segmentation(
     Neighbouring scopes have different tints; the height of the dark area is the number of facts
     that hold, scaled to the predicate's own maximum.
     """
+    from matplotlib.patches import StepPatch
+
     scopes = segmentation.predicates
     order, _ = frequent_predicates(graph)
     cuts = {source: scopes.cuts_of(source) for source in order[:most].tolist()}
@@ -129,10 +131,11 @@ def plot_segmentation(
             zorder=1,
         )
         share = holding[row] / max(int(holding[row].max()), 1)
-        axes.stairs(
+        steps = StepPatch(
             row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
             alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
         )  # fmt: skip
+        axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
     style.label_rows(
         axes, [f"{style.short(scopes.names[p])}  ({len(own) + 1:,})" for p, own in cuts.items()]
     )
