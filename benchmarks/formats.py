@@ -224,7 +224,7 @@ def header_synonyms(rng: random.Random) -> Sample:
 
 def year(text: str) -> str | None:
     """The year that a time of mmkb or JSON begins with; None if it is unknown."""
-    match = re.fullmatch('"?([+-]?[0-9]{1,18}|#*)(-##-##)?"?', text.strip())
+    match = re.fullmatch('"? *([+-]?[0-9]{1,18}|#*)(-##-##)? *"?', text.strip())
     if match is None:
         raise ValueError(text)
     return str(int(match[1])) if match[1].strip("#") else None

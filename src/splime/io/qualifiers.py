@@ -24,8 +24,8 @@ from splime.io.layout import by_position, looks_like_header
 from splime.times import Bools, Ints
 
 _WORD = r"<?(?:occurs?_?)?(?P<word>since|until)>?"
-_MARKER = rf'(?i)^"?{_WORD}"?(?P<rest>)$'  # in a column of its own
-_PREFIX = rf'(?i)^"?{_WORD}[\s:=_]+(?P<rest>.+)$'  # in front of the time
+_MARKER = rf"(?i)^{_WORD}(?P<rest>)$"  # in a column of its own
+_PREFIX = rf"(?i)^{_WORD}[\s:=_]+(?P<rest>.+)$"  # in front of the time
 # Behind the predicate, whose own last word may be "since": so only the long form counts.
 _SUFFIX = r"(?i)^(?P<rest>.*?\w.*?)[\s_./:|#,-]*<?occurs?_?(?P<word>since|until)>?$"
 
