@@ -117,23 +117,19 @@ class Query:
             _, stating = known.pairs(kind, facts)
             if (known.undated & known.learned(np.arange(len(known.facts))))[stating].any():
                 remarks = ["no probabilities: train states this without a time, for all times"]
-            scopes = self._scopes(question)
-            if scopes == 1:
+            # Where entities are cut too, the answers are spans, of which there are more.
+            predicates_only = self.run.segmentation.entities is None
+            scopes = len(self.run.segmentation.predicates.of_name(int(facts.predicate[0])))
+            if predicates_only and scopes == 1:
                 remarks.insert(
                     0,
                     f"this run has not cut {question.predicate}: to it all times are the same, and"
                     " it cannot tell when",
                 )
-            elif scopes is not None and len(rows) < scopes:
+            elif predicates_only and len(rows) < scopes:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
         temperature = None if doubt else calibration.temperature
         return Answers(question, rows, temperature, tuple(remarks), doubt)
-
-    def _scopes(self, question: Question) -> int | None:
-        """How many scopes the predicate of a question has; None where entities are cut too."""
-        if self.run.segmentation.entities is not None:
-            return None
-        return len(self.run.segmentation.scopes_of(question.predicate or ""))
 
     @checked
     def near(
