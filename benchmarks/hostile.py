@@ -481,15 +481,14 @@ def killed(base: Path, here: Path, draw: random.Random) -> Case:
 
 
 @contextmanager
-def small_disk(folder: Path, room: int) -> Iterator[None]:
-    """A folder on a disk of its own with so much room, where this user may mount one."""
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={room}", "none", folder], capture_output=True
-    )
+def own_disk(folder: Path) -> Iterator[bool]:
+    """A folder on a disk of its own, where this user may mount one."""
+    mount = ["mount", "-t", "tmpfs", "none", folder]
+    is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     try:
-        yield
+        yield is_mounted
     finally:
-        if mounted.returncode == 0:
+        if is_mounted:
             subprocess.run(["umount", "-l", folder], capture_output=True, check=False)
 
 
@@ -504,10 +503,11 @@ def full_disk(base: Path, here: Path, draw: random.Random) -> Case:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    size = sum(path.stat().st_size for path in (base / "run").rglob("*")) + 100_000
-    with small_disk(disk, size + room):
+    with own_disk(disk) as is_mounted:
         prepare(base, disk)
-        is_mounted = os.path.ismount(disk)
+        if is_mounted:
+            size = shutil.disk_usage(disk).used + room
+            subprocess.run(["mount", "-o", f"remount,size={size}", disk], check=True)
         code, said = ended(start(disk, command, preexec_fn=None if is_mounted else limit))
         if code not in (0, *CLEAN) or "Traceback" in said:
             return Case("full disk", what, "traceback", f"code {code}: {said[-300:]}")
