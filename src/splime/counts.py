@@ -160,13 +160,15 @@ class Counts:
         """The timestamp of the first cell from one on in which something begins."""
         index = np.where(self.instants + self.begins > 0, np.arange(len(self.time)), len(self.time))
         index = np.append(index, len(self.time))
-        return np.append(self.time, 0)[np.minimum.accumulate(index[::-1])[::-1]]
+        following: Ints = np.append(self.time, 0)[np.minimum.accumulate(index[::-1])[::-1]]
+        return following
 
     @cached_property
     def _previous(self) -> Ints:
         """The timestamp of the last cell before one in which something ends."""
         index = np.where(self.instants + self.ends > 0, np.arange(len(self.time)) + 1, 0)
-        return np.append(0, self.time)[np.append(0, np.maximum.accumulate(index))]
+        previous: Ints = np.append(0, self.time)[np.append(0, np.maximum.accumulate(index))]
+        return previous
 
 
 def _upto(numbers: npt.NDArray[np.integer]) -> Ints:

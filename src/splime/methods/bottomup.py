@@ -65,7 +65,7 @@ class SparseGram:
         # The matrix is symmetric: its columns are its rows, and sorted.
         inner = (signal @ signal.T).tocsc()
         squares, self.kind = np.unique(inner.diagonal(), return_inverse=True)
-        self.rows = signal.shape[0]
+        self.rows = len(self.kind)
         row = np.repeat(np.arange(self.rows), np.diff(inner.indptr))
         above = inner.indices > row
         row, column = row[above], inner.indices[above].astype(np.int64)
@@ -102,11 +102,11 @@ class SparseGram:
         def ranked(place: int) -> float:
             """The distance with so many before it in ascending order."""
             before = 0
-            for value, until in zip(values.tolist(), upto.tolist(), strict=True):
+            for value, until in zip(values, upto.tolist(), strict=True):
                 if place < before + np.count_nonzero(near < value):
                     break
                 if place < until + np.count_nonzero(near <= value):
-                    return value
+                    return float(value)
                 before = until
             return float(np.partition(near, place - before)[place - before])
 
