@@ -59,6 +59,8 @@ def test_the_report_is_a_count(graph: TemporalGraph) -> None:
         assert leaks.pair_in_train[split].count == wanted["pairs"]
         assert leaks.reversed_in_train[split].count == wanted["reversed"]
         assert leaks.fact_in_train[split].count == wanted["facts"]
+        loops = [fact for fact in graph.rows(split) if fact.subject == fact.object]
+        assert leaks.self_loops[split].count == len(loops)
         distances = wanted["distances"]
         assert isinstance(distances, list)
         recurrence = leaks.recurrence[split]

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
 from splime.progress import progress_bar, working
+from tests.runs.small import call
 
 
 class Terminal(io.StringIO):
@@ -34,9 +38,86 @@ def test_people_see_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "reading" in terminal.getvalue()
 
 
-def test_files_see_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", terminal)
+class Clock:
+    """Stands in for the module time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("splime.progress.time", clock)
+    return clock
+
+
+def log_file(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What is no terminal; no fixture, since pytest takes the stream back before the test."""
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    return log
+
+
+def test_files_see_nothing_of_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_file(monkeypatch)
     with progress_bar() as update, working("reading …"):
         update("train.txt", 1, None)
-    assert terminal.getvalue() == ""
+        update("train.txt", 2, 2)
+    assert log.getvalue() == ""
+
+
+def test_files_see_lines_now_and_then(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    log = log_file(monkeypatch)
+    with progress_bar() as update:
+        for second in range(100):
+            clock.now = float(second)
+            update("training", 50 * second, 10_000, f"loss {second}")
+            update("short", second, 1_000_000)
+    # The training stopped early: its last line says where.
+    assert log.getvalue().splitlines() == [
+        "training: 1,500 of 10,000, loss 30",
+        "training: 3,000 of 10,000, loss 60",
+        "training: 4,500 of 10,000, loss 90",
+        "training: 4,950 of 10,000, loss 99",
+    ]
+
+
+def test_the_end_has_a_line(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    log = log_file(monkeypatch)
+    with progress_bar(bytes=True) as update:
+        clock.now = 31.0
+        update("train.txt", 1_500_000)
+        clock.now = 32.0
+        update("train.txt", 2_000_000, 2_000_000)
+        update("valid.txt", 1_000, 1_000)
+    assert log.getvalue().splitlines() == [
+        "train.txt: 1.5 MB",
+        "train.txt: 2.0 MB of 2.0 MB",
+    ]
+
+
+def test_long_work_shows_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_file(monkeypatch)
+    told = threading.Event()
+    monkeypatch.setattr("splime.progress.EVERY", 0.001)
+    monkeypatch.setattr(log, "flush", told.set)
+    with working("reading facts.tsv …"):
+        assert told.wait(60)
+    assert log.getvalue().startswith("reading facts.tsv … 0 s\n")
+
+
+def test_a_training_in_a_log_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("splime.progress.EVERY", 0.0)
+    settings = ("--model", "distmult", "--dimension", 4, "--epochs", 2, "--batch-size", 4000)
+    done = call("train", "demo", *settings, "--validate-every", 1, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    lines = [line for line in done.err.splitlines() if line.startswith("training: ")]
+    assert len(lines) == 4
+    assert re.fullmatch(
+        r"training: 4 of 4, loss [\d.]+, [\d,.]+ steps/s, valid MRR [\d.]+ \(best\)", lines[-1]
+    )
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.err)

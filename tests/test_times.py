@@ -68,6 +68,15 @@ def test_reads_and_infers(texts: list[str], granularity: str, ticks: list[int]) 
         ("####", UNKNOWN),
         ("", UNKNOWN),
         ("   ", UNKNOWN),
+        ("nan", UNKNOWN),
+        ("NULL", UNKNOWN),
+        ("unknown", UNKNOWN),
+        ("-", UNKNOWN),
+        (r"\N", UNKNOWN),
+        ('"####-##-##"', UNKNOWN),
+        ('""', UNKNOWN),
+        ('"2014-05-13', NOT_A_TIME),
+        ("nil", NOT_A_TIME),
         ("195#-##-##", PARTLY_MASKED),
         ("19##-##-##", PARTLY_MASKED),
         ("2012-##-05", PARTLY_MASKED),
@@ -82,7 +91,6 @@ def test_reads_and_infers(texts: list[str], granularity: str, ticks: list[int]) 
         ("13.05.2014", NOT_A_TIME),
         ("May 2014", NOT_A_TIME),
         ("2014-5-1", NOT_A_TIME),
-        ("nan", NOT_A_TIME),
         ("2014-05-13T", NOT_A_TIME),
         ("99999999999999999999", NOT_A_TIME),
         ("20140513", NOT_A_TIME),
@@ -95,6 +103,20 @@ def test_what_is_no_day_is_never_guessed(text: str, state: int) -> None:
     assert parsed.granularity == "day"
     assert parsed.state[-1] == state
     assert parsed.state[0] == KNOWN
+
+
+def test_quotes_and_types_of_rdf() -> None:
+    texts = [
+        '"2014-05-13"',
+        '"2014-05-13"^^xsd:date',
+        '"2014-05-13"^^<http://www.w3.org/2001/XMLSchema#date>',
+        "2014-05-13^^xsd:date",
+        ' " 2014-05-13 " ',
+    ]
+    parsed = parse(*texts)
+    assert parsed.granularity == "day"
+    assert set(parsed.state.tolist()) == {KNOWN}
+    assert len(set(parsed.ticks.tolist())) == 1
 
 
 def test_leap_years() -> None:

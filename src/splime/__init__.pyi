@@ -37,13 +37,13 @@ from .methods import (
     Timestamp as Timestamp,
     Vanilla as Vanilla,
     make_method as make_method,
+    standard_methods as standard_methods,
 )
 from .plans import (
     Plan as Plan,
     PlannedRun as PlannedRun,
     carry_out as carry_out,
     read_plan as read_plan,
-    standard_methods as standard_methods,
     write_page as write_page,
 )
 from .query import Answer as Answer, Answers as Answers, Query as Query

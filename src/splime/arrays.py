@@ -3,11 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from splime.times import Bools, Ints
+
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
+def frozen(array: _Array) -> _Array:
+    """An array that nobody else holds, read-only from now on."""
+    array.setflags(write=False)
+    return array
+
+
+class Immutable:
+    """A base of frozen dataclasses whose arrays are their own, and read-only to the last.
+
+    What is given is copied: whoever gives an array can go on writing to it. Copies and unpickled
+    objects are immutable too; what was cached stays behind.
+    """
+
+    def __post_init__(self) -> None:
+        self.__setstate__(
+            {
+                name: np.array(value) if isinstance(value, np.ndarray) else value
+                for name, value in self.__getstate__().items()
+            }
+        )
+        self._check()
+
+    @classmethod
+    def owning(cls, *values: Any) -> Self:
+        """Made from arrays that nobody else will write to, without copying them."""
+        made = object.__new__(cls)
+        names = (field.name for field in fields(cls))  # type: ignore[arg-type]
+        made.__setstate__(dict(zip(names, values, strict=True)))
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise an error if the values do not fit together."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(
+                self, name, frozen(value) if isinstance(value, np.ndarray) else value
+            )
 
 
 def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:

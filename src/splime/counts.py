@@ -1,23 +1,51 @@
 """How many facts of each predicate (or entity) begin, end and hold at each timestamp.
 
-All that choosing cuts needs, in `names x timestamps` numbers, whatever the number of facts.
+All that choosing cuts needs, in a few numbers for each timestamp at which a fact of a name begins
+or ends: memory follows from what occurs, not from all names at all timestamps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from splime.arrays import changes, expand
 from splime.graph import Ids
-from splime.times import Bools, Ints
+from splime.times import Ints
+
+# Scopes that are looked up at once: bounds the memory.
+_AT_ONCE = 1 << 20
+
+
+class Held(NamedTuple):
+    """The timestamps at which facts of each name hold, and how many do; name after name."""
+
+    offsets: Ints
+    """Where the timestamps of each name begin; one more than there are names."""
+    time: Ints
+    facts: Ints
+
+    def by_name(self) -> list[Ints]:
+        """The timestamps of each name."""
+        return np.split(self.time, self.offsets[1:-1])
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Three tables of names x timestamps: instants, and begins and ends of longer facts."""
+    """Cells of a name and a timestamp: instants, and begins and ends of longer facts.
 
+    There are cells for what occurs, in the order of the names, and for each in the order of time.
+    """
+
+    timestamps: int
+    """How many there are."""
+    offsets: Ints
+    """Where the cells of each name begin; one more than there are names."""
+    time: Ints
     instants: Ints
     begins: Ints
     ends: Ints
@@ -28,78 +56,123 @@ class Counts:
 
         >>> one = np.array([0, 0], np.int32)
         >>> counts = Counts.of(one, np.array([0, 1]), np.array([2, 1]), names=1, timestamps=3)
-        >>> counts.holding.tolist(), counts.instants.tolist()
-        ([[1, 2, 1]], [[0, 1, 0]])
+        >>> counts.time.tolist(), counts.instants.tolist(), counts.held.facts.tolist()
+        ([0, 1, 2], [0, 1, 0], [1, 2, 1])
         """
+        longer = begin != end
+        first = source.astype(np.int64) * timestamps + begin
+        last = source[longer].astype(np.int64) * timestamps + end[longer]
+        # One number for the cell and what happens there: an instant, a begin, an end.
+        happens = np.sort(np.concatenate([3 * first + longer, 3 * last + 2]))
+        cell, kind = np.divmod(happens, 3)
+        new = changes(cell)
+        number, cells = new.cumsum() - 1, cell[new]
+        tables = (np.bincount(number[kind == each], minlength=len(cells)) for each in range(3))
+        name, time = np.divmod(cells, timestamps)
+        return cls(timestamps, np.searchsorted(name, np.arange(names + 1)), time, *tables)
 
-        def table(rows: Bools, times: Ids) -> Ints:
-            cells = source[rows].astype(np.int64) * timestamps + times[rows]
-            return np.bincount(cells, minlength=names * timestamps).reshape(names, timestamps)
-
-        instant = begin == end
-        return cls(table(instant, begin), table(~instant, begin), table(~instant, end))
-
-    @cached_property
-    def holding(self) -> Ints:
-        """How many facts hold at each timestamp."""
-        ended = np.zeros_like(self.ends)
-        ended[:, 1:] = self.ends[:, :-1]
-        return np.asarray(self.instants + (self.begins - ended).cumsum(axis=1))
+    @classmethod
+    def of_tables(cls, instants: Ints, begins: Ints, ends: Ints) -> Counts:
+        """The same from tables of names x timestamps."""
+        name, time = np.nonzero(instants + begins + ends)
+        offsets = np.searchsorted(name, np.arange(len(instants) + 1))
+        tables = (table[name, time] for table in (instants, begins, ends))
+        return cls(instants.shape[1], offsets, time, *tables)
 
     @cached_property
     def totals(self) -> Ints:
         """How many facts each name has."""
-        return np.asarray((self.instants + self.begins).sum(axis=1))
+        return np.diff(_upto(self.instants + self.begins)[self.offsets])
+
+    @property
+    def held(self) -> Held:
+        """At which timestamps how many facts hold; it may be large, so it is not kept."""
+        level = self._level[1:]
+        # Facts that go on behind a cell hold until the next one, which is of the same name.
+        beyond = np.zeros(len(self.time), np.int64)
+        beyond[:-1] = np.where(level[:-1] > 0, np.diff(self.time) - 1, 0)
+        cell, time = expand(self.time, beyond + 1)
+        facts = level[cell]
+        before = _upto(beyond + 1)
+        facts[before[:-1]] += self.instants + self.ends
+        return Held(before[self.offsets], time, facts)
 
     @cached_property
-    def _upto(self) -> tuple[Ints, Ints, Ints]:
-        """Instants, begins and ends up to and including a timestamp; with a 0 in front."""
-        tables = (self.instants, self.begins, self.ends)
-        instants, begins, ends = (np.pad(t.cumsum(axis=1), ((0, 0), (1, 0))) for t in tables)
-        return instants, begins, ends
+    def _level(self) -> Ints:
+        """How many longer facts began and did not end before each cell, and after the last.
+
+        Over all cells before those of a name, as many ended as began: it is 0 where a name begins.
+        """
+        return _upto(self.begins - self.ends)
 
     def within(self, source: Ints, left: Ints, right: Ints) -> tuple[Ints, Ids, Ids]:
         """Facts in scopes between two doubled cuts, and their first and last timestamp.
 
         A scope without facts gets the timestamps between its cuts.
         """
-        timestamps = self.instants.shape[1]
-        instants, begins, ends = self._upto
+        facts, first, last = (np.empty(len(source), kind) for kind in (np.int64, *[np.int32] * 2))
+        for start in range(0, len(source), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            facts[some], first[some], last[some] = self._within(
+                source[some], left[some], right[some]
+            )
+        return facts, first, last
 
-        def upto(table: Ints, cut: Ints) -> Ints:
-            """Of a cumulated table, how much lies at or before a doubled cut."""
-            return table[source, np.clip(cut // 2 + 1, 0, timestamps)]
-
+    def _within(self, source: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+        at_left, before_right, at_right = (
+            self._behind(source, cut) for cut in (left, right - 1, right)
+        )
         # Longer facts are in the scope unless they begin at or after its right cut, or end at or
         # before its left one; instants on a cut are to the left of it.
-        longer = upto(begins, right - 1) - upto(ends, left)
-        facts = longer + upto(instants, right) - upto(instants, left)
-        lowest = np.clip((left + 1) // 2, 0, timestamps - 1)
-        highest = np.clip(right // 2, 0, timestamps - 1)
+        instants, begins, ends = self._cumulated
+        on_right = instants[at_right] - instants[before_right]
+        longer = begins[before_right] - ends[at_left]
+        facts = longer + instants[at_right] - instants[at_left]
+        lowest = np.clip((left + 1) // 2, 0, self.timestamps - 1)
+        highest = np.clip(right // 2, 0, self.timestamps - 1)
         # A fact that crosses a cut reaches the timestamp at the cut, or the one next to it.
-        crosses_left = upto(begins, left) > upto(ends, left)
-        crosses_right = upto(begins, right - 1) > upto(ends, right - 1)
-        after = np.clip(left // 2 + 1, 0, timestamps)
-        before = np.clip((right + 1) // 2 - 1, -1, timestamps - 1)
-        on_right = (right % 2 == 0) & (right // 2 < timestamps)
-        on_right[on_right] = self.instants[source[on_right], right[on_right] // 2] > 0
-        first = np.where(crosses_left, lowest, self._next[source, after])
-        last = np.where(crosses_right | on_right, highest, self._previous[source, before + 1])
+        first = np.where(self._level[at_left] > 0, lowest, self._next[at_left])
+        crosses = (self._level[before_right] > 0) | (on_right > 0)
+        last = np.where(crosses, highest, self._previous[before_right])
         empty = facts == 0
         first[empty], last[empty] = lowest[empty], np.maximum(lowest, highest)[empty]
-        return facts, first.astype(np.int32), last.astype(np.int32)
+        return facts, first, last
+
+    def _behind(self, source: Ints, cut: Ints) -> Ints:
+        """The first cell behind a doubled cut of a name: as many cells lie before it."""
+        stride = self.timestamps + 1
+        at = np.clip(cut // 2 + 1, 0, self.timestamps)
+        return np.searchsorted(self._keys, source * stride + at)
+
+    @cached_property
+    def _keys(self) -> Ints:
+        """The name and the time of each cell, as one ascending number."""
+        names = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        return names * (self.timestamps + 1) + self.time
+
+    @cached_property
+    def _cumulated(self) -> tuple[Ints, Ints, Ints]:
+        """Instants, begins and ends before each cell, and in all."""
+        return _upto(self.instants), _upto(self.begins), _upto(self.ends)
 
     @cached_property
     def _next(self) -> Ints:
-        """The first timestamp from t on at which something begins, also for t beyond the last."""
-        timestamps = self.instants.shape[1]
-        at = np.where(self.instants + self.begins > 0, np.arange(timestamps), timestamps)
-        at = np.pad(at, ((0, 0), (0, 1)), constant_values=timestamps)
-        return np.asarray(np.minimum.accumulate(at[:, ::-1], axis=1)[:, ::-1])
+        """The timestamp of the first cell from one on in which something begins."""
+        index = np.where(self.instants + self.begins > 0, np.arange(len(self.time)), len(self.time))
+        index = np.append(index, len(self.time))
+        following: Ints = np.append(self.time, 0)[np.minimum.accumulate(index[::-1])[::-1]]
+        return following
 
     @cached_property
     def _previous(self) -> Ints:
-        """The last timestamp up to t - 1 at which something ends."""
-        at = np.where(self.instants + self.ends > 0, np.arange(self.instants.shape[1]), -1)
-        at = np.pad(at, ((0, 0), (1, 0)), constant_values=-1)
-        return np.asarray(np.maximum.accumulate(at, axis=1))
+        """The timestamp of the last cell before one in which something ends."""
+        index = np.where(self.instants + self.ends > 0, np.arange(len(self.time)) + 1, 0)
+        previous: Ints = np.append(0, self.time)[np.append(0, np.maximum.accumulate(index))]
+        return previous
+
+
+def _upto(numbers: npt.NDArray[np.integer]) -> Ints:
+    """The sum of the numbers before each place, and of all."""
+    upto = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum(numbers, out=upto[1:])
+    return upto

@@ -9,7 +9,8 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, 
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import UsageError, check_name
+from splime.arrays import Immutable
+from splime.errors import UsageError, check_name, checked, visible
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import Bools, Ints, When, format_ticks
@@ -35,12 +36,16 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
+class Statements(Immutable):
     """Columns of facts or triples: the ids of their names, and more."""
 
     subject: Ids
     predicate: Ids
     object: Ids
+
+    def _check(self) -> None:
+        if any(len(column) != len(self.subject) for column in self.columns()):
+            raise UsageError("the columns of facts must be equally long")
 
     def columns(self) -> tuple[npt.NDArray[np.integer], ...]:
         """All columns, in their order."""
@@ -55,7 +60,7 @@ class Statements:
 
     def take(self, rows: Bools | npt.NDArray[np.integer] | slice) -> Self:
         """Some of them, by a mask, by positions or by a slice."""
-        return type(self)(*(column[rows] for column in self.columns()))  # type: ignore[arg-type]
+        return self.owning(*(column[rows] for column in self.columns()))
 
     def named_in(self, train: Statements) -> Bools:
         """Which ones have only entities and predicates that others have too."""
@@ -102,12 +107,6 @@ class Facts(Statements):
     end: Ints
     unknown: npt.NDArray[np.uint8]
 
-    def __post_init__(self) -> None:
-        for column in self.columns():
-            if len(column) != len(self.subject):
-                raise UsageError("the columns of facts must be equally long")
-            column.setflags(write=False)
-
     def __eq__(self, other: Any) -> bool:  # `object` is a column here
         return isinstance(other, Facts) and all(
             np.array_equal(mine, theirs)
@@ -119,12 +118,8 @@ class Facts(Statements):
 
     def renumber(self, of_entity: Ids, of_predicate: Ids) -> Facts:
         """The same facts with other ids for their names."""
-        return replace(
-            self,
-            subject=of_entity[self.subject],
-            predicate=of_predicate[self.predicate],
-            object=of_entity[self.object],
-        )
+        subject, predicate, object_, *others = self.columns()
+        return self.owning(of_entity[subject], of_predicate[predicate], of_entity[object_], *others)
 
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
@@ -133,13 +128,13 @@ class Facts(Statements):
         if len(parts) <= 1:
             return parts[0] if parts else cls.empty()
         columns = zip(*(part.columns() for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
+        return cls.owning(*(np.concatenate(column) for column in columns))
 
     @classmethod
     def empty(cls) -> Facts:
         """No facts."""
         ids, ticks = np.empty(0, np.int32), np.empty(0, np.int64)
-        return cls(ids, ids, ids, ticks, ticks, np.empty(0, np.uint8))
+        return cls.owning(ids, ids, ids, ticks, ticks, np.empty(0, np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +184,7 @@ class TemporalGraph(Splits[Facts]):
                 (len(self.predicates), "predicate", "predicates"),
             )
         ]
-        name = f"{self.name}: " if self.name else ""
+        name = f"{visible(self.name)}: " if self.name else ""
         return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def facts(self, *splits: SplitName) -> Facts:
@@ -258,6 +253,7 @@ class TemporalGraph(Splits[Facts]):
         """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
         return self.where(during=(when, when))
 
+    @checked
     def bucket(self, min_facts: int = 300, *splits: SplitName) -> TemporalGraph:
         """The same facts over timestamps merged until each holds `min_facts` facts.
 

@@ -70,6 +70,8 @@ class LeakReport:
     fact_in_train: Mapping[str, Share]
     """Facts that are in train with the very same time."""
     recurrence: Mapping[str, Recurrence]
+    self_loops: Mapping[str, Share]
+    """Facts whose subject is their object. They count everywhere, but are not their own reverse."""
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
@@ -134,8 +136,12 @@ def report(graph: TemporalGraph) -> LeakReport:
     duplicates = {
         split: Share(len(key) - len(distinct(key)), len(key)) for split, key in keys.items()
     }
+    loops = {
+        str(split): Share(int((facts.subject == facts.object).sum()), len(facts))
+        for split, facts in graph.splits()
+    }
     return LeakReport(
-        graph.timeline.granularity, duplicates, in_train, linked, turned, same, recurrences
+        graph.timeline.granularity, duplicates, in_train, linked, turned, same, recurrences, loops
     )
 
 

@@ -1,11 +1,18 @@
-"""Progress bars on the error stream, shown only to people."""
+"""Progress on the error stream: bars for people, and a line now and then for log files."""
 
 from __future__ import annotations
 
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from splime.errors import visible
+
+EVERY = 30.0
+"""Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
 
 
 class Progress(Protocol):
@@ -21,9 +28,11 @@ def silent(what: str, done: int, total: int | None = None, note: str = "") -> No
 
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
-    """A bar for each thing that is worked on; nothing where there is no terminal."""
+    """A bar for each thing that is worked on; lines where there is no terminal."""
     if not sys.stderr.isatty():
-        yield silent
+        lines = _Lines(bytes)
+        yield lines
+        lines.end()
         return
     from rich import progress as rich
     from rich.console import Console
@@ -31,30 +40,81 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     in_bytes = rich.DownloadColumn(), rich.TransferSpeedColumn()
     amount = in_bytes if bytes else (rich.MofNCompleteColumn(),)
     with rich.Progress(
-        rich.TextColumn("{task.description}"),
+        rich.TextColumn("{task.description}", markup=False),
         rich.BarColumn(),
         *amount,
         rich.TimeRemainingColumn(),
-        rich.TextColumn("{task.fields[note]}"),
+        rich.TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
     ) as bars:
         tasks: dict[str, rich.TaskID] = {}
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
+            note = visible(note)
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, note=note)
+                tasks[what] = bars.add_task(visible(what), total=total, note=note)
             bars.update(tasks[what], completed=done, total=total, note=note)
 
         yield update
 
 
+class _Lines:
+    """A line every so often, and one for the end of what had a line before."""
+
+    def __init__(self, bytes: bool) -> None:
+        self._bytes, self._last = bytes, time.monotonic()
+        self._begun: set[str] = set()
+        self._untold: dict[str, str] = {}
+
+    def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
+        amount = self._amount(done)
+        if total is not None:
+            amount += f" of {self._amount(total)}"
+        self._untold[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
+        if time.monotonic() - self._last >= EVERY or (what in self._begun and done == total):
+            self._tell(what)
+
+    def end(self) -> None:
+        for what in [*self._untold]:
+            if what in self._begun:
+                self._tell(what)
+
+    def _tell(self, what: str) -> None:
+        _write(self._untold.pop(what))
+        self._last = time.monotonic()
+        self._begun.add(what)
+
+    def _amount(self, number: int) -> str:
+        if not self._bytes:
+            return f"{number:,}"
+        from rich.filesize import decimal
+
+        return decimal(number)
+
+
+def _write(line: str) -> None:
+    sys.stderr.write(f"{visible(line)}\n")
+    sys.stderr.flush()
+
+
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life for work of unknown length; nothing where there is no terminal."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
+    """A sign of life for work of unknown length; lines where there is no terminal."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.text import Text
 
-    with Console(stderr=True).status(what):
+        with Console(stderr=True).status(Text(visible(what))):  # a name with brackets is no markup
+            yield
+        return
+    done, start = threading.Event(), time.monotonic()
+
+    def tell() -> None:
+        while not done.wait(EVERY):
+            _write(f"{what} {time.monotonic() - start:,.0f} s")
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
         yield
+    finally:
+        done.set()

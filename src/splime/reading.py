@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +10,32 @@ from typing import Any
 
 import msgspec
 
+from splime.errors import DataError
+
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
 EVENT_WITHOUT_TIME = "event without a time"
+FACT_WITHOUT_TIME = "fact without a time"  # dropped because it was asked for
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
-UNSEEN_IN_TRAIN = "unseen in train"
+UNSEEN_IN_TRAIN = "entity or predicate unseen in train"
+IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
+"""A note about a fact that is kept."""
+
+_KEPT_BY = {
+    UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit",
+    EVENT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such events, and"
+    " columns (--columns) says which column holds the time",
+    FACT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such facts",
+    END_BEFORE_BEGIN: "end_before_begin='swap' (--end-before-begin swap) keeps such facts",
+    DUPLICATE: "keep_duplicates=True (--keep-duplicates) keeps repeated facts",
+    UNSEEN_IN_TRAIN: "allow_unseen=True (--allow-unseen) keeps such facts",
+}
+"""What keeps facts that are dropped for a reason."""
+_MUCH, _TOO_MUCH = 0.1, 0.5
+"""Shares of the rows of a file: from which on dropping them is a warning, and an error."""
+LOG = logging.getLogger("splime")
+"""Gets the account of every graph that is loaded (INFO), its remarks (DEBUG), and warnings."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +48,8 @@ class Example:
     why: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {' | '.join(self.fact)}  ({self.why})"
+        fact = " | ".join(text if text.isprintable() else repr(text) for text in self.fact)
+        return f"{self.where}: {fact}  ({self.why})"
 
 
 @dataclass(frozen=True)
@@ -42,6 +64,13 @@ class Source:
     notes: Mapping[str, int] = field(default_factory=dict)
     """Facts that were kept, but not quite as written, such as times finer than the granularity."""
     header: str | None = None
+    """The first line, where it was taken as a header; it is not among the rows."""
+
+    @property
+    def lost(self) -> int:
+        """Rows that are not in the graph, and nobody asked for that; a repeated fact is in it."""
+        meant = self.dropped.get(DUPLICATE, 0) + self.dropped.get(FACT_WITHOUT_TIME, 0)
+        return self.rows - self.kept - meant
 
 
 @dataclass(frozen=True)
@@ -52,12 +81,16 @@ class Reading:
     >>> reading = Reading((train,))
     >>> reading.rows, reading.kept, dict(reading.dropped)
     (10, 9, {'end before begin': 1})
+    >>> print(reading)
+    read 10 rows, kept 9, dropped 1: 1 × end before begin
     """
 
     sources: tuple[Source, ...] = ()
     examples: tuple[Example, ...] = ()
     remarks: tuple[str, ...] = ()
-    """What was decided for the whole graph, such as how it was split."""
+    """What was guessed and decided for the whole graph, such as how it was split."""
+    emptied: tuple[str, ...] = ()
+    """Splits that had rows, all of which were dropped."""
 
     @property
     def rows(self) -> int:
@@ -79,6 +112,70 @@ class Reading:
         """Facts kept, but not quite as written, by reason."""
         return sum((Counter(source.notes) for source in self.sources), Counter())
 
+    def __str__(self) -> str:
+        headers = sum(source.header is not None for source in self.sources)
+        header = f" and {headers} header line{'s' * (headers > 1)}" if headers else ""
+        if not self.dropped:
+            return f"read {self.kept:,} facts{header}"
+        return (
+            f"read {self.rows:,} rows{header}, kept {self.kept:,}, dropped"
+            f" {self.rows - self.kept:,}: {reasons(self.dropped)}"
+        )
+
+    def check(self) -> None:
+        """Say where much was dropped: an error, or a warning in the log.
+
+        An error is a file that lost more than half of its rows, or a split that lost all of them.
+        Repeated facts are no loss, but many of them can mean wrong columns, so they only warn.
+        """
+        allow = "allow_loss=True (--allow-loss) reads what is left"
+        for source in self.sources:
+            if source.lost > _TOO_MUCH * source.rows:
+                raise DataError(
+                    f"{source.name}: {source.rows - source.kept:,} of {source.rows:,} rows were"
+                    f" dropped ({reasons(source.dropped)}){self._example(source)};"
+                    f" {_remedies(source.dropped)}; {allow}"
+                )
+        if self.emptied:
+            raise DataError(
+                f"no facts are left in {' and '.join(self.emptied)}: {reasons(self.dropped)};"
+                f" {_remedies(self.dropped)}; {allow}"
+            )
+        much = [
+            one
+            for one in self.sources
+            if one.lost + one.dropped.get(DUPLICATE, 0) > _MUCH * one.rows
+        ]
+        if much:
+            shares = (f"{one.name}: {one.rows - one.kept:,} of {one.rows:,}" for one in much)
+            dropped = sum((Counter(one.dropped) for one in much), Counter[str]())
+            LOG.warning(
+                "%s rows were dropped (%s); %s",
+                ", ".join(shares),
+                reasons(dropped),
+                _remedies(dropped),
+            )
+
+    def _example(self, source: Source) -> str:
+        """The first row of a file that was dropped, as the end of a sentence."""
+        for one in self.examples:
+            if one.where.startswith(source.name) and one.why.partition(":")[0] in source.dropped:
+                return f", such as {one}"
+        return ""
+
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""
         return dict(msgspec.to_builtins(self))
+
+
+def reasons(dropped: Mapping[str, int]) -> str:
+    """Why rows were dropped, the commonest reason first.
+
+    >>> reasons({"duplicate": 2, "end before begin": 1000})
+    '1,000 × end before begin, 2 × duplicate'
+    """
+    return ", ".join(f"{count:,} × {why}" for why, count in Counter(dropped).most_common())
+
+
+def _remedies(dropped: Mapping[str, int]) -> str:
+    return "; ".join(_KEPT_BY[why] for why, _ in Counter(dropped).most_common() if why in _KEPT_BY)

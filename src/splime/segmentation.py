@@ -8,7 +8,7 @@ that those between two timestamps are integers too: `2t` is at timestamp t, `2t 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from splime.arrays import Immutable, frozen
 from splime.counts import Counts
 from splime.errors import UsageError
 from splime.graph import Ids
@@ -40,7 +41,7 @@ class Scope(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Scopes:
+class Scopes(Immutable):
     """The cuts of one vocabulary, and the scopes between them.
 
     Scopes are numbered in the order of the names, and for each name in the order of time: a name
@@ -93,7 +94,8 @@ class Scopes:
     @cached_property
     def sources(self) -> Ids:
         """The name that each scope belongs to."""
-        return np.repeat(np.arange(len(self.names)), np.diff(self.offsets) + 1).astype(np.int32)
+        scopes = np.diff(self.offsets) + 1
+        return frozen(np.repeat(np.arange(len(self.names), dtype=np.int32), scopes))
 
     def cuts_of(self, name: int) -> Ints:
         """The doubled cuts of one name."""
@@ -170,19 +172,19 @@ class Scopes:
     @cached_property
     def cut_sources(self) -> Ints:
         """The name that each cut belongs to."""
-        return np.repeat(np.arange(len(self.names)), np.diff(self.offsets))
+        return frozen(np.repeat(np.arange(len(self.names)), np.diff(self.offsets)))
 
     @cached_property
     def _keys(self) -> Ints:
         """The name and the place of each cut, as one ascending number."""
-        return self.cut_sources * self._stride + self.cuts
+        return frozen(self.cut_sources * self._stride + self.cuts)
 
     @cached_property
     def _tables(self) -> tuple[Ids, Ids]:
         cells = np.indices((len(self.names), len(self.timeline)), np.int32)
         source, timestamp = cells.reshape(2, -1)
-        below = self._search(source, timestamp, below=True)
-        return below, self._search(source, timestamp, below=False)
+        below, upto = (self._search(source, timestamp, below=each) for each in (True, False))
+        return frozen(below), frozen(upto)
 
     def cut(self, source: Ids, begin: Ids, end: Ids, low: Ids, high: Ids) -> tuple[Ids, Ids, Ids]:
         """Facts repeated for every scope that they hold in, from `low` to `high` as `find` gives.
@@ -224,7 +226,7 @@ class Scopes:
         width = np.zeros(len(self), np.int32)
         inner = np.arange(1, len(self.cuts)) + self.cut_sources[1:]
         width[inner] = self.cuts[1:] // 2 - (self.cuts[:-1] + 1) // 2 + 1
-        return width
+        return frozen(width)
 
     def coarsen(self, count: int) -> Scopes:
         """Scopes that each join up to `count` neighbours of the same name.
@@ -353,7 +355,7 @@ def _flat(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64), offsets
 
 
-def covering_cuts(timestamps: Iterable[int]) -> Ints:
+def covering_cuts(timestamps: Sequence[int] | Ints) -> Ints:
     """Cuts that leave each of some ascending timestamps in a scope of its own.
 
     Where timestamps are missing in between, the cut lies in the middle, so that a fact there comes
@@ -362,5 +364,5 @@ def covering_cuts(timestamps: Iterable[int]) -> Ints:
     >>> covering_cuts([3, 4, 8]).tolist()
     [7, 13]
     """
-    held = np.asarray(list(timestamps), np.int64)
+    held = np.asarray(timestamps, np.int64)
     return (held[:-1] + held[1:]) // 2 * 2 + 1

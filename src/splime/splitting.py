@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, checked
 from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
 from splime.times import Granularity, Ints, format_ticks
@@ -16,6 +16,7 @@ HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
 
 
+@checked
 def split_graph(
     graph: TemporalGraph,
     how: HowToSplit = "random",
@@ -32,7 +33,7 @@ def split_graph(
     `allow_unseen`, valid and test name no entity or predicate that train does not: `random` keeps
     enough facts in train, `time` cannot, and drops such facts, which the reading counts.
     """
-    _check_shares(valid, test)
+    check_shares(valid, test)
     facts = graph.facts()
     if how != "none" and not len(facts):
         raise UsageError("there are no facts to split")
@@ -58,7 +59,9 @@ def _random(
         stays = np.full(len(graph.entities) + len(graph.predicates), -1)
         stays[names[order[::-1]].ravel()] = np.repeat(order[::-1], 3)
         free = order[~np.isin(order, stays)]
-    tests, both = round(test * len(facts)), round(test * len(facts)) + round(valid * len(facts))
+    least = int(len(facts) > 4)  # even of few facts a split that is asked for gets one
+    tests, valids = (max(round(share * len(facts)), least * (share > 0)) for share in (test, valid))
+    both = tests + valids
     test_rows, valid_rows = np.sort(free[:tests]), np.sort(free[tests:both])
     in_train = np.ones(len(facts), bool)
     in_train[test_rows] = in_train[valid_rows] = False
@@ -77,7 +80,7 @@ def time_limits(
     ticks: Ints, begins: Ints, granularity: Granularity, valid: float, test: float
 ) -> tuple[int, int]:
     """The ticks from which on facts are of valid and of test, if so many begin at each tick."""
-    _check_shares(valid, test)
+    check_shares(valid, test)
     upto = np.cumsum(begins)
     # A share of nothing begins after the last fact.
     starts = np.append(ticks, ticks[-1] + 1)
@@ -94,7 +97,8 @@ def time_limits(
     return valid_from, test_from
 
 
-def _check_shares(valid: float, test: float) -> None:
+def check_shares(valid: float, test: float) -> None:
+    """An error if shares of valid and test leave nothing for train."""
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
         raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
 
@@ -118,6 +122,9 @@ def _by_time(
     if not allow_unseen:
         seen = facts.named_in(train)
         reading = _dropped(reading, graph, facts.take(~seen & ~in_train))
+        parts = {"valid": in_valid, "test": in_test}
+        emptied = tuple(name for name, rows in parts.items() if rows.any() and not seen[rows].any())
+        reading = replace(reading, emptied=emptied)
         in_valid &= seen
         in_test &= seen
     valid_facts, test_facts = facts.take(in_valid), facts.take(in_test)

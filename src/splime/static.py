@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from splime.arrays import distinct, expand
-from splime.errors import UsageError, nearest
+from splime.arrays import expand
+from splime.errors import UsageError, checked, nearest
 from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
@@ -65,6 +65,7 @@ class StaticGraph(Splits[Triples]):
         for s, p, o in triples.array().tolist():
             yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
 
+    @checked
     def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
         """Apply one of the leak filters to the transformed triples."""
         train, valid, test = (triples.array() for _, triples in self.splits())
@@ -83,6 +84,7 @@ class StaticGraph(Splits[Triples]):
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
 
 
+@checked
 def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
     """Put every fact of a graph into the scopes that it holds in."""
     _check(segmentation, graph)
@@ -100,37 +102,48 @@ def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) ->
     rows = np.arange(len(facts))
     low, high = scopes.find(facts.predicate, begin, end)
     if (low == high).all():
-        return Triples(facts.subject, low, facts.object, rows, end - begin + 1)
+        return Triples.owning(facts.subject, low, facts.object, rows, end - begin + 1)
     count, scope, overlap = scopes.cut(facts.predicate, begin, end, low, high)
     rows = np.repeat(rows, count)
-    return Triples(facts.subject[rows], scope, facts.object[rows], rows, overlap)
+    return Triples.owning(facts.subject[rows], scope, facts.object[rows], rows, overlap)
 
 
 def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Triples:
-    """Cut facts at the cuts of their subject, their predicate and their object together."""
-    starts = [np.stack([np.arange(len(begin)), 2 * begin.astype(np.int64)])]
-    for scopes, source in keys:
+    """Cut facts at the cuts of their subject, their predicate and their object together.
+
+    A triple begins where its fact does, and at every cut inside of the fact. One number says of
+    which fact, where, and by whose cut; sorted, they give the triples in the order of time.
+    """
+    kinds = len(keys) + 1
+    width = 2 * len(keys[0][0].timeline) + 2
+    starts = [(np.arange(len(begin)) * width + 2 * begin.astype(np.int64)) * kinds]
+    lowest = []
+    for kind, (scopes, source) in enumerate(keys, start=1):
         low, high = scopes.find(source, begin, end)
         rows, cut = expand(low - source, high - low)
-        starts.append(np.stack([rows, scopes.cuts[cut]]))
-    width = 4 * len(keys[0][0].timeline) + 4
-    rows, left = np.divmod(distinct(np.concatenate([s[0] * width + s[1] for s in starts])), width)
+        starts.append((rows * width + scopes.cuts[cut]) * kinds + kind)
+        lowest.append(low)
+    number = np.concatenate(starts)
+    del starts, rows, cut
+    number.sort()
+    place, kind_of = np.divmod(number, kinds)
+    kind_of = kind_of.astype(np.int8)
+    last = np.flatnonzero(np.append(place[1:] != place[:-1], True))  # of those at the same place
+    rows, left = np.divmod(place[last], width)
+    del number, place
+    goes_on = rows[1:] == rows[:-1]
+    first = np.flatnonzero(np.append(True, ~goes_on))[rows]
+    columns = []
+    for kind, low in enumerate(lowest, start=1):
+        # Every cut that is passed leads to the next scope.
+        passed = np.cumsum(kind_of == kind, dtype=np.int32)[last]
+        columns.append(low[rows] + passed - passed[first])
+    subject, predicate, object_ = columns
     # A triple reaches to the next cut, the last one of a fact to its end.
     right = 2 * end[rows].astype(np.int64)
-    goes_on = rows[1:] == rows[:-1]
     right[:-1][goes_on] = left[1:][goes_on]
-    instant = left == right
-    columns = []
-    for scopes, source in keys:
-        owner = source[rows].astype(np.int64)
-        # Doubled once more, there is room for a point just behind a cut: a triple that is not an
-        # instant lies where the point behind its beginning does.
-        at = owner * width + 2 * left + ~instant
-        cuts_before = np.searchsorted(scopes.cut_sources * width + 2 * scopes.cuts, at)
-        columns.append((cuts_before + owner).astype(np.int32))
-    subject, predicate, object_ = columns
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)
-    return Triples(subject, predicate, object_, rows, overlap)
+    return Triples.owning(subject, predicate, object_, rows, overlap)
 
 
 def _check(segmentation: Segmentation, graph: TemporalGraph) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import distinct
-from splime.errors import UsageError
+from splime.arrays import Immutable, distinct
+from splime.errors import UsageError, check_fields
 from splime.times import Granularity, Ints, When, format_ticks, tick_range
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Immutable):
     """Timestamps 0..n-1; timestamp `i` stands for the ticks `starts[i]` to `ends[i]`.
 
     Without buckets the timestamps are the distinct ticks that occur in the facts. Between two of
@@ -28,13 +28,12 @@ class Timeline:
     starts: Ints
     ends: Ints
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
+        check_fields(self)
         if not len(self.starts):
             raise UsageError("a timeline needs at least one timestamp")
         if (self.starts > self.ends).any() or (self.starts[1:] <= self.ends[:-1]).any():
             raise UsageError("timestamps must be ordered and must not overlap")
-        self.starts.setflags(write=False)
-        self.ends.setflags(write=False)
 
     @classmethod
     def of(cls, ticks: Ints, granularity: Granularity) -> Timeline:

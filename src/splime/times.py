@@ -7,6 +7,7 @@ takes the text of times apart; the upper half turns their calendar fields into t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, TypeAlias, get_args
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -59,6 +60,10 @@ _ISO = (
     r"(?:[.,](?P<fraction>[0-9]+))?)?)?"
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
+# How tables, databases and YAGO write that a time is not known.
+_UNKNOWN = r"(?i)^(-?#+(-#+)*|-|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
+# RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
+_QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
 # With a forced granularity only the front of a time is read: what follows is not looked at.
 _FRONT = {
     "year": _DATE + "-",
@@ -82,13 +87,28 @@ class ParsedTimes:
     """Finer than the granularity; kept, at the granularity's precision."""
 
 
+Kinds: TypeAlias = Counter[str]
+"""How many times there are of each kind: all that decides how a single one is read. They add up."""
+
+
+def count_kinds(values: pa.Array, weights: Ints, granularity: Granularity | None = None) -> Kinds:
+    """The kinds of some times; `weights` says how often each one occurs."""
+    return _kinds(_read_fields(values, granularity), weights)
+
+
+@checked
 def parse_times(
-    values: pa.Array, *, weights: Ints | None = None, granularity: Granularity | None = None
+    values: pa.Array,
+    *,
+    weights: Ints | None = None,
+    granularity: Granularity | None = None,
+    among: Kinds | None = None,
 ) -> ParsedTimes:
     """Read times of one kind from text; `weights` says how often each one occurs.
 
     The granularity is the coarsest precision that at least 1 % of the readable times have, unless
-    it is forced. Finer times are truncated to it, coarser ones are not guessed.
+    it is forced. Finer times are truncated to it, coarser ones are not guessed. Where these are
+    only some of the times, `among` says of which kinds all of them are.
 
     >>> parsed = parse_times(pa.array(["2012-##-##", "-431-##-##", "####-##-##", "195#-##-##"]))
     >>> parsed.granularity, parsed.ticks.tolist(), parsed.state.tolist()
@@ -97,11 +117,9 @@ def parse_times(
     if granularity is not None:
         check_name("granularity", granularity, GRANULARITIES)
     fields = _read_fields(values, granularity)
-    if weights is None:
-        weights = np.ones(len(values), np.int64)
-    if granularity is None:
-        granularity = _infer(fields, weights)
-    return _resolve(fields, granularity, weights)
+    if among is None:
+        among = _kinds(fields, np.ones(len(values), np.int64) if weights is None else weights)
+    return _resolve(fields, granularity or infer_granularity(among), among)
 
 
 def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
@@ -170,28 +188,51 @@ def format_ticks(ticks: Ints, granularity: Granularity) -> list[str]:
     return [str(text) for text in np.datetime_as_string(ticks.astype(DATES[granularity])).tolist()]
 
 
-def _infer(fields: Fields, weights: Ints) -> Granularity:
-    known = fields.state == KNOWN
-    precision, weight, number = fields.precision[known], weights[known], np.abs(fields.year[known])
-    if not len(precision) or weight.sum() == 0:
+def _kinds(fields: Fields, weights: Ints) -> Kinds:
+    """How many times are of each precision; and of some kinds that differ in more than that."""
+    known = (fields.state == KNOWN) & (weights > 0)
+    weights, precision, number = weights[known], fields.precision[known], np.abs(fields.year[known])
+    bare, clocked = precision == STEP, precision >= HOUR
+    kinds = Kinds(dict(zip(GRANULARITIES, _weigh(precision, weights), strict=True)))
+    for kind, chosen in (
+        ("like a year", bare & (number >= 1000) & (number <= 2999)),
+        ("zero", bare & (number == 0)),
+        ("long", bare & (number > 9999)),
+        ("clocked", clocked),
+        ("zoned", clocked & fields.zoned[known]),
+        *(
+            (f"inside a {unit}", clocked & (fields.second[known] % _SECONDS[unit] != 0))
+            for unit in GRANULARITIES[DAY:SECOND]
+        ),
+    ):
+        kinds[kind] = int(weights[chosen].sum())
+    return kinds
+
+
+def _weigh(precision: Ints, weights: Ints) -> list[int]:
+    return [int(weights[precision == level].sum()) for level in range(len(GRANULARITIES))]
+
+
+def infer_granularity(kinds: Kinds) -> Granularity:
+    """The granularity of times of some kinds."""
+    dated = sum(kinds[name] for name in GRANULARITIES[YEAR:])
+    if not dated + kinds["step"]:
         return "year"
-    if (precision == STEP).all():
+    if not dated:
         # Numbered steps begin at 0, and no calendar has a year 0.
-        like_years = weight[(number >= 1000) & (number <= 2999)].sum() * 10 >= weight.sum()
-        return "year" if like_years and number.min() > 0 and number.max() <= 9999 else "step"
-    readable = (precision != STEP) | (number <= 9999)
-    share = np.bincount(np.maximum(precision, YEAR)[readable], weight[readable], minlength=7)
-    common = np.flatnonzero(share >= STRAY_SHARE * share.sum())
-    granularity = GRANULARITIES[int(common[0])]
+        like_years = kinds["like a year"] * 10 >= kinds["step"]
+        return "year" if like_years and not kinds["zero"] and not kinds["long"] else "step"
+    share = np.array([0, *(kinds[name] for name in GRANULARITIES[YEAR:])])
+    share[YEAR] += kinds["step"] - kinds["long"]
+    common = int(np.flatnonzero(share >= STRAY_SHARE * share.sum())[0])
     # Date-times that all stand at midnight are days, those at full hours are hours, and so on.
-    second = fields.second[known][precision >= HOUR]
-    for coarser in GRANULARITIES[DAY:SECOND]:
-        if common[0] > GRANULARITIES.index(coarser) and (second % _SECONDS[coarser] == 0).all():
-            return coarser
-    return granularity
+    for level in range(DAY, min(common, SECOND)):
+        if not kinds[f"inside a {GRANULARITIES[level]}"]:
+            return GRANULARITIES[level]
+    return GRANULARITIES[common]
 
 
-def _resolve(fields: Fields, granularity: Granularity, weights: Ints) -> ParsedTimes:
+def _resolve(fields: Fields, granularity: Granularity, among: Kinds) -> ParsedTimes:
     """Turn the fields into ticks of one granularity."""
     level = GRANULARITIES.index(granularity)
     state = fields.state.copy()
@@ -207,13 +248,12 @@ def _resolve(fields: Fields, granularity: Granularity, weights: Ints) -> ParsedT
         left_over = fields.second % _SECONDS.get(granularity, 86_400) != 0
         truncated = fields.truncated | left_over
         truncated |= (precision > level) & (min(level, DAY) < np.minimum(precision, DAY))
-        if not bare[known].all():
+        if any(among[name] for name in GRANULARITIES[YEAR:]):
             # "20140513" among dates is no year.
             state[known & bare & (np.abs(fields.year) > 9999)] = NOT_A_TIME
         clocked = known & (fields.precision >= HOUR)
-        zoned, all_clocked = weights[clocked & fields.zoned].sum(), weights[clocked].sum()
-        if level >= DAY and 0 < zoned < all_clocked:
-            minority = fields.zoned if 2 * zoned < all_clocked else ~fields.zoned
+        if level >= DAY and 0 < among["zoned"] < among["clocked"]:
+            minority = fields.zoned if 2 * among["zoned"] < among["clocked"] else ~fields.zoned
             state[clocked & minority] = ZONE_MIXED
     ticks = np.where(state == KNOWN, _ticks(fields, granularity), 0)
     return ParsedTimes(granularity, ticks, state, truncated & (state == KNOWN))
@@ -244,10 +284,11 @@ class Fields:
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Match every text against the grammar of times and take it apart."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
+    text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
     state = state.astype(np.uint8)
-    state[_mask(pc.match_substring_regex(text, r"^(-?#+(-#+)*)?$"))] = UNKNOWN
+    state[_mask(pc.match_substring_regex(text, _UNKNOWN))] = UNKNOWN
     state[_mask(pc.match_substring_regex(text, r"^-?[0-9]+#+-"))] = PARTLY_MASKED
 
     present: dict[str, Bools] = {}

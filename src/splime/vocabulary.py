@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, checked, nearest
 
 # Suggestions compare the misspelt name with every label; beyond this many that takes seconds.
 _MOST_SUGGESTED_FROM = 200_000
@@ -26,11 +26,17 @@ class Vocabulary:
     (['007', 'Ajax', 'Norport Rovers'], 1, '007')
     """
 
+    labels: pa.Array
+    kind: str
+
+    @checked
     def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
         array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
         array = pc.unique(array.cast(pa.large_string()))
-        self.labels: pa.Array = array.take(pc.sort_indices(array))
-        self.kind = kind
+        self.__dict__.update(labels=array.take(pc.sort_indices(array)), kind=kind)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a vocabulary cannot be changed: {name}")
 
     def __len__(self) -> int:
         return len(self.labels)

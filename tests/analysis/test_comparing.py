@@ -18,6 +18,7 @@ from splime.analysis import compare
 from splime.errors import DataError, UsageError
 from splime.evaluation.metrics import holm, paired_bootstrap
 from splime.graph import TemporalGraph
+from splime.report.comparison import comparison_markdown, comparison_text, plot_comparison
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
 from tests.runs.small import small_graph, small_run
@@ -26,7 +27,7 @@ from tests.runs.small import small_graph, small_run
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four runs on the same facts."""
-    place, graph = tmp_path_factory.mktemp("trained"), small_graph()
+    place, graph = tmp_path_factory.mktemp("trained"), small_graph(test=40)
     small_run(graph, place / "split")
     small_run(graph, place / "seed", seed=1)
     small_run(graph, place / "vanilla", splime.Vanilla())
@@ -50,19 +51,23 @@ def test_rows_and_pairs(folders: list[Path]) -> None:
         assert row.name == folder.name
         assert row.metrics == evaluation.metrics["exact"]["both"]
         ranks[row.name] = evaluation.ranks["exact"]
-        for figure, ends in evaluation.intervals["exact"]["both"].items():
-            assert row.intervals[figure] == pytest.approx(ends)
+        ends = evaluation.intervals["exact"]["both"]
+        assert ends is not None
+        assert row.intervals is not None
+        assert row.intervals.keys() == ends.keys()
+        for metric, interval in row.intervals.items():
+            assert interval == pytest.approx(ends[metric])
     split = next(row for row in comparison.rows if row.name == "split")
     assert (split.method, split.method_parameters) == ("split", {"grow": 2})
     assert (split.model, split.predicates, split.parameters) == ("distmult", 6, 96)
     assert split.settings["dimension"] == 4
-    assert (comparison.test_sets, comparison.candidates, comparison.remarks) == ([15], [12], [])
+    assert (comparison.test_sets, comparison.candidates, comparison.remarks) == ([40], [12], [])
     assert len(comparison.pairs) == 6
     for pair in comparison.pairs:
         alone = paired_bootstrap(ranks[pair.first], ranks[pair.second], samples=500)
         assert alone["mrr"].p == pair.differences["mrr"].p
         assert alone["mrr"].value >= 0
-    corrected = holm([pair.differences["hits3"].p for pair in comparison.pairs])
+    corrected = holm([pair.differences["hits3"].p or 0 for pair in comparison.pairs])
     assert [pair.corrected["hits3"] for pair in comparison.pairs] == corrected
 
 
@@ -72,7 +77,29 @@ def test_json(folders: list[Path]) -> None:
     assert [row["name"] for row in plain["rows"]] == [row.name for row in comparison.rows]
     assert plain["rows"][0]["metrics"]["mrr"] == comparison.rows[0].metrics.mrr
     for one, pair in zip(plain["pairs"], comparison.pairs, strict=True):
-        assert one["larger_than_chance"]["mrr"] == (pair.corrected["mrr"] <= 1 - comparison.level)
+        p = pair.corrected["mrr"]
+        assert p is not None
+        assert one["larger_than_chance"]["mrr"] == (p <= 1 - comparison.level)
+
+
+def test_few_facts_are_not_tested(tmp_path: Path) -> None:
+    """One fact of test, always drawn again, gave p = .0002."""
+    graph = small_graph(test=1)
+    runs = [small_run(graph, tmp_path / str(seed), seed=seed) for seed in range(3)]
+    comparison = compare(runs)
+    assert comparison.too_few()
+    plain = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
+    assert [row["intervals"] for row in plain["rows"]] == [None] * 3
+    for pair in plain["pairs"]:
+        assert pair["differences"]["mrr"]["value"] >= 0
+        assert {pair["differences"]["mrr"][name] for name in ("low", "high", "p")} == {None}
+        assert {*pair["corrected"].values(), *pair["larger_than_chance"].values()} == {None}
+    assert not any(comparison.like_the_best(row) for row in comparison.rows)
+    for text in (comparison_text(comparison), comparison_markdown(comparison)):
+        assert "has only 1 fact: with fewer than 30 facts no interval and no test" in text
+        assert "†" not in text
+        assert "confidence" not in text
+    assert "too few for a confidence interval" in plot_comparison(comparison).axes[0].get_xlabel()
 
 
 def test_what_is_kept_is_not_evaluated_again(
@@ -80,7 +107,7 @@ def test_what_is_kept_is_not_evaluated_again(
 ) -> None:
     updates: list[tuple[Any, ...]] = []
     first = compare(folders, samples=300, progress=lambda _, *step: updates.append(step))
-    assert updates[-1] == (120, 120)
+    assert updates[-1] == (320, 320)
     assert [done for done, _ in updates] == sorted(done for done, _ in updates)
     with monkeypatch.context() as patch:
         patch.setattr("splime.analysis.comparing.evaluate", None)
@@ -136,7 +163,7 @@ def test_damaged_ranks(folders: list[Path], damage: str) -> None:
 
 def test_other_order_names_and_buckets(folders: list[Path], tmp_path: Path) -> None:
     """The same facts, otherwise stored: every query has the rank that it has."""
-    graph = small_graph()
+    graph = small_graph(test=40)
     back = np.arange(len(graph))[::-1]
     train, valid, test = (facts.take(back[-len(facts) :]) for _, facts in graph.splits())
     turned = replace(graph, name="turned", train=train, valid=valid, test=test)
@@ -155,7 +182,7 @@ def test_other_order_names_and_buckets(folders: list[Path], tmp_path: Path) -> N
 
 
 def test_other_facts_are_refused(folders: list[Path], tmp_path: Path) -> None:
-    graph = small_graph()
+    graph = small_graph(test=40)
 
     def differ(changed: TemporalGraph, name: str) -> str:
         run = small_run(changed, tmp_path / name)
@@ -163,10 +190,10 @@ def test_other_facts_are_refused(folders: list[Path], tmp_path: Path) -> None:
             compare([folders[0], run.path], samples=100)
         return str(error.value)
 
-    fewer = differ(replace(graph, test=graph.test.take(np.arange(14))), "fewer")
-    assert fewer.startswith("split and fewer cannot be compared: their facts of test differ (15")
+    fewer = differ(replace(graph, test=graph.test.take(np.arange(39))), "fewer")
+    assert fewer.startswith("split and fewer cannot be compared: their facts of test differ (40")
     dated = int(np.flatnonzero((graph.test.unknown == 0) & (graph.test.begin > 1990))[0])
-    earlier = replace(graph.test, begin=graph.test.begin - (np.arange(15) == dated))
+    earlier = replace(graph.test, begin=graph.test.begin - (np.arange(40) == dated))
     assert "differ (such as entity" in differ(replace(graph, test=earlier), "earlier")
     rows = [*graph.rows("train"), ("entity 0", "p0", "stranger", 1999, None)]
     splits = {"train": rows, "valid": [*graph.rows("valid")], "test": [*graph.rows("test")]}
@@ -177,7 +204,7 @@ def test_other_facts_are_refused(folders: list[Path], tmp_path: Path) -> None:
 
 
 def test_other_facts_to_learn_from_are_a_remark(folders: list[Path], tmp_path: Path) -> None:
-    graph = small_graph()
+    graph = small_graph(test=40)
     half = small_run(replace(graph, train=graph.train.take(np.arange(60))), tmp_path / "half")
     comparison = compare([folders[0], half], samples=100)
     assert comparison.remarks == [
@@ -186,7 +213,7 @@ def test_other_facts_to_learn_from_are_a_remark(folders: list[Path], tmp_path: P
 
 
 def test_other_granularity(folders: list[Path], tmp_path: Path) -> None:
-    graph = small_graph()
+    graph = small_graph(test=40)
     days = {
         split: [(f.subject, f.predicate, f.object, f"{f.begin}-01-01") for f in graph.rows(split)]
         for split in ("train", "valid", "test")

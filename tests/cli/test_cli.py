@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import splime
+from splime.cli.main import app
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -37,7 +39,97 @@ def test_inspect_demo() -> None:
     assert "10,000" in done.stdout
     assert "livesIn" in done.stdout
     assert "1950 to 2020, by year" in done.stdout
-    assert done.stderr == ""
+    assert done.stderr == "demo: read 10,000 facts\n"
+
+
+@pytest.fixture
+def lossy(tmp_path: Path) -> Path:
+    """A file of 40 facts, 8 of which end before they begin, and 2 of which are repeated."""
+    years = [(1990 + n, 1990 + n + (-3 if n % 5 == 0 else 2)) for n in range(40)]
+    lines = [f"a{n % 4}\tp\tb{n % 3}\t{begin}\t{end}" for n, (begin, end) in enumerate(years)]
+    path = tmp_path / "lossy.tsv"
+    path.write_text("\n".join(["subject\tpredicate\tobject\tbegin\tend", *lines, *lines[1:3]]))
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["inspect"],
+        ["inspect", "--json"],
+        ["transform", "--method", "vanilla", "--out", "out"],
+        ["train", "--epochs", "1", "--dimension", "2", "--out", "run"],
+        ["run", "--method", "vanilla", "--epochs", "1", "--dimension", "2", "--out", "all"],
+        ["tune", "--trials", "1", "--processes", "1", "--methods", "vanilla", "--epochs", "1",
+         "--dimension", "2", "--out", "search"],
+    ],
+)  # fmt: skip
+def test_every_command_says_what_it_dropped(
+    arguments: list[str], lossy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lossy.parent)
+    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)  # which takes long
+    command, *others = arguments
+    done = CliRunner().invoke(app, [command, str(lossy), *others])
+    assert done.exit_code == 0, done.output
+    line = "lossy: read 42 rows and 1 header line, kept 32, dropped 10: 8 × end before begin,"
+    assert f"{line} 2 × duplicate\n" in done.stderr
+    warning = next(line for line in done.stderr.splitlines() if line.startswith("warning: "))
+    assert "10 of 42" in warning
+    assert "--end-before-begin swap" in warning
+    assert "--keep-duplicates" in warning
+
+
+def test_options_keep_what_was_dropped(lossy: Path) -> None:
+    kept = run("inspect", lossy, "--keep-duplicates", "--end-before-begin", "swap", "--json")
+    assert kept.stderr == "lossy: read 42 facts and 1 header line\n"
+    assert sum(json.loads(kept.stdout)["statistics"]["facts"].values()) == 42
+
+
+def test_a_plan_says_what_it_dropped(lossy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)
+    plan = lossy.parent / "plan.toml"
+    plan.write_text(
+        f'data = "{lossy}"\n[reading]\nkeep_duplicates = true\nallow_loss = true\n'
+        '[training]\nepochs = 1\ndimension = 2\n[[run]]\nmethod = "vanilla"\n'
+    )
+    done = CliRunner().invoke(app, ["run", str(plan), "--out", str(lossy.parent / "out")])
+    assert "kept 34, dropped 8: 8 × end before begin\n" in done.stderr, done.stderr
+    assert "warning" not in done.stderr
+
+
+def test_inspect_says_what_train_does_not_have(tmp_path: Path) -> None:
+    lines = [f"a{n % 4}\tp\ta{n % 3}\t{2000 + n % 10}" for n in range(100)]
+    lines += ["a1\tp\ta1\t1999", "a1\tp\ta2\t9876"]
+    (tmp_path / "train.tsv").write_text("\n".join(lines))
+    later = ["new\tp\ta1\t2012", "a1\tp\ta2\t2013", "a1\tother\ta2\t2014"]
+    (tmp_path / "test.tsv").write_text("\n".join(later))
+    done = run("inspect", tmp_path, "--json")
+    inspected = json.loads(done.stdout)
+    beside = inspected["statistics"]["beside_train"]["test"]
+    assert (beside["unseen_entities"], beside["unseen_predicates"], beside["unseen"]) == (1, 1, 2)
+    assert inspected["statistics"]["far_times"]["count"] == 1
+    assert inspected["leakage"]["self_loops"]["train"]["count"] > 1
+    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    assert "1 (33.3 %)" in shown  # of the entities
+    assert "a1 | p | a2 | 9876 | 9876" in shown
+    assert "self-loop" in shown
+    assert "chronological" not in shown
+    (tmp_path / "train.tsv").write_text("\n".join(lines[:-1]))
+    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    assert "the split is chronological: test begins at 2012" in shown
+    assert "no cut can be learned there" in shown
+
+
+def test_losing_most_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "mine.tsv"
+    path.write_text("".join(f"a\tp\tb{n}\t2000\t{1990 + n}\n" for n in range(13)))
+    done = run("inspect", path)
+    assert done.returncode == 3
+    assert "mine.tsv: 10 of 13 rows were dropped" in done.stderr
+    assert "mine.tsv, line 1: a | p | b0 | 2000 | 1990" in done.stderr
+    assert done.stdout == ""
+    assert run("inspect", path, "--allow-loss").returncode == 0
 
 
 def test_inspect_published(published: Path) -> None:
@@ -80,7 +172,7 @@ def test_inspect_my_own_csv(tmp_path: Path) -> None:
     assert inspected["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
     assert inspected["reading"]["remarks"][0].startswith("split by time")
     assert inspected["statistics"]["bucketed"] is True
-    shown = run("inspect", path)
+    shown = run("inspect", path, "--columns", "1,2,3,4,5", "--header")
     assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
 
 

@@ -17,7 +17,7 @@ from tests.runs.small import call, small_graph, small_run
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return small_run(small_graph(), tmp_path_factory.mktemp("trained") / "run").path
+    return small_run(small_graph(test=40), tmp_path_factory.mktemp("trained") / "run").path
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_from_end_to_end(folder: Path) -> None:
     for shown in (
         "protocol fact, test",
         "exact", "overlap", "static", "object", "subject", "both",
-        "30 queries among 12 candidates; ties: mean rank; scores of scopes: mean; 18 timestamps",
+        "80 queries among 12 candidates; ties: mean rank; scores of scopes: mean; 18 timestamps",
         "left out: ",
     ):  # fmt: skip
         assert shown in done.stdout
@@ -74,7 +74,7 @@ def test_tables(folder: Path) -> None:
     done = call("evaluate", folder, "--strata", "--bootstrap", "30")
     assert "between " in done.out
     assert "with 95 % confidence (bootstrap)" in done.out
-    for heading in ("whether train knows the triple", "kind of time", "predicate", "period"):
+    for heading in ("whether train has the triple", "kind of time", "predicate", "period"):
         assert f"by {heading}" in done.out
     done = call("evaluate", folder, "--protocol", "triple")
     assert "leak filter: inter" in done.out

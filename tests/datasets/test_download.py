@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import requests
 
 import splime
 from splime.datasets import download
@@ -38,6 +39,9 @@ class Answer:
     cut: int | None = None  # bytes after which the connection ends
     stall: bool = False  # waits for `go_on` before it ends
     hang_up: bool = False  # ends without a word
+    endless: bool = False  # sends the body again and again
+    drip: float = 0.0  # seconds between the first bytes
+    location: str = ""  # where it sends the client
 
 
 class Server(ThreadingHTTPServer):
@@ -48,10 +52,13 @@ class Server(ThreadingHTTPServer):
         self.answers = [Answer()]
         self.agents: list[str | None] = []  # of each request
         self.go_on = threading.Event()
+        self.sent = 0  # bytes, where they never end
 
     @property
     def file(self) -> RemoteFile:
-        return RemoteFile("train.txt", f"http://127.0.0.1:{self.server_port}/data/train", SHA256)
+        return RemoteFile(
+            "train.txt", f"http://127.0.0.1:{self.server_port}/data/train", SHA256, SIZE
+        )
 
     def handle_error(self, *request: object) -> None:
         """Clients that hang up are what these tests are about."""
@@ -69,6 +76,11 @@ class Handler(BaseHTTPRequestHandler):
         if answer.status:
             self.send_error(answer.status)
             return
+        if answer.location:
+            self.send_response(302)
+            self.send_header("Location", answer.location)
+            self.end_headers()
+            return
         self.send_response(200)
         if answer.chunked:
             self.send_header("Transfer-Encoding", "chunked")
@@ -77,6 +89,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if answer.chunked:
             self.wfile.write(b"%x\r\n" % len(answer.body))
+        for byte in answer.body if answer.drip else b"":
+            self.wfile.write(bytes([byte]))
+            server.go_on.wait(answer.drip)
+        while answer.endless:
+            server.sent += self.wfile.write(answer.body)
         self.wfile.write(answer.body[: answer.cut])
         if answer.chunked and answer.cut is None:
             self.wfile.write(b"\r\n0\r\n\r\n")
@@ -154,9 +171,9 @@ def test_a_damaged_file_is_left_alone(server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "total"),
-    [(Answer(), SIZE), (Answer(length=False), None), (Answer(chunked=True), None)],
+    [(Answer(), SIZE), (Answer(length=False), SIZE), (Answer(chunked=True), SIZE)],
 )
-def test_progress(server: Server, tmp_path: Path, answer: Answer, total: int | None) -> None:
+def test_progress(server: Server, tmp_path: Path, answer: Answer, total: int) -> None:
     server.answers = [answer]
     told: list[tuple[str, int, int | None]] = []
 
@@ -239,13 +256,78 @@ def test_wrong_bytes_are_thrown_away(server: Server, tmp_path: Path, pauses: lis
     assert (tmp_path / "train.txt").read_bytes() == CONTENT
 
 
+# Limits
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_server_that_never_ends(
+    server: Server, tmp_path: Path, pauses: list[float], chunked: bool
+) -> None:
+    server.answers = [Answer(endless=not chunked, length=False, chunked=chunked, body=CONTENT * 90)]
+    message = message_of(server.file, tmp_path)
+    assert f"more than the {SIZE:,} bytes" in message
+    assert len(server.agents) == 3
+    assert server.sent < 100 * SIZE
+
+
+def test_a_server_that_drips(
+    server: Server, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never silent for long enough, and never done."""
+    monkeypatch.setattr(download, "_PATIENCE", 0.3)
+    monkeypatch.setattr(download, "_SLOWEST", 1e9)
+    server.answers = [Answer(drip=0.01)]
+    assert "bytes came in" in message_of(server.file, tmp_path)
+    assert len(server.agents) == 3
+
+
+def test_a_good_redirection_is_followed(server: Server, tmp_path: Path) -> None:
+    server.answers = [Answer(location="/elsewhere"), Answer()]
+    assert fetch(server.file, tmp_path).read_bytes() == CONTENT
+
+
+def test_redirections_come_to_an_end(server: Server, tmp_path: Path) -> None:
+    server.answers = [Answer(location="/again")]
+    assert "redirects" in message_of(server.file, tmp_path)
+    assert len(server.agents) == 6
+
+
+@pytest.mark.parametrize("scheme", ["file", "ftp", "gopher"])
+def test_redirections_out_of_the_net(server: Server, tmp_path: Path, scheme: str) -> None:
+    server.answers = [Answer(location=f"{scheme}:///etc/passwd")]
+    assert "/etc/passwd" in message_of(server.file, tmp_path)
+    assert len(server.agents) == 1
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_redirections_to_plain_http(refused: bool) -> None:
+    response = requests.Response()
+    response.status_code, response.url = 302, "https://example.org/a"
+    response.headers["Location"] = f"{'http' if refused else 'https'}://example.org/b"
+    session = download._session()
+    if refused:
+        with pytest.raises(DownloadError, match="without encryption"):
+            session.get_redirect_target(response)
+    else:
+        assert session.get_redirect_target(response) == "https://example.org/b"
+
+
+def test_what_a_killed_download_left_is_swept(server: Server, tmp_path: Path) -> None:
+    old, new = tmp_path / "tmpabcdefgh", tmp_path / "tmpijklmnop"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (time.time() - 100_000,) * 2)
+    fetch(server.file, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, "train.txt"]
+
+
 def test_a_refused_connection(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "*")
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    file = RemoteFile("train.txt", f"http://127.0.0.1:{port}/train", SHA256)
+    file = RemoteFile("train.txt", f"http://127.0.0.1:{port}/train", SHA256, SIZE)
     message = message_of(file, tmp_path)
     for part in (file.url, "network", str(tmp_path), "SPLIME_DATA"):
         assert part in message
@@ -260,7 +342,7 @@ def test_an_unknown_host(
 
     monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    file = RemoteFile("train.txt", "http://data.invalid/train", SHA256)
+    file = RemoteFile("train.txt", "http://data.invalid/train", SHA256, SIZE)
     assert "Name or service not known" in message_of(file, tmp_path)
 
 
@@ -325,7 +407,7 @@ def test_several_processes(server: Server, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
         "from splime.datasets.download import RemoteFile, fetch\n"
-        "fetch(RemoteFile(*sys.argv[2:]), Path(sys.argv[1]))\n"
+        f"fetch(RemoteFile(*sys.argv[2:], {SIZE}), Path(sys.argv[1]))\n"
     )
     file = server.file
     command = [sys.executable, "-c", code, str(tmp_path), file.name, file.url, file.sha256]

@@ -49,8 +49,20 @@ def bce(positive: float, negative: list[float], settings: Settings, _: list[floa
     return -log_sigmoid(positive) - sum(log_sigmoid(-f) for f in negative) / len(negative)
 
 
+def sampled_softmax(
+    positive: float, negative: list[float], settings: Settings, _: list[float]
+) -> float:
+    powers = [math.exp(f) for f in (positive, *negative)]
+    return -math.log(powers[0] / sum(powers))
+
+
 Plain = Callable[[float, list[float], Settings, list[float]], float]
-PLAIN: dict[str, Plain] = {"self_adversarial": self_adversarial, "margin": margin, "bce": bce}
+PLAIN: dict[str, Plain] = {
+    "self_adversarial": self_adversarial,
+    "margin": margin,
+    "bce": bce,
+    "sampled_softmax": sampled_softmax,
+}
 
 
 def plain_loss(
@@ -175,6 +187,7 @@ def test_positives_whose_negatives_are_all_left_out(
         "self_adversarial": -log_sigmoid(settings.margin + 0.5),
         "margin": 0.0,
         "bce": -log_sigmoid(0.5),
+        "sampled_softmax": 0.0,
     }
     assert float(value) == pytest.approx(alone[loss])
     assert of_positive.isfinite().all()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, strategies as st
 
+import splime
+from splime.embedding.initial import INITIALISERS
+from splime.embedding.making import make_model
+from splime.embedding.models import MODELS
 from splime.embedding.settings import Settings
 from splime.errors import UsageError
 
@@ -90,7 +95,9 @@ def test_less_than_0(name: str) -> None:
     if HINTS[name] is float:
         wrong += [-1e-9, math.inf, math.nan]
     for value in wrong:
-        with pytest.raises(UsageError, match=f"{name} must not be negative, or infinite"):
+        with pytest.raises(
+            UsageError, match=f"{name} must (not be negative, or infinite|be 0 or more)"
+        ):
             Settings.of({name: value})
 
 
@@ -153,3 +160,14 @@ def test_there_and_back(values: dict[str, Any]) -> None:
     assert None not in written.values()  # TOML has no word for it
     assert Settings.of(written) == settings
     assert hash(Settings.of(written)) == hash(settings)
+
+
+def test_help_names_what_there_is() -> None:
+    about = {one.name: one.metadata["help"] for one in fields(Settings)}
+    words = set(re.findall(r"\w+", about["norm"].lower()))
+    assert words & set(MODELS) == {name for name, model in MODELS.items() if model.norms}
+    assert set(re.findall(r"\w+", about["init"])) >= set(INITIALISERS)
+    widened = [Settings(model="transe", init="uniform", margin=margin) for margin in (1.0, 9.0)]
+    static = splime.Vanilla().fit_transform(splime.read([("a", "p", "b", 1)], split="none"))
+    one, other = (make_model(each, static).entities.vectors().abs().max() for each in widened)
+    assert other > one

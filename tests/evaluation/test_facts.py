@@ -54,7 +54,7 @@ def _check_metrics(evaluation: Evaluation, graph: TemporalGraph, split: Any) -> 
     rows = list(graph.rows(split))
     train = {fact[:3] for fact in graph.rows("train")}
     groups: dict[str, list[str]] = {
-        "train": ["seen" if fact[:3] in train else "unseen" for fact in rows],
+        "train": ["triple " + "un" * (fact[:3] not in train) + "seen in train" for fact in rows],
         "time": [
             "open"
             if None in (fact.begin, fact.end)

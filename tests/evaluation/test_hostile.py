@@ -84,7 +84,7 @@ def test_nothing_to_rank(kind: str) -> None:
         ({"ties": "random"}, "mean, worst, best"),
         ({"memory": 3}, "at least"),
         ({"memory": 0}, "number of bytes"),
-        ({"memory": "4 GB"}, "number of bytes"),
+        ({"memory": "4 GB"}, "memory must be a whole number"),
     ],
 )
 def test_options(kind: str, options: Any, words: str, graph: TemporalGraph) -> None:

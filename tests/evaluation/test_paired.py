@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from splime.errors import UsageError
 from splime.evaluation import Metrics, bootstrap
 from splime.evaluation.metrics import (
+    FEWEST,
     METRICS,
     Difference,
     Floats,
@@ -47,7 +48,9 @@ def slow(first: Floats, second: Floats, samples: int, level: float, seed: int) -
     return differences
 
 
-@given(st.integers(0, 2**20), st.integers(1, 12), st.integers(1, 2), st.sampled_from([0.5, 0.95]))
+@given(
+    st.integers(0, 2**20), st.integers(FEWEST, 40), st.integers(1, 2), st.sampled_from([0.5, 0.95])
+)
 def test_against_loops(seed: int, facts: int, queries: int, level: float) -> None:
     first, second = some_ranks(seed, facts, queries), some_ranks(seed + 1, facts, queries)
     differences = paired_bootstrap(first, second, samples=60, level=level, seed=seed)
@@ -63,7 +66,7 @@ def test_exchanged(seed: int) -> None:
     other = paired_bootstrap(second, first, samples=200)
     for name in METRICS:
         assert one[name].value == -other[name].value
-        assert one[name].low == pytest.approx(-other[name].high)
+        assert one[name].low == pytest.approx(-(other[name].high or 0))
         assert one[name].p == other[name].p
 
 
@@ -72,7 +75,9 @@ def test_equal_ranks_never_differ() -> None:
     nothing = Difference(0.0, 0.0, 0.0, 1.0)
     assert set(paired_bootstrap(ranks, ranks.copy(), samples=100).values()) == {nothing}
     # Equal in every metric, although not in every rank.
-    swapped = paired_bootstrap(np.array([[1.0, 20.0]]), np.array([[20.0, 1.0]]), samples=100)
+    swapped = paired_bootstrap(
+        np.array([[1.0, 20.0]] * 30), np.array([[20.0, 1.0]] * 30), samples=100
+    )
     assert set(swapped.values()) == {nothing}
 
 
@@ -80,17 +85,35 @@ def test_a_small_but_constant_difference_is_found() -> None:
     """What intervals of both by themselves would not show."""
     ranks = some_ranks(0, 300)
     intervals, differences = compare_ranks([ranks, ranks + 1], samples=1_000)
-    assert intervals[1]["hits10"][1] > intervals[0]["hits10"][0]
+    lower, higher = intervals[1], intervals[0]
+    assert lower is not None
+    assert higher is not None
+    assert lower["hits10"][1] > higher["hits10"][0]
     assert differences[0, 1]["hits10"].p == 2 / 1_001
-    assert differences[0, 1]["mrr"].low > 0
+    assert (differences[0, 1]["mrr"].low or 0) > 0
+
+
+@given(st.integers(0, 2**20), st.integers(1, FEWEST - 1))
+def test_few_facts_prove_nothing(seed: int, facts: int) -> None:
+    """One fact would give p = .0002: drawn again and again, it is always the same."""
+    first, second = some_ranks(seed, facts), some_ranks(seed + 1, facts)
+    intervals, differences = compare_ranks([first, second], samples=100)
+    assert intervals == [None, None]
+    for metric, difference in differences[0, 1].items():
+        one, other = (getattr(Metrics.of(ranks), metric) for ranks in (first, second))
+        assert difference.value == pytest.approx(one - other)
+        assert difference == Difference(difference.value)
+    assert bootstrap(first, samples=100) is None
 
 
 def test_chance_is_found_as_often_as_said() -> None:
     """Of pairs that do not differ, about one in twenty seems to."""
     wrong = 0
     for seed in range(200):
-        first, second = some_ranks(2 * seed, 60), some_ranks(2 * seed + 1, 60)
-        wrong += paired_bootstrap(first, second, samples=400)["mrr"].p <= 0.05
+        first, second = some_ranks(2 * seed, FEWEST), some_ranks(2 * seed + 1, FEWEST)
+        p = paired_bootstrap(first, second, samples=400)["mrr"].p
+        assert p is not None
+        wrong += p <= 0.05
     assert 3 <= wrong <= 20
 
 
@@ -98,12 +121,15 @@ def test_many_at_once_are_as_one_by_one() -> None:
     ranks = [some_ranks(seed) for seed in range(4)]
     intervals, differences = compare_ranks(ranks, samples=300, level=0.9, seed=3)
     for each, own in zip(ranks, intervals, strict=True):
-        for name, ends in bootstrap(each, samples=300, level=0.9, seed=3).items():
+        alone = bootstrap(each, samples=300, level=0.9, seed=3)
+        assert alone is not None
+        assert own is not None
+        for name, ends in alone.items():
             assert own[name] == pytest.approx(ends)
     assert [*differences] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     for (one, other), found_pair in differences.items():
-        alone = paired_bootstrap(ranks[one], ranks[other], samples=300, level=0.9, seed=3)
-        assert {n: d.p for n, d in alone.items()} == {n: d.p for n, d in found_pair.items()}
+        pair = paired_bootstrap(ranks[one], ranks[other], samples=300, level=0.9, seed=3)
+        assert {n: d.p for n, d in pair.items()} == {n: d.p for n, d in found_pair.items()}
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))

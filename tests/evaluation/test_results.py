@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,8 +18,11 @@ from splime.evaluation import (
     evaluate_predicates,
     evaluate_triples,
 )
+from splime.evaluation.metrics import FEWEST
 from splime.graph import TemporalGraph
+from splime.report.tables import evaluation_tables
 from tests.evaluation.scorers import TableScorer, random_scorer
+from tests.report.test_report import printed
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +64,7 @@ def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalG
     assert (fact.ties, triple.ties) == ("mean", "worst")
     assert (fact.aggregate, triple.aggregate) == ("mean", None)
     assert (fact.leak_filter, triple.leak_filter) == (None, "inter")
-    assert set(triple.left_out) == {"leak filter", "repeated", "unseen in train"}
+    assert set(triple.left_out) == {"leak filter", "repeated", "entity or scope unseen in train"}
     assert fact.queries == 2 * predicate.queries == 120
     assert (fact.candidates, predicate.candidates) == (18, 2)
     assert fact.timestamps == len(graph.timeline)
@@ -71,9 +75,22 @@ def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalG
     assert list(predicate.metrics["exact"]) == ["both"]
     for name, sides in fact.intervals.items():
         for side, intervals in sides.items():
-            for metric, (low, high) in intervals.items():
+            for metric, (low, high) in (intervals or {}).items():
                 assert low <= getattr(fact.metrics[name][side], metric) <= high
     assert not predicate.intervals
+
+
+def test_few_facts_have_no_intervals(graph: TemporalGraph) -> None:
+    few = replace(graph, test=graph.test.take(np.arange(FEWEST - 1)))
+    segmentation = splime.Vanilla().fit(few)
+    scorer = random_scorer(segmentation, len(few.entities), 0)
+    evaluation = evaluate_facts(scorer, few, segmentation, bootstrap=50)
+    sides = {"both": None, "object": None, "subject": None}
+    assert evaluation.to_json()["intervals"] == dict.fromkeys(evaluation.filters, sides)
+    assert Evaluation.from_json(evaluation.to_json()) == evaluation
+    shown = printed(*evaluation_tables(evaluation))
+    assert shown.count("test has only 29 facts: with fewer than 30 facts no interval") == 1
+    assert "confidence" not in shown
 
 
 def test_dropped_rows_are_named() -> None:
@@ -117,13 +134,15 @@ def test_bootstrap() -> None:
     assert intervals == bootstrap(ranks, samples=400)
     assert intervals != bootstrap(ranks, samples=400, seed=1)
     wide = bootstrap(ranks, samples=400, level=0.99)
+    assert intervals is not None
+    assert wide is not None
     for metric, (low, high) in intervals.items():
         assert wide[metric][0] <= low < getattr(Metrics.of(ranks), metric) < high <= wide[metric][1]
     # About two standard errors on both sides, of facts and not of queries.
     error = (1 / ranks).mean(1).std() / np.sqrt(500)
     low, high = intervals["mrr"]
     assert high - low == pytest.approx(2 * 1.96 * error, rel=0.2)
-    assert bootstrap(np.ones(3))["hits1"] == (1.0, 1.0)
+    assert (bootstrap(np.ones(30)) or {})["hits1"] == (1.0, 1.0)
 
 
 def test_bootstrap_of_nonsense() -> None:

@@ -63,7 +63,7 @@ def test_line_numbers_count_blank_lines_and_header(tmp_path: Path) -> None:
     text = (
         "s\tp\to\tbegin\tend\n\na\tp\tb\t2001\t2002\n\na\tp\tb\t2005\t2002\na\tp\tb\t200#-##-##\t\n"
     )
-    graph = splime.read(write(tmp_path / "f.tsv", text), split="none")
+    graph = splime.read(write(tmp_path / "f.tsv", text), split="none", allow_loss=True)
     assert [example.where for example in graph.reading.examples] == [
         "f.tsv, line 6",
         "f.tsv, line 5",
@@ -73,7 +73,7 @@ def test_line_numbers_count_blank_lines_and_header(tmp_path: Path) -> None:
 
 
 def test_a_header_below_blank_lines_and_over_two(tmp_path: Path) -> None:
-    text = '\n\n"the\nsubject",predicate,object,time\n\na,p,b,2001\na,p,b,soon\n'
+    text = '\n\n"sub\nject",predicate,object,time\n\na,p,b,2001\na,p,b,soon\n'
     graph = splime.read(write(tmp_path / "f.csv", text), split="none")
     assert list(graph.rows()) == [("a", "p", "b", "2001", "2001")]
     assert graph.reading.examples[0].where == "f.csv, line 7"
@@ -86,7 +86,7 @@ def test_line_numbers_in_quoted_files(tmp_path: Path) -> None:
     assert "not a time: 'not a time'" in graph.reading.examples[0].why
 
 
-@pytest.mark.parametrize("first", ["subject,predicate,object,begin,end", "a,b,c,from,to"])
+@pytest.mark.parametrize("first", ["subject,predicate,object,begin,end", "h,rel,t,from,to"])
 def test_header_is_found(tmp_path: Path, first: str) -> None:
     graph = splime.read(write(tmp_path / "f.csv", f"{first}\nx,p,y,2001,2002\n"), split="none")
     assert list(graph.rows()) == [("x", "p", "y", "2001", "2002")]
@@ -97,7 +97,7 @@ def test_header_can_be_denied_and_forced(tmp_path: Path) -> None:
     denied = splime.read(path, header=False, split="none")
     assert dict(denied.reading.dropped) == {"unreadable time": 1}
     path = write(tmp_path / "g.csv", "a,p,b,2000\nx,p,y,2001\n")
-    forced = splime.read(path, header=True, split="none")
+    forced = splime.read(path, header=True, columns=[1, 2, 3, 4], split="none")
     assert [fact.begin for fact in forced.rows()] == ["2001"]
 
 
@@ -118,7 +118,9 @@ def test_named_columns(tmp_path: Path) -> None:
     assert list(event.rows()) == [("Ada", "playsFor", "Ajax", "1990", "1990")]
     with pytest.raises(DataError, match=r"no column 'clb' among .* Did you mean club"):
         splime.read(path, columns=["player", "rel", "clb", "from"])
-    with pytest.raises(DataError, match=r"expected 4 columns .* found 6"):
+    with pytest.raises(
+        DataError, match=r"the subject and the object .*columns SUBJECT,rel,OBJECT,"
+    ):
         splime.read(path)
 
 
@@ -174,11 +176,11 @@ def test_delimiters(tmp_path: Path, between: str) -> None:
         ),
         ("f.tsv", b"\xff\xfea\x00", r"line 1, character 1: the byte 0xff is not UTF-8"),
         ("f.csv", b"a,p,b,2001\n\xe9,p,b,2001\n", r"line 2, character 1: the byte 0xe9"),
-        ("f.tsv", b"a\tp\tb\tsoon\n" * 3, r"no fact has a usable time"),
+        ("f.tsv", b"a\tp\tb\t?\n" * 3, r"no fact has a usable time"),
         ("f.tsv.gz", b"not gzip at all", r"f.tsv.gz: .*"),
         ("f.tsv.zst", b"not zstd at all", r"f.tsv.zst: .*"),
         ("f.parquet", b"PAR1 not really", r"cannot be read as Parquet"),
-        ("f.xlsx", b"?", r"unknown kind of file; expected .tsv"),
+        ("f.xlsx", b"PK\x03\x04\x00", r"unknown kind of file; expected .tsv"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:
@@ -273,10 +275,10 @@ def test_the_delimiter_that_gives_facts(tmp_path: Path, name: str, line: str) ->
 
 
 def test_headers_with_some_of_the_usual_names(tmp_path: Path) -> None:
-    path = write(tmp_path / "f.csv", "id,subject,predicate,object,year\n1,a,p,b,2001\n")
-    with pytest.raises(DataError, match=r"line 1: no column is called time.* with `columns`"):
+    path = write(tmp_path / "f.csv", "id,subject,predicate,object,jahr\n1,a,p,b,2001\n")
+    with pytest.raises(DataError, match=r"line 1: .* the time .*subject,predicate,object,TIME"):
         splime.read(path)
-    columns = ["subject", "predicate", "object", "year"]
+    columns = ["subject", "predicate", "object", "jahr"]
     wanted = [("a", "p", "b", "2001", "2001")]
     assert list(splime.read(path, columns=columns, split="none").rows()) == wanted
     write(path, "object,subject,predicate,year\nb,a,p,2001\n")

@@ -33,7 +33,7 @@ def test_kinds_of_dictionary_files(tmp_path: Path, text: str) -> None:
         ("", "the file is empty"),
         ("Ada\t0\nUlm\n", r"line 2: expected a name and an id"),
         ("Ada\tx\n", "neither the first nor the second column holds ids"),
-        ("7\t0\n8\t1\n", "both columns look like ids"),
+        ("1\t0\n0\t1\n", "both columns look like ids"),
         ("Ada\t0\nUlm\t0\n", r"line 2: the id 0 is given twice"),
         ("Ada\t0\nAda\t1\n", r"line 2: the name 'Ada' is given twice, first in line 1"),
     ],

@@ -53,6 +53,27 @@ def literal_costs(graph: TemporalGraph, predicate: str, method: ChangePointSplit
     return costs
 
 
+@given(graphs(), stops, st.integers(1, 3))
+def test_the_limits_do_what_their_help_says(
+    graph: TemporalGraph, stop: dict[str, Any], min_size: int
+) -> None:
+    method = ChangePointSplit(**stop, min_size=min_size)
+    tiny = 1e-9
+    for predicate, costs in change_costs(graph, method).items():
+        literal = literal_costs(graph, predicate, method)
+        cost, more = literal[costs.chosen], literal.get(costs.chosen + 1)
+        if method.epsilon is not None:
+            # Joined until the total has reached epsilon: what is chosen lies above it.
+            assert costs.chosen == 0 or cost >= method.epsilon - tiny
+            assert more is None or more < method.epsilon + tiny
+        elif method.penalty is not None:
+            # Joined while that adds less than the penalty.
+            assert costs.chosen == 0 or literal[costs.chosen - 1] - cost >= method.penalty - tiny
+            assert more is None or cost - more < method.penalty + tiny
+        else:
+            assert costs.chosen == min(method.changes or 0, max(literal))
+
+
 @given(graphs(), stops, st.integers(1, 3), st.sampled_from(["train", "all"]))
 def test_costs_are_those_of_the_search(
     graph: TemporalGraph, stop: dict[str, Any], min_size: int, fit_on: Any

@@ -305,13 +305,13 @@ def test_covering_cuts(held: list[int], cuts: list[int]) -> None:
         (lambda: Split(grow=math.nan), "grow must be at least 1"),
         (lambda: Split(), "one of grow, predicates and triples"),
         (lambda: Split(grow=2, predicates=5), "one of grow, predicates and triples"),
-        (lambda: make_method("split", by="luck", grow=2), "by time or by count"),
+        (lambda: make_method("split", by="luck", grow=2), "by is one of time, count, not 'luck'"),
         (lambda: Merge(shrink=0.9), "shrink must be at least 1"),
         (lambda: Merge(), "one of shrink and predicates"),
         (lambda: RandomSplit(predicates=0), "at least 1"),
         (lambda: RandomSplit(grow=0.5), "grow must be at least 1"),
         (lambda: RandomSplit(grow=2, predicates=5), "one of grow and predicates"),
-        (lambda: make_method("split", grow="much"), "split cannot be made with .*grow.*'str'"),
+        (lambda: make_method("split", grow="much"), "grow must be a number, not 'much'"),
         (lambda: ChangePointSplit(epsilon=0), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(epsilon=math.nan), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(penalty=-1), "penalty must be greater than 0"),
@@ -319,8 +319,11 @@ def test_covering_cuts(held: list[int], cuts: list[int]) -> None:
         (lambda: ChangePointSplit(), "one of epsilon, penalty and changes"),
         (lambda: ChangePointSplit(epsilon=1, min_size=0), "min_size must be at least 1"),
         (lambda: ChangePointSplit(epsilon=1, proximity="jacard"), "Did you mean jaccard"),
-        (lambda: make_method("timestamp", target="pairs"), "predicates, entities or both"),
-        (lambda: make_method("timestamp", fit_on="test"), "train or all"),
+        (
+            lambda: make_method("timestamp", target="pairs"),
+            "target is one of predicates, entities, both",
+        ),
+        (lambda: make_method("timestamp", fit_on="test"), "fit_on is one of train, all"),
     ],
 )
 def test_bad_parameters(make: object, message: str) -> None:
@@ -343,6 +346,8 @@ def test_goals_out_of_reach_say_how_far_it_got() -> None:
     two = splime.read([("a", "p", "b", 1), ("a", "q", "b", 1)], split="none")
     with pytest.raises(UsageError, match="there are 2 already"):
         RandomSplit(predicates=1).fit(two)
+    with pytest.raises(UsageError, match="Split cannot reach 1 predicates: there are 2 already"):
+        Split(predicates=1).fit(two)
 
 
 def test_a_segmentation_fits_its_own_graph_only() -> None:

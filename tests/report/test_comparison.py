@@ -19,6 +19,7 @@ from splime.report.comparison import (
     comparison_table,
     comparison_text,
     format_of,
+    in_short,
     plot_comparison,
     write_comparison,
 )
@@ -137,6 +138,64 @@ def test_latex() -> None:
     plain = text.replace("\\{", "").replace("\\}", "")
     assert plain.count("{") == plain.count("}")
     assert text.isascii()
+
+
+def test_few_facts_of_one_test_set() -> None:
+    untested = Pair(
+        "two",
+        "three",
+        dict.fromkeys(("mrr", "hits1", "hits3", "hits10"), Difference(0.1)),
+        dict.fromkeys(("mrr", "hits1", "hits3", "hits10")),
+    )
+    compared = comparison(
+        row("one", 0.9),
+        row("four", 0.8),
+        row("two", 0.5, test_set=1, intervals=None),
+        row("three", 0.4, test_set=1, intervals=None),
+        pairs=[pair("one", "four", 0.3), untested],
+        protocol="triple",
+        test_sets=[200, 12],
+    )
+    text = comparison_markdown(compared)
+    assert "bootstrap over 200 triples (A), 10,000 samples" in text
+    assert "test has only 12 triples (B): with fewer than 30 triples" in text
+    assert "Holm's correction for 1 pair." in text
+    assert "| 0.400 |" in text
+    assert "0.800†" in text
+
+
+def headline(best: str, other: str, p: float | None) -> str:
+    tested = pair(best, other, p or 0)
+    if p is None:
+        tested = replace(
+            tested,
+            differences={"mrr": Difference(0.1)},
+            corrected={"mrr": None},
+        )
+    rows = [row(name, mrr, method=name) for name, mrr in ((best, 0.5), (other, 0.4))]
+    return in_short(comparison(*rows, pairs=[tested], test_sets=[12 if p is None else 1_000]))
+
+
+def test_the_headline_says_whether_time_helps() -> None:
+    lower = "is 0.100 lower (between 0.000 and 0.200)"
+    plain = f"vanilla, which ignores time, {lower}; the difference"
+    assert headline("split", "vanilla", 0.001) == (
+        f"Best: split, MRR 0.500. Time helps: {plain} is larger than chance."
+    )
+    assert headline("split", "vanilla", 0.2) == (
+        f"Best: split, MRR 0.500. Time is not shown to help: {plain} could be chance."
+    )
+    without = (
+        "Best: vanilla, MRR 0.500. Time does not help: vanilla ignores it, and split, the best"
+    )
+    for p, chance in ((0.2, "could be chance"), (0.001, "is larger than chance")):
+        expected = f"{without} run with cuts, {lower}; the difference {chance}."
+        assert headline("vanilla", "split", p) == expected
+    few = headline("split", "vanilla", None)
+    assert (
+        "Whether time helps is open: vanilla, which ignores time, is 0.100 lower; 12 facts" in few
+    )
+    assert in_short(comparison(row("only", 0.5), pairs=[])) == "Best: only, MRR 0.500."
 
 
 def test_several_test_sets() -> None:

@@ -100,6 +100,9 @@ def test_from_red_to_blue(fine: Run) -> None:
     figure = plot_predicate([project(fine)], "p0")
     figure.savefig(io.BytesIO(), format="png")
     (drawn,) = points(figure)
+    ends = [int(scope.end) for scope in fine.segmentation.scopes_of("p0")]
+    # Colours are linear in time.
+    assert np.asarray(drawn.get_array()).tolist() == [end - ends[0] for end in ends]
     red, green, blue, _ = np.asarray(drawn.get_facecolor()).T
     assert red[0] > 0.8 > 0.3 > blue[0]
     assert blue[-1] > 0.8 > 0.3 > red[-1]

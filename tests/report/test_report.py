@@ -13,7 +13,6 @@ import splime
 from splime import leakage
 from splime.errors import SplimeError
 from splime.report import plots, style, tables
-from splime.statistics import facts_over_time
 
 
 def printed(*parts: object) -> str:
@@ -28,7 +27,9 @@ def test_the_picture_shows_every_fact_once_per_timestamp(tmp_path: Path) -> None
     figure = plots.plot_facts_over_time(graph)
     above, below = figure.axes[:2]
     (steps,) = above.findobj(StepPatch)
-    assert steps.get_data()[0].tolist() == facts_over_time(graph).sum(axis=0).tolist()
+    assert steps.get_data()[0].tolist() == [
+        len(graph.at(year)) for year in range(graph.timeline.first, graph.timeline.last + 1)
+    ]
     shown = [label.get_text().split("  ")[0] for label in below.get_yticklabels()]
     assert sorted(shown) == list(graph.predicates)
     assert below.get_xticklabels()[0].get_text() == "1950"
@@ -66,7 +67,14 @@ def test_tables_show_names_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "line"), [([0, 0], ""), ([1], "█"), ([0, 1, 1000], " ▁█"), ([5] * 100, "█" * 40)]
+    ("values", "line"), [([0, 0], ""), ([1], "█"), ([0, 1, 1000], " ▁█"), ([0.1, 5], "▁█")]
 )
-def test_sparkline(values: list[int], line: str) -> None:
+def test_sparkline(values: list[float], line: str) -> None:
     assert tables.sparkline(np.array(values)) == line
+
+
+def test_lines_of_bars_are_linear_in_time() -> None:
+    rows = [("a", "p", "b", year) for year in (1950, 1951, 2029)]
+    text = printed(tables.predicate_table(splime.read(rows, split="none", granularity="year")))
+    assert "1950 → 2029" in text
+    assert f"│ █{' ' * 38}▄ │" in text  # two years a bar: two facts in the first, one in the last

@@ -27,10 +27,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def small_graph(seed: int = 0) -> TemporalGraph:
+def small_graph(seed: int = 0, *, test: int = 15) -> TemporalGraph:
     draw = random.Random(seed)
     rows = []
-    for _ in range(120):
+    for _ in range(105 + test):
         subject, predicate, begin = draw.randrange(12), draw.randrange(3), draw.randrange(16)
         object_ = (subject + 3 * predicate + begin // 4) % 12
         end = None if draw.random() < 0.1 else 1990 + begin + draw.randrange(3)

@@ -247,6 +247,7 @@ def test_cuts_with_the_same_names_elsewhere(run: Run) -> None:
     described = json.loads(path.read_text(encoding="utf-8"))
     for one in described["predicates"].values():
         one["cuts"] = [cut + 1 for cut in one["cuts"]]
+    del described["sha256"]
     path.write_text(json.dumps(described), encoding="utf-8")
     moved = splime.apply(splime.load_segmentation(path), run.graph)
     assert moved.predicates.labels.equals(before.predicates.labels)
@@ -335,6 +336,7 @@ def test_a_hostile_segmentation_given(graph: TemporalGraph, tmp_path: Path) -> N
         "name": "x", "method": [1], "predicates": {"a": [None, {"b": 'q"\n'}]}, "": 10**30,
         "none": None, "sha256": "\x7f", "inf": float("inf"),
     }  # fmt: skip
+    del described["sha256"]
     path.write_text(json.dumps(described), encoding="utf-8")
     run = small_run(graph, tmp_path / "run", splime.load_segmentation(path))
     assert run.config["method"] == {

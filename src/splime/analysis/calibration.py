@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Annotated, NamedTuple
 
@@ -13,7 +14,7 @@ import torch
 
 from splime.errors import DataError, SplimeError
 from splime.graph import Facts, SplitName
-from splime.io.files import read_json, write_json
+from splime.io.files import read_json, validated, write_json
 from splime.runs import Run
 from splime.runs.folder import fingerprint
 from splime.scoring.queries import Scoring
@@ -26,8 +27,8 @@ MOST = 500
 """Facts of valid that a temperature is fitted on."""
 FEWEST = 50
 """With fewer facts there are no probabilities."""
-# Scores that are kept at once.
-_NUMBERS = 1 << 26
+# Scores that are kept at once, and that are worked on at once: so many stay in the cache.
+_NUMBERS, _BLOCK = 1 << 23, 1 << 19
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -35,8 +36,8 @@ _FAR = 7.0
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     """A temperature, or why there is none."""
 
-    temperature: Annotated[float, msgspec.Meta(gt=0)] | None
-    facts: int
+    temperature: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)] | None
+    facts: Annotated[int, msgspec.Meta(ge=0)]
     """Of valid, which it was fitted on."""
     why: str = ""
 
@@ -57,6 +58,8 @@ class _Stored:
     valid: int
     temperatures: dict[str, dict[str, Calibration]]
     """By aggregation and kind."""
+    without_doubts: bool = False
+    """Whether questions that get no probabilities were left out, which version 0.2 did not do."""
 
 
 class Calibrations:
@@ -81,7 +84,8 @@ class Calibrations:
             return Calibration(None, valid, f"valid has {valid:,} facts, and {needed}")
         cases = make_cases(self._scoring, kind, "valid", MOST)
         if len(cases) < FEWEST:
-            why = f"valid has {len(cases):,} facts of predicates that are cut, and {needed}"
+            kept = "predicates that are cut" if kind == "time" else "names and times that train has"
+            why = f"valid has {len(cases):,} facts of {kept}, and {needed}"
             return Calibration(None, len(cases), why)
         fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
         stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
@@ -91,18 +95,14 @@ class Calibrations:
 
     def _stored(self) -> _Stored:
         """What the folder keeps; without temperatures if they are those of another model."""
-        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {})
+        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {}, True)
         if not self._path.exists():
             return fresh
         try:
-            stored = msgspec.convert(read_json(self._path), _Stored)
-        except msgspec.ValidationError as error:
-            raise DataError(
-                f"{self._path}: not what splime writes there: {error}; remove it, and it is made"
-                " again"
-            ) from None
-        same = (stored.config, stored.valid) == (fresh.config, fresh.valid)
-        return stored if same else fresh
+            stored = validated(self._path, read_json(self._path), _Stored)
+        except DataError as error:
+            raise DataError(f"{error}; remove it, and it is made again") from None
+        return stored if replace(stored, temperatures={}) == fresh else fresh
 
 
 class Cases(NamedTuple):
@@ -133,13 +133,14 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
     """Facts of a split, at most `most`, drawn with a fixed seed."""
     scoping, graph = scoring.scoping, scoring.scoping.graph
     facts: Facts = getattr(graph, split)
+    facts = facts.take(~scoring.doubts.asked(kind, facts))  # such questions get no probabilities
     if kind == "time":
         if scoping.entities is None:  # of a predicate that is not cut there is nothing to choose
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:
         candidates = len(scoping.names(kind))
-    most = max(1, min(most, _NUMBERS // candidates))
+    most = max(FEWEST, min(most, _NUMBERS // candidates))
     if len(facts) > most:
         chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
         facts = facts.take(np.sort(chosen))
@@ -191,9 +192,12 @@ def fit_temperature(cases: Cases) -> float:
     if not spread > 0:
         return 1.0  # all are equally likely at any temperature
 
+    blocks = scores.split(max(1, _BLOCK // scores.shape[1]))
+
     def loss(power: float) -> float:
         temperature = spread * exp(power)
-        return float(((scores / temperature).logsumexp(1) - target / temperature).mean())
+        whole = torch.cat([(block / temperature).logsumexp(1) for block in blocks])
+        return float((whole - target / temperature).mean())
 
     lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
     return spread * exp(lowest.x)

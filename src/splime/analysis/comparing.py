@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, checked
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
+    FEWEST,
     METRICS,
     Difference,
     Intervals,
@@ -54,7 +55,8 @@ class Row:
     test_set: int
     """Runs with the same number here ranked the same queries, see `Comparison.test_sets`."""
     metrics: Metrics
-    intervals: Intervals
+    intervals: Intervals | None
+    """None where the test set has too few facts."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Pair:
     second: str
     differences: dict[str, Difference]
     """Of mrr, hits1, hits3 and hits10, each tested by itself."""
-    corrected: dict[str, float]
-    """The p-values, corrected for the number of pairs (Holm)."""
+    corrected: dict[str, float | None]
+    """The p-values, corrected for the number of tested pairs (Holm); None where there are none."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,23 @@ class Comparison:
         rows = [row for row in self.rows if row.test_set == test_set]
         return max(rows, key=lambda row: getattr(row.metrics, metric))
 
-    def larger_than_chance(self, pair: Pair, metric: str = "mrr") -> bool:
-        """Whether the difference of a pair is significant."""
-        return pair.corrected[metric] <= 1 - self.level
+    def too_few(self, test_set: int = 0) -> bool:
+        """Whether a test set has too few facts to test anything."""
+        return self.test_sets[test_set] < FEWEST
+
+    def larger_than_chance(self, pair: Pair, metric: str = "mrr") -> bool | None:
+        """Whether the difference of a pair is significant; None where it was not tested."""
+        p = pair.corrected[metric]
+        return None if p is None else p <= 1 - self.level
 
     def like_the_best(self, row: Row, metric: str = "mrr") -> bool:
-        """Whether a run's difference from the best of its test set could be chance."""
+        """Whether a run's difference from the best of its test set could be chance.
+
+        No difference is where it was not tested.
+        """
         both = {self.best(row.test_set, metric).name, row.name}
         return any(
-            {pair.first, pair.second} == both and not self.larger_than_chance(pair, metric)
+            {pair.first, pair.second} == both and self.larger_than_chance(pair, metric) is False
             for pair in self.pairs
         )
 
@@ -109,7 +119,8 @@ class Comparison:
         """The same as plain dictionaries."""
         plain = asdict(self)
         for row in plain["rows"]:
-            row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
+            if row["intervals"] is not None:
+                row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
                 name: self.larger_than_chance(pair, name) for name in METRICS
@@ -117,6 +128,7 @@ class Comparison:
         return plain
 
 
+@checked
 def compare(
     runs: Iterable[Run | str | Path],
     protocol: str = "fact",
@@ -156,7 +168,10 @@ def compare(
     opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
     names = run_names(opened)
     _check_samples(len(opened), samples, level)
-    options = {"split": split, **({"filter": filter} if triple else {})}
+    options: dict[str, Any] = {"split": split, **({"filter": filter} if triple else {})}
+    same_facts = len({run.config["data"]["sha256"] for run in opened}) == 1
+    if not triple and not same_facts:
+        options["questions"] = "all"  # samples would be of other facts
     evaluated = []
     for number, run in enumerate(opened):
         update = _share(progress, number, len(opened))
@@ -167,7 +182,7 @@ def compare(
     column = "triple" if triple else filter
     ranks = [each.ranks[column] for each in evaluated]
     remarks: list[str] = []
-    if not triple and len({run.config["data"]["sha256"] for run in opened}) > 1:
+    if not triple and not same_facts:
         orders, remarks = _common_order(opened, names, split)
         ranks = [each[order] for each, order in zip(ranks, orders, strict=True)]
     metrics = [each.metrics[column]["both"] for each in evaluated]
@@ -180,7 +195,7 @@ def compare(
             " test set are compared (protocol fact compares all)"
         )
     rows: list[Row] = []
-    tested: list[tuple[int, int, dict[str, Difference]]] = []
+    differing: list[tuple[int, int, dict[str, Difference]]] = []
     for number, members in enumerate(sets.values()):
         _check_candidates([(names[at], evaluated[at].candidates) for at in members])
         intervals, differences = compare_ranks(
@@ -190,8 +205,8 @@ def compare(
             _row(opened[at], names[at], number, metrics[at], own)
             for at, own in zip(members, intervals, strict=True)
         ]
-        tested += [(members[i], members[j], each) for (i, j), each in differences.items()]
-    corrected = {name: holm([each[name].p for _, _, each in tested]) for name in METRICS}
+        differing += [(members[i], members[j], each) for (i, j), each in differences.items()]
+    corrected = {name: _corrected([each[name].p for *_, each in differing]) for name in METRICS}
     return Comparison(
         protocol=protocol,
         split=split,
@@ -204,7 +219,7 @@ def compare(
         rows=rows,
         pairs=[
             Pair(names[i], names[j], each, {name: own[at] for name, own in corrected.items()})
-            for at, (i, j, each) in enumerate(tested)
+            for at, (i, j, each) in enumerate(differing)
         ],
         remarks=remarks,
     )
@@ -258,7 +273,13 @@ def _check_candidates(members: Sequence[tuple[str, int]]) -> None:
             )
 
 
-def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals) -> Row:
+def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction of those that there are."""
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    return [None if p is None else next(corrected) for p in p_values]
+
+
+def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals | None) -> Row:
     parameters, settings = dict(run.config["method"]), dict(run.config["settings"])
     method = parameters.pop("name")
     if run.method is not None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import DataError, SplimeError, UsageError, check_name, checked
 from splime.io.files import check_one_line, written_beside
 from splime.runs import Run, folder as files
 from splime.times import Ints
@@ -90,6 +90,7 @@ class Smoothness:
         return total / weight if weight else None
 
 
+@checked
 def smoothness(run: Run) -> Smoothness:
     """How much closer neighbours in time are than others, over the embeddings of a run.
 
@@ -129,7 +130,7 @@ def distances(vectors: Vectors) -> Distances:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """The scoped predicates that train has triples of, and their places on a flat map."""
+    """Scoped predicates that train has triples of, and their places on a flat map."""
 
     run: Run
     scopes: Ints
@@ -139,14 +140,17 @@ class Projection:
     """Of the vectors themselves."""
 
 
+# With more scoped predicates than this, about so many of them are on a map.
+_MOST_MAPPED, _MAPPED = 10_000, 3_000
 _PROJECTED: WeakKeyDictionary[Run, dict[int, Projection]] = WeakKeyDictionary()
 
 
 def project(run: Run, *, seed: int = 0) -> Projection:
     """A flat map of all scoped predicates, by t-SNE; kept as long as the run is in memory.
 
-    The same seed gives the same map. Distances far across the map mean little; `smoothness`
-    measures the vectors themselves.
+    Of more than 10,000 every second, third, ... one of each predicate is on the map, so that it
+    takes seconds and not minutes. The same seed gives the same map. Distances far across the map
+    mean little; `smoothness` measures the vectors themselves.
     """
     maps = _PROJECTED.setdefault(run, {})
     if seed not in maps:
@@ -156,6 +160,11 @@ def project(run: Run, *, seed: int = 0) -> Projection:
                 f"{run.path}: a map needs at least 5 scoped predicates, and this run learned"
                 f" {len(scopes)}; a method that cuts gives more"
             )
+        if len(scopes) > _MOST_MAPPED:
+            sources = run.segmentation.predicates.sources[scopes]
+            place = np.arange(len(scopes)) - np.searchsorted(sources, sources)
+            mapped = place % -(-len(scopes) // _MAPPED) == 0
+            scopes, vectors = scopes[mapped], vectors[mapped]
         maps[seed] = Projection(run, scopes, flatten(vectors, seed=seed), smoothness(run))
     return maps[seed]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,6 +85,9 @@ def ask(
 
     - near: splime ask run --near livesIn --at 1982
 
+    - names that begin with -: splime ask run --at 1982 -- -name livesIn "?"; what is called ? or _
+    itself is written \\? or \\_
+
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
     from splime.query import Query, write_answers
@@ -92,8 +96,9 @@ def ask(
     from splime.report.answers import answer_parts
     from splime.runs import Run
 
-    names = [ASKED if name == _MARK else name for name in (subject, predicate, object)]
-    given = [name for name in names if name is not None]
+    names = [name for name in (subject, predicate, object) if name is not None]
+    # Like \?, which read_question knows, \_ is what is called _ itself.
+    given = [{_MARK: ASKED}.get(name, re.sub(rf"^\\(\\*{_MARK})$", r"\1", name)) for name in names]
     has_time = at is not None or during is not None
     ways = [bool(given), near is not None, file is not None]
     if sum(ways) != 1 or (given and len(given) != 3):

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import logging
 import signal
 import sys
 import time
+from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
+from splime.errors import SplimeError, visible
 from splime.progress import Progress
 
 if TYPE_CHECKING:
     from splime.runs import Epoch
+
+SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""What asks the program to end."""
+INTERRUPTED = 130
+"""The exit code of what was asked to stop, and stopped well."""
 
 
 def show(*parts: RenderableType) -> None:
@@ -22,49 +34,88 @@ def show(*parts: RenderableType) -> None:
     width = None if sys.stdout.isatty() else 120
     console = Console(highlight=False, markup=False, width=width)
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        console.print(_safe(part), soft_wrap=isinstance(part, str))
+
+
+def _safe(part: RenderableType) -> RenderableType:
+    """The same with the control characters of names made visible, in the cells of a table too."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, Text):
+        plain = visible(part.plain)
+        return part if plain == part.plain else Text(plain, part.style)
+    if isinstance(part, Table):
+        part.title = part.title and _safe(part.title)  # type: ignore[assignment]  # text stays text
+        for column in part.columns:
+            column.header = _safe(column.header)
+            column._cells = [_safe(cell) for cell in column._cells]
+    return part
 
 
 def show_json(value: Any) -> None:
-    """Print JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print JSON, with escapes for what a terminal would obey, and what its encoding lacks."""
+    encoding = codecs.lookup(sys.stdout.encoding or "utf-8").name
+    text = json.dumps(value, indent=2, ensure_ascii=encoding != "utf-8")
+    typer.echo(visible(text), file=sys.stdout)
 
 
 def warn(text: str) -> None:
     """Print a warning."""
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+    typer.secho(visible(text), fg=typer.colors.YELLOW, file=sys.stderr)
+
+
+class Messages(logging.Handler):
+    """Shows what the library says on standard error, which leaves standard output to results."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message; a warning stands out."""
+        with suppress(OSError):  # nobody can be told
+            if record.levelno >= logging.WARNING:
+                warn(f"warning: {record.getMessage()}")
+            else:
+                typer.echo(visible(record.getMessage()), file=sys.stderr)
 
 
 class Watching:
-    """Shows the progress of a training; the first Ctrl-C ends it well, a second one at once."""
+    """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
+
+    Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
+    """
 
     def __init__(self, progress: Progress, name: str = "training") -> None:
-        self._progress, self._name, self._stopped = progress, name, False
+        self._progress, self._name = progress, name
+        self._signal = 0  # that was received
         self._start: tuple[float, int] | None = None  # when, and at which step
         self._valid = ""
 
     def __enter__(self) -> Watching:
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
         return self
 
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, _: object, error: object, __: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        if self._signal and isinstance(error, SplimeError) and error.exit_code == INTERRUPTED:
+            error.exit_code = 128 + self._signal
 
-    def _interrupt(self, *_: object) -> None:
-        if self._stopped:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._signal:
+            before = self._before[signal.Signals(number)]
+            if callable(before):
+                before(number, frame)
             raise KeyboardInterrupt
-        self._stopped = True
+        self._signal = number
 
     def stop(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._stopped
+        """Whether somebody asked to stop."""
+        return bool(self._signal)
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """Move the bar."""
         done, now = epoch * steps + step, time.monotonic()
         self._start = self._start or (now, done)
         speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
-        note = f"loss {loss:.4g}, {speed:,.0f} steps/s{self._valid}"
+        note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
         self._progress(self._name, done, epochs * steps, note)
 
     def epoch(self, epoch: Epoch, best: bool) -> None:

@@ -17,6 +17,7 @@ from splime.exports import FORMATS, check_folder, export
 from splime.leakage import FILTERS, LeakFilter
 from splime.methods import METHODS, make_method
 from splime.progress import progress_bar, working
+from splime.reading import LOG
 
 datasets = Typer(no_args_is_help=True, help="The named datasets, and worlds made to order.")
 _SEGMENTATION = "segmentation.json"
@@ -42,6 +43,7 @@ def inspect(
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
+    LOG.setLevel("INFO")  # remarks are among the tables
     graph = options.load_graph(data, reading)
     with working("looking for leaks …"):
         statistics, leaks = describe(graph), leakage.report(graph)
@@ -51,6 +53,7 @@ def inspect(
         show_json(tables.inspection_json(graph, statistics, leaks))
         return
     show(tables.statistics_table(statistics), *tables.reading_table(graph.reading))
+    show(*tables.coverage_table(statistics))
     show(tables.predicate_table(graph), *tables.leak_table(leaks))
     if plot is not None:
         show(f"facts over time: {plot}")
@@ -125,6 +128,7 @@ def transform(
             target = folder / "triples.parquet"
             result = stream_transform(Path(data), target, chosen, progress=progress, **reading)
             save_segmentation(result.segmentation, folder / _SEGMENTATION)
+            check_folder(out, overwrite=overwrite)  # somebody may have made it in the meantime
         show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
         return
     graph = options.load_graph(data, reading)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
-from typing import Annotated
+import warnings
+from contextlib import suppress
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 import splime
 from splime.cli.ask import ask
+from splime.cli.console import SIGNALS, Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
 from splime.cli.results import compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
-from splime.errors import SplimeError
+from splime.errors import SplimeError, not_installed
+from splime.reading import LOG
 
 _COMMANDS = (
     *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
     *(plot, report, reproduce),
 )
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="splime",
@@ -32,10 +37,26 @@ app = typer.Typer(
     help="Temporal knowledge graphs: look at the data, find what leaks into the test, predict"
     " links at a time.",
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
-    " 130 interrupted.",
+    " 130 interrupted, 143 terminated.",
 )
+
+
+class _Command(TyperCommand):
+    """A command whose errors say how to give a name that looks like an option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # "No such option"; the class has another place in every version of typer.
+            if getattr(error, "possibilities", ...) in (None, []):
+                error.message += "; a name that begins with - goes after all options and a --"  # type: ignore[attr-defined]
+            raise
+
+
 for command in _COMMANDS:
-    app.command()(command)
+    app.command(cls=_Command)(command)
 app.add_typer(embeddings, name="embeddings")
 app.add_typer(datasets, name="datasets")
 
@@ -56,39 +77,88 @@ def options(
     """Options of the program as a whole."""
     global _debug  # set once, read by main() below
     _debug = debug
+    LOG.handlers = [Messages()]
+    LOG.setLevel("DEBUG")
 
 
 _debug = False
 
 
 def main() -> None:
-    """Run the program; errors become one readable message and an exit code."""
+    """Run the program; errors and signals become one readable message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets question marks
+            stream.reconfigure(errors="backslashreplace")  # never a silent question mark
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        received.append(number)
+        raise KeyboardInterrupt  # so that what is half-written gets removed on the way
+
+    # A shell may have asked to ignore them, as for work in the background.
+    heard = [each for each in SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
+    before = {each: signal.signal(each, interrupt) for each in heard}
     try:
-        _run()
-    except SplimeError as error:
-        if error.exit_code == _INTERRUPTED:
-            typer.echo(error, err=True)
-        elif _debug:
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
+            code = _run()
+    except BaseException:  # a library may have made something else of the interruption
+        if not received:
             raise
-        else:
-            typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader (`| head`) has gone; nothing more can be written to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        code = 1
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if received:
+        _say(SIGNALS[signal.Signals(received[-1])])
+        code = 128 + received[-1]
+    lost = _flush()
+    sys.exit(code or lost)
 
 
-def _run() -> None:
+def _run() -> int:
+    """Run the command, and say what went wrong; the exit code."""
     try:
         app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 0
+    except SplimeError as error:
+        return _fail(error, error.exit_code)
+    except BrokenPipeError:
+        return 1  # the reader (`| head`) has gone; nothing more can be written to it
+    except OSError as error:
+        return _fail(error, 1)
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "safetensors"):
-            raise
-        raise SplimeError(
-            f"training and evaluating need PyTorch ({error}); install it with:"
-            " pip install 'splime[train]'"
-        ) from error
+        return _fail(not_installed("this", error), 1)
+    return 0
+
+
+def _fail(error: Exception, code: int) -> int:
+    if code in (128 + each for each in SIGNALS):
+        _say(str(error))
+    elif _debug:
+        raise error
+    else:
+        _say(f"error: {error}", fg=typer.colors.RED)
+    return code
+
+
+def _say(text: str, **style: Any) -> None:
+    with suppress(OSError):  # nobody can be told
+        # Not `err`, for which click would change the encoding of some terminals.
+        typer.secho(text, file=sys.stderr, **style)
+
+
+def _flush() -> int:
+    """Write what is left to write; where that fails, the exit code, once it was said why."""
+    code = 0
+    for stream, name in ((sys.stdout, "standard output"), (sys.stderr, "standard error")):
+        try:
+            stream.flush()
+        except OSError as error:
+            code = 1
+            # Python would fail at it again, and say so with a traceback.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if not isinstance(error, BrokenPipeError):
+                _say(f"error: {name}: {error.strerror or error}", fg=typer.colors.RED)
+    return code

@@ -22,8 +22,8 @@ Data = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="The name of a dataset (see `splime datasets list`), a file (.tsv .csv .txt, also .gz"
-        " or .zst; .parquet) or a folder with such files called train, valid and test.",
+        help="The name of a dataset (see `splime datasets list`), a file (text or JSON, also .gz or"
+        " .zst; .parquet) or a folder with such files called train, valid and test.",
     ),
 ]
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
@@ -95,7 +95,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 def _reading() -> Iterator[tuple[str, Any]]:
     hints = get_type_hints(ReadOptions)
     for own in fields(ReadOptions):
-        if own.name not in ("keep_duplicates", "name"):
+        if own.name != "name":
             yield own.name, _option(own, hints[own.name], "How to read the facts")
 
 

@@ -10,7 +10,7 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.progress import progress_bar, working
 
 embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
@@ -48,7 +48,15 @@ def evaluate(
         int | None,
         Option(
             metavar="SAMPLES",
-            help="Also confidence intervals, from this many bootstrap samples.",
+            help="Also confidence intervals, from so many bootstrap samples of at least 30 facts.",
+        ),
+    ] = None,
+    questions: Annotated[
+        str | None,
+        Option(
+            metavar="all|N",
+            help="How many queries to rank, of facts drawn at random. Default: all; 20,000 where"
+            " queries x candidates are more than 5,000,000,000.",
         ),
     ] = None,
     memory: Annotated[
@@ -56,7 +64,10 @@ def evaluate(
     ] = None,
     device: options.Device = "auto",
     strata: Annotated[
-        bool, Option("--strata", help="Also show metrics by kind, predicate and period.")
+        bool,
+        Option(
+            "--strata", help="Also metrics by what train has, kind of time, predicate and period."
+        ),
     ] = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -73,6 +84,7 @@ def evaluate(
         "ties": ties,
         "bootstrap": bootstrap,
         "memory": None if memory is None else memory << 20,
+        "questions": int(questions) if questions and questions.isdecimal() else questions,
     }
     how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
@@ -139,7 +151,7 @@ def compare(
         ),
     ] = None,
     out: Annotated[
-        Path | None, options.file(help="Write to a file (.md, .tex, .json), do not print.")
+        Path | None, options.file(help="Also write it to a file (.md, .tex, .json).")
     ] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
     device: options.Device = "auto",
@@ -169,14 +181,14 @@ def compare(
         )
     if plot is not None:
         save_picture(shown.plot_comparison(comparison), plot)
+    if out is None and chosen != "table":
+        typer.echo(visible(shown.FORMATS[chosen](comparison)), nl=False)
+        return
+    show(*shown.comparison_table(comparison))
     if out is not None:
         shown.write_comparison(comparison, out, chosen)
         show(f"written to {out}")
-    elif chosen == "table":
-        show(*shown.comparison_table(comparison))
-    else:
-        typer.echo(shown.FORMATS[chosen](comparison), nl=False)
-    if plot is not None and chosen == "table":
+    if plot is not None:
         show(f"MRR and intervals: {plot}")
 
 

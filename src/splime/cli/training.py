@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 from typer import Argument, Option
 
+from splime import embedding
 from splime.cli import options
-from splime.cli.console import Watching, show
-from splime.errors import UsageError
+from splime.cli.console import Watching, show, warn
+from splime.errors import UsageError, not_installed
 from splime.methods import METHODS, Method, make_method, standard_methods
 from splime.progress import progress_bar
 
@@ -76,7 +78,7 @@ def train(
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
-            run = train_run(graph, cuts, out, device=device, watch=watch, **training)
+            run = train_run(graph, cuts, out, device=device, watch=watch, warn=warn, **training)
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
@@ -84,11 +86,17 @@ def train(
 
 def models() -> None:
     """List the models, the losses and the presets."""
-    from splime.embedding.losses import LOSSES
-    from splime.embedding.models import MODELS
-    from splime.embedding.presets import PRESETS
-    from splime.training.engines import make_settings
-
+    try:
+        from splime.embedding.losses import LOSSES
+        from splime.embedding.models import MODELS
+        from splime.embedding.presets import PRESETS
+        from splime.training.engines import make_settings
+    except ImportError as error:
+        table = Table("model", "what it scores", box=None, pad_edge=False)
+        for name, about in _models_in_source():
+            table.add_row(name, about)
+        show(table, f"\n{not_installed('Training', error)}")
+        return
     table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
     for name, model in MODELS.items():
         settings = make_settings(name)
@@ -104,6 +112,18 @@ def models() -> None:
     for name, values in PRESETS.items():
         table.add_row(name, ", ".join(f"{key} {value}" for key, value in values.items()))
     show(table, "\nWith --engine pykeen: any model of PyKEEN, such as TuckER.")
+
+
+def _models_in_source() -> Iterator[tuple[str, str]]:
+    """Names and first lines of the models, which cannot be imported without PyTorch."""
+    for file in sorted(Path(embedding.__path__[0], "models").glob("*.py")):
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                about = (ast.get_docstring(node) or "").partition("\n")[0]
+                for line in node.body:
+                    match line:
+                        case ast.Assign([ast.Name("name")], ast.Constant(str() as name)):
+                            yield name, about
 
 
 @options.with_options
@@ -203,11 +223,15 @@ def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(done: Carried) -> str:
     """A question that can be asked, about a fact that the best run has not seen."""
+    from splime.query.questions import quoted
+
     best = done.runs[done.comparison.rows[0].name]
     fact = next(best.graph.rows("test"))
-    asked = [str(best.path), fact.subject, fact.predicate, "?"]
-    when = fact.begin or fact.end
-    return shlex.join(["splime", "ask", *asked, *(["--at", when] if when else [])])
+    names = (f"\\{name}" if name == "_" else quoted(name) for name in fact[:2])
+    asked = [str(best.path), *names, "?"]
+    at = ["--at", when] if (when := fact.begin or fact.end) else []
+    is_option = any(name.startswith("-") for name in asked)
+    return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
 
 
 @options.with_options
@@ -227,7 +251,7 @@ def tune(
     ] = "complex",
     space: Annotated[
         Path | None,
-        options.file(help="A TOML file that says what else to try, see docs/tuning.md."),
+        options.file(help="A TOML file that changes what is tried, see docs/tuning.md."),
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",

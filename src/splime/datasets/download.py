@@ -2,37 +2,49 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import splime
 from splime.errors import DownloadError
 from splime.progress import Progress, silent
 
+if TYPE_CHECKING:
+    import requests
+
 TIMEOUT = 30.0  # seconds without a byte after which a connection has failed
+# So many seconds to begin with, and after them so many bytes a second on the mean.
+_PATIENCE, _SLOWEST = 60.0, 4_096
+_REDIRECTS = 5
 _RETRIES = 2
 _CHUNK = 1 << 16
+_DAY = 86_400.0  # seconds
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A published file: its name in the target folder, its address, and its checksum in hex."""
+    """A published file: name in the target folder, address, checksum in hex, and bytes."""
 
     name: str
     url: str
     sha256: str
+    size: int
 
 
 def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Path:
     """Make sure that a file lies in `folder` with the right checksum; return its path.
 
     The bytes go to a temporary file that is moved into place when its checksum is right, so several
-    processes may fetch the same file. A failed connection is tried again, a refusal is not.
+    processes may fetch the same file. A failed connection is tried again, a refusal is not. Bytes,
+    time and redirections have limits.
     """
     import pooch
     import requests
-    from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema
+    from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects
+    from urllib3.exceptions import HTTPError
 
     target = folder / file.name
     by_hand = (
@@ -46,14 +58,25 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
         Path(path).unlink()  # only its owner may read pooch's file, but a cache may be shared
         try:
             with (
-                requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
+                _session() as session,
+                session.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
                 Path(path).open("wb") as out,
             ):
                 response.raise_for_status()
-                total = int(response.headers.get("Content-Length", 0)) or None
-                for chunk in response.iter_content(_CHUNK):
+                started = time.monotonic()
+                # Whatever has arrived: a whole chunk of a server that drips would take for ever.
+                while chunk := response.raw.read1(_CHUNK, decode_content=True):
                     out.write(chunk)
-                    progress(file.name, out.tell(), total)
+                    done = out.tell()
+                    if done > file.size:
+                        raise ValueError(f"more than the {file.size:,} bytes that it has")
+                    if time.monotonic() - started > _PATIENCE + done / _SLOWEST:
+                        raise requests.Timeout(f"only {done:,} bytes came in {_PATIENCE:g} s")
+                    progress(file.name, done, file.size)
+        except HTTPError as error:
+            raise requests.ConnectionError(error) from error
+        except TooManyRedirects as error:
+            raise DownloadError(f"{url}: {error} {by_hand}") from error
         except (InvalidSchema, InvalidURL, MissingSchema) as error:
             raise DownloadError(
                 f"{url} is no address of a file on the net: {error}. Is SPLIME_MIRROR set to"
@@ -72,6 +95,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
                     f" {file.sha256}. Delete it to download it again."
                 )
             return target
+        _sweep(folder)
         pooch.get_logger().setLevel("WARNING")  # else it announces every file
         registry, urls = {file.name: file.sha256}, {file.name: file.url}
         source = pooch.Pooch(folder, "", registry, urls, retry_if_failed=_RETRIES)
@@ -87,3 +111,28 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     except OSError as error:
         raise DownloadError(f"Cannot keep {file.name} in {folder}: {error}. {by_hand}") from error
     return target
+
+
+def _session() -> requests.Session:
+    """What follows a few redirections, and none from https to plain http."""
+    import requests
+
+    class Session(requests.Session):
+        def get_redirect_target(self, resp: requests.Response) -> str | None:
+            """Where a response sends us, if it does; requests itself takes nothing but http(s)."""
+            target = super().get_redirect_target(resp)
+            if target and resp.url.startswith("https:") and target.startswith("http:"):
+                raise DownloadError(f"{resp.url} redirects to {target}, without encryption")
+            return target
+
+    session = Session()
+    session.max_redirects = _REDIRECTS
+    return session
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what pooch left when it was killed: its own files have no other names."""
+    for path in folder.glob("tmp????????"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _DAY:
+                path.unlink()

@@ -17,6 +17,7 @@ from splime.io import read
 from splime.io.files import is_there
 from splime.io.options import ReadOptions
 from splime.progress import progress_bar
+from splime.reading import LOG
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,18 @@ class Dataset:
     """The folder on the web that holds the files; empty if the package makes the facts itself."""
     checksums: Mapping[str, str] = field(default_factory=dict)
     """File name and SHA-256."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """File name and bytes."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """How `splime.read` has to be called to get the facts as the paper does."""
 
     def files(self, mirror: str | None = None) -> list[RemoteFile]:
         """What to download, from a mirror that has a folder for each dataset if one is given."""
         address = f"{mirror.rstrip('/')}/{self.name}" if mirror else self.address
-        return [RemoteFile(name, f"{address}/{name}", sha) for name, sha in self.checksums.items()]
+        return [
+            RemoteFile(name, f"{address}/{name}", sha, self.sizes[name])
+            for name, sha in self.checksums.items()
+        ]
 
 
 _REGISTRY = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))
@@ -56,6 +62,15 @@ def load(source: Any, **options: Any) -> TemporalGraph:
     TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
     """
     ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
+    graph = _load(source, options)
+    account = graph.reading if graph.reading.kept == len(graph) else f"read {len(graph):,} facts"
+    LOG.info("%s: %s", graph.name or "facts", account)
+    for remark in graph.reading.remarks:
+        LOG.debug("%s: %s", graph.name or "facts", remark)
+    return graph
+
+
+def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
     if not isinstance(source, str):
         return read(source, **options)
     if source not in DATASETS:

@@ -23,9 +23,10 @@ import pyarrow as pa
 from numpy.random import Generator, default_rng
 
 from splime.datasets.names import CITIES, KINDS, PEOPLE, REGIONS, Ids, Indices
-from splime.errors import UsageError
+from splime.errors import UsageError, check_fields
 from splime.graph import SPLITS
 from splime.io.files import written_beside
+from splime.io.sealed import sealed_writer
 from splime.progress import Progress, silent
 
 FIRST_YEAR, LAST_YEAR = 1950, 2020
@@ -72,10 +73,9 @@ class World:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 1_000 <= self.facts <= 10**9:
             raise UsageError(f"a world has 1,000 to 1,000,000,000 facts, not {self.facts:,}")
-        if self.seed < 0:
-            raise UsageError(f"the seed of a world is 0 or more, not {self.seed}")
 
     def planted(self) -> dict[str, tuple[int, ...]]:
         """The years in which the behaviour of each predicate changes: the first of a new era."""
@@ -113,12 +113,10 @@ def make_world(path: Path, world: World, *, progress: Progress = silent) -> None
     """Stream the world to one Parquet file."""
     if path.exists():
         raise UsageError(f"{path} exists already; delete it first, or choose another name")
-    import pyarrow.parquet as pq
-
     written = 0
     with (
         written_beside(path) as beside,
-        pq.ParquetWriter(beside, world.schema(), **_PARQUET) as writer,
+        sealed_writer(beside, world.schema(), **_PARQUET) as writer,
     ):
         for batch in world.batches():
             writer.write_batch(batch)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
-from splime.errors import UsageError, check_kind, nearest
+from splime.errors import UsageError, check_fields, nearest
 
 PREDICATE, TIME = "predicate", "time"
 """The levels that are no numbers."""
@@ -26,8 +26,12 @@ class Settings:
 
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
-    norm: int = _setting(1, "norm of the distances of TransE and RotatE, 1 or 2")
-    init: str = _setting("xavier_normal", "initialiser of the vectors")
+    norm: int = _setting(1, "norm of the distances of TransE, TTransE and RotatE, 1 or 2")
+    init: str = _setting(
+        "xavier_normal",
+        "what vectors begin with: xavier_normal, xavier_uniform, small_normal or uniform; angles of"
+        " RotatE begin anywhere",
+    )
     levels: str | None = _setting(
         None,
         "sum the vector of a scoped predicate over levels: predicate, time, and numbers of"
@@ -37,37 +41,57 @@ class Settings:
         False, "whether each predicate gets an inverse, so that only objects are asked for"
     )
     loss: str = _setting("self_adversarial", "the loss, see `splime models`")
-    margin: float = _setting(3.0, "margin of self_adversarial and margin")
+    margin: float = _setting(
+        3.0, "margin of the losses self_adversarial and margin; it also widens init uniform"
+    )
     temperature: float = _setting(0.5, "how much self_adversarial prefers hard negatives")
     weights: Literal["fixed", "learned"] = _setting(
         "fixed", "whether gradients of self_adversarial flow through the weights of negatives"
     )
-    negatives: int = _setting(500, "how many negatives each positive is compared with")
+    negatives: int = _setting(
+        500,
+        "how many sampled negatives a positive is compared with (with reciprocal, each of its two"
+        " queries); the loss softmax takes all entities instead",
+    )
     share: Literal["batch", "none"] = _setting(
         "batch", "whether the positives of a batch share a pool of negatives, or have their own"
     )
     corrupt: Literal["both", "subject", "object"] = _setting(
-        "both", "what negatives replace; with both, half of them each"
+        "both", "what negatives replace; with both, half of those that are sampled each"
     )
-    avoid_known: bool = _setting(False, "whether negatives that are triples of train are left out")
-    l2: float = _setting(0.0, "weight of the squares of the embeddings of a batch")
-    n3: float = _setting(0.0, "weight of the cubes of the embeddings of a batch")
+    avoid_known: bool = _setting(
+        False, "whether sampled negatives that are triples of train are left out"
+    )
+    l2: float = _setting(0.0, "weight of the sum of squares of the embeddings of a batch")
+    n3: float = _setting(0.0, "weight of the sum of cubes of the embeddings of a batch")
     smooth: float = _setting(
-        0.0, "weight of the differences between neighbouring scopes of the same predicate"
+        0.0, "weight of the mean squared distance between neighbouring scopes of the same predicate"
     )
     optimizer: Literal["adam", "adagrad", "sgd"] = _setting("adam", "adam, adagrad or sgd")
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
-    reduction: Literal["mean", "sum"] = _setting("mean", "how the losses of a batch are joined")
-    batch_size: int = _setting(500, "positives in a batch")
-    epochs: int = _setting(200, "maximum number of epochs")
-    steps: int | None = _setting(None, "how many batches in all, instead of epochs")
+    reduction: Literal["mean", "sum"] = _setting(
+        "mean", "whether a batch counts with the mean or the sum of its losses"
+    )
+    batch_size: int = _setting(500, "most positives in a batch")
+    epochs: int = _setting(
+        200, "maximum number of epochs; without effect if steps are set, as in the preset rotate"
+    )
+    steps: int | None = _setting(None, "most batches in all, instead of epochs")
     each: Literal["triple", "fact"] = _setting(
         "triple",
         "what counts once in an epoch: each triple, or each fact (by one of its triples, drawn in"
         " each epoch)",
     )
-    distinct: bool = _setting(True, "whether repeated triples of train count once (each triple)")
-    validate_every: int = _setting(10, "epochs between validations; 0 for none")
+    distinct: bool = _setting(
+        True,
+        "whether repeated triples count once: those of train where each triple counts, and those of"
+        " test by protocol triple",
+    )
+    validate_every: int = _setting(
+        10,
+        "epochs between validations, with one at the end; the best epoch is kept. 0 for none: then"
+        " it is the last",
+    )
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
@@ -86,12 +110,14 @@ class Settings:
     precision: Literal["float32", "tf32"] = _setting(
         "float32", "of matrix products; tf32 is faster on GPUs that have it"
     )
-    seed: int = _setting(0, "the same seed gives the same embeddings on the same machine")
+    seed: int = _setting(
+        0,
+        "the same seed gives the same embeddings on the same machine, and the method random the"
+        " same cuts",
+    )
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for name, value in asdict(self).items():
-            check_kind(name, value, hints[name])
+        check_fields(self)
         for name in ("dimension", "negatives", "batch_size", "epochs", "patience", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -25,6 +25,10 @@ HITS = (1, 3, 10)
 METRICS = ("mrr", *(f"hits{k}" for k in HITS))
 """The metrics that are means over facts: those that are drawn again."""
 
+FEWEST = 30
+"""With fewer facts there are no intervals and no p-values. Few facts, drawn again and again, are
+too much alike: of pairs that do not differ, 5 % may seem to; with 30 facts it is that, with 10
+facts 9 %, with a single one nearly all (docs/comparing.md)."""
 PERIODS = 5
 # Numbers drawn at a time.
 _DRAWN = 1 << 21
@@ -111,12 +115,12 @@ def _sides(ranks: Floats) -> dict[str, Floats]:
 
 def bootstrap(
     ranks: Floats, *, samples: int = 1000, level: float = 0.95, seed: int = 0
-) -> Intervals:
+) -> Intervals | None:
     """Percentile intervals from facts drawn again and again; the queries of a fact stay together.
 
-    `ranks` has a row for each fact.
+    `ranks` has a row for each fact; of fewer than `FEWEST` there are no intervals.
 
-    >>> low, high = bootstrap(np.array([[1.0, 2.0]] * 9 + [[8.0, 90.0]]))["hits1"]
+    >>> low, high = bootstrap(np.array([[1.0, 2.0]] * 36 + [[8.0, 90.0]] * 4))["hits1"]
     >>> low < 0.45 < high
     True
     """
@@ -128,9 +132,10 @@ class Difference:
     """By how much a metric of the first ranking is higher than that of the second."""
 
     value: float
-    low: float
-    high: float
-    p: float
+    low: float | None = None
+    """The ends of its interval; None, as is p, where there are fewer than `FEWEST` facts."""
+    high: float | None = None
+    p: float | None = None
     """How likely chance alone makes a difference as large, in either direction."""
 
 
@@ -144,18 +149,20 @@ def paired_bootstrap(
     of samples in which the difference is 0 or of the other sign (the ranking itself counts as one
     of them, so p is never 0).
 
-    >>> ranks = np.array([[1.0, 2.0], [5.0, 1.0], [3.0, 9.0], [2.0, 2.0]])
+    >>> ranks = np.array([[1.0, 2.0], [5.0, 1.0], [3.0, 9.0]] * 10)
     >>> paired_bootstrap(ranks, ranks + 2)["mrr"].p < 0.001
     True
     >>> paired_bootstrap(ranks, ranks)["mrr"]
     Difference(value=0.0, low=0.0, high=0.0, p=1.0)
+    >>> paired_bootstrap(ranks[:29], ranks[:29])["mrr"]
+    Difference(value=0.0, low=None, high=None, p=None)
     """
     return compare_ranks([first, second], samples=samples, level=level, seed=seed)[1][0, 1]
 
 
 def compare_ranks(
     ranks: Sequence[Floats], *, samples: int = 10_000, level: float = 0.95, seed: int = 0
-) -> tuple[list[Intervals], dict[tuple[int, int], dict[str, Difference]]]:
+) -> tuple[list[Intervals | None], dict[tuple[int, int], dict[str, Difference]]]:
     """The intervals of some rankings of the same facts, and the differences of every pair.
 
     All come from the same draws: what `bootstrap` and `paired_bootstrap` give for them one by one.
@@ -175,12 +182,13 @@ def compare_ranks(
     # By ranking or pair, and by metric: value, low, high, p.
     table = np.stack([columns.mean(0), *ends, p], axis=1).reshape(-1, len(METRICS), 4).tolist()
     named = [dict(zip(METRICS, rows, strict=True)) for rows in table]
+    few = sizes[0] < FEWEST
     intervals = [
-        {name: (low, high) for name, (_, low, high, _) in rows.items()}
+        None if few else {name: (low, high) for name, (_, low, high, _) in rows.items()}
         for rows in named[: len(ranks)]
     ]
     differences = {
-        pair: {name: Difference(*row) for name, row in rows.items()}
+        pair: {name: Difference(*row[:1] if few else row) for name, row in rows.items()}
         for pair, rows in zip(pairs, named[len(ranks) :], strict=True)
     }
     return intervals, differences
@@ -235,6 +243,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """Which of many queries were ranked: some facts (or triples), drawn with a seed."""
+
+    queries: int
+    of: int
+    seed: int
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Metrics by filter, with how they came about; `to_json` holds all but the ranks."""
 
@@ -259,8 +276,11 @@ class Evaluation:
     """By filter; `both` pools all queries, `object` and `subject` are what was asked for."""
     strata: dict[str, dict[str, dict[str, Metrics]]]
     """By filter, way of dividing, and group; over all queries of the group."""
-    intervals: dict[str, dict[str, Intervals]] = field(default_factory=dict)
-    """By filter and side, where they were asked for."""
+    intervals: dict[str, dict[str, Intervals | None]] = field(default_factory=dict)
+    """By filter and side, where they were asked for, and of a sample; None of fewer than `FEWEST`
+    facts."""
+    sample: Sample | None = None
+    """None where all queries were ranked."""
     ranks: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
     """By filter, a row for each fact (or triple); columns are the query for the object and the one
     for the subject, or the one for the predicate. Not in the JSON."""
@@ -269,7 +289,8 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries, without the ranks."""
-        names = (each.name for each in fields(self) if each.name not in ("ranks", "facts"))
+        left_out = ("ranks", "facts", *(() if self.sample else ("sample",)))
+        names = (each.name for each in fields(self) if each.name not in left_out)
         values: dict[str, Any] = msgspec.to_builtins({name: getattr(self, name) for name in names})
         return values
 
@@ -286,7 +307,10 @@ def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
     """By whether train has the triple at any time, by kind of time, predicate and period."""
     time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
     return {
-        "train": Stratum(np.where(_in_train(graph, facts), 0, 1), ["seen", "unseen"]),
+        "train": Stratum(
+            np.where(_in_train(graph, facts), 0, 1),
+            ["triple seen in train", "triple unseen in train"],
+        ),
         "time": Stratum(time, ["instant", "interval", "open"]),
         "predicate": Stratum(facts.predicate.astype(np.int64), list(graph.predicates)),
         "period": _periods(graph, facts),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
 from splime.arrays import grouped
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_fields, check_name, checked
 from splime.evaluation.filters import TIMED, Known
-from splime.evaluation.metrics import Evaluation, Stratum, measured, strata_of
+from splime.evaluation.metrics import Evaluation, Sample, Stratum, measured, strata_of
 from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
 from splime.graph import SplitName, TemporalGraph, check_split
 from splime.leakage import LeakFilter
@@ -24,7 +24,15 @@ from splime.scoring.scorer import Room, Scorer, asking, memory_errors
 from splime.scoring.timed import TimedScorer, make_scoring
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, Triples, apply
-from splime.times import Bools
+from splime.times import Bools, Ints
+
+Questions: TypeAlias = int | Literal["all"] | None
+"""How many queries to rank; None for all, or a sample where there are very many."""
+MOST_SCORES = 5 * 10**9
+"""With more queries x candidates than this, a sample is ranked unless all are asked for."""
+SAMPLE = 20_000
+"""The queries of that sample."""
+_INTERVALS = 1_000  # bootstrap samples for the intervals of a sample
 
 
 @dataclass(frozen=True)
@@ -39,8 +47,32 @@ class Options:
     seed: int = 0
     progress: Progress = silent
     estimate: Estimate | None = None
+    questions: Questions = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, choices=False)
 
 
+def default_questions(facts: int, sides: int, candidates: int) -> Questions:
+    """How many queries are ranked by default, of so many facts (or triples) of a split.
+
+    >>> default_questions(10_000, 2, 10_000), default_questions(100_000, 2, 100_000)
+    ('all', 20000)
+    """
+    return "all" if facts * sides * candidates <= MOST_SCORES else SAMPLE
+
+
+def _draw(count: int, sides: int, questions: Questions, seed: int) -> Ints | None:
+    """The facts (or triples) whose queries are ranked; None for all."""
+    if questions != "all" and (type(questions) is not int or questions < 1):
+        raise UsageError(f"questions is all, or a number from 1 on, not {questions!r}")
+    wanted = count if questions == "all" else -(-questions // sides)
+    if wanted >= count:
+        return None
+    return np.sort(np.random.default_rng(seed).choice(count, wanted, replace=False))
+
+
+@checked
 def evaluate_facts(
     scorer: Scorer,
     graph: TemporalGraph,
@@ -54,6 +86,7 @@ def evaluate_facts(
     seed: int = 0,
     progress: Progress = silent,
     estimate: Estimate | None = None,
+    questions: Questions = None,
 ) -> Evaluation:
     """Rank the object and the subject of every fact of a split among all entities.
 
@@ -61,12 +94,17 @@ def evaluate_facts(
     scope that train does not have is replaced by the nearest one of its predicate. Where entities
     are cut too, every timestamp of the interval is a part of weight 1. `memory` is the number of
     bytes that blocks of scores may take; `bootstrap` the number of samples for confidence
-    intervals, drawn with `seed`; `estimate` is called with the seconds that all will take.
+    intervals, drawn with `seed`; `estimate` is called with the seconds that all will take;
+    `questions` is how many queries are ranked, of facts drawn with `seed`, or all of them. By
+    default that is all, or 20,000 where there would be more than 5 * 10^9 scores.
     """
-    options = Options(split, aggregate, ties, memory, bootstrap, seed, progress, estimate)
+    options = Options(
+        split, aggregate, ties, memory, bootstrap, seed, progress, estimate, questions
+    )
     return evaluate_scoped("fact", scorer, Scoping(apply(segmentation, graph)), options)
 
 
+@checked
 def evaluate_predicates(
     scorer: Scorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
 ) -> Evaluation:
@@ -91,9 +129,17 @@ def evaluate_scoped(
     check_name("tie rule", options.ties, TIES)
     check_split(options.split)
     graph, asked = scoping.graph, scoping.of_split(options.split)
-    if not len(asked.facts):
+    count = len(asked.facts)
+    if not count:
         raise UsageError(f"{options.split} has no facts to rank; splime.split_graph makes splits")
     kinds: tuple[Kind, ...] = ("object", "subject") if protocol == "fact" else ("predicate",)
+    candidates = len(scoping.names(kinds[0]))
+    questions = options.questions
+    if questions is None:
+        questions = default_questions(count, len(kinds), candidates)
+    drawn = _draw(count, len(kinds), questions, options.seed)
+    if drawn is not None:
+        asked = scoping.cut(asked.facts.take(drawn))
     every = graph.facts()
     with torch.inference_mode(), memory_errors():
         sides = []
@@ -117,13 +163,23 @@ def evaluate_scoped(
         leak_filter=None,
         left_out=dict(dropped),
         queries=ranks[0].size,
-        candidates=len(scoping.names(kinds[0])),
+        candidates=candidates,
         timestamps=len(graph.timeline),
         buckets=graph.timeline.bucketed,
         seconds=perf_counter() - began,
-        facts=np.arange(len(asked.facts)),
-        **measured(by_filter, strata, options.bootstrap, options.seed),
+        facts=np.arange(count) if drawn is None else drawn,
+        **_sampled(drawn, count * len(kinds), ranks[0].size, options.seed),
+        **measured(by_filter, strata, _intervals(options.bootstrap, drawn), options.seed),
     )
+
+
+def _sampled(drawn: Ints | None, all_queries: int, queries: int, seed: int) -> dict[str, Any]:
+    return {} if drawn is None else {"sample": Sample(queries, all_queries, seed)}
+
+
+def _intervals(bootstrap: int | None, drawn: Ints | None) -> int | None:
+    """How many bootstrap samples to draw: a sample of queries has intervals unless 0 is given."""
+    return _INTERVALS if bootstrap is None and drawn is not None else bootstrap
 
 
 class Left(NamedTuple):
@@ -153,12 +209,13 @@ def triples_left(
         left, repeated = left.distinct()
         left_out["repeated"] = repeated.removed[split]
     left, unseen = left.without_unseen()
-    left_out["unseen in train"] = unseen[split]
+    left_out["entity or scope unseen in train"] = unseen[split]
     candidates = np.zeros(len(static.entities), bool)
     candidates[known.train.subject] = candidates[known.train.object] = True
     return Left(known, getattr(left, split), left_out, candidates)
 
 
+@checked
 def evaluate_triples(
     scorer: Scorer,
     static: StaticGraph,
@@ -172,6 +229,7 @@ def evaluate_triples(
     seed: int = 0,
     progress: Progress = silent,
     estimate: Estimate | None = None,
+    questions: Questions = None,
 ) -> Evaluation:
     """Rank the object and the subject of the triples of a split that the paper would rank.
 
@@ -184,6 +242,13 @@ def evaluate_triples(
     if not len(left.triples):
         reasons = ", ".join(f"{why} {count:,}" for why, count in left.left_out.items())
         raise UsageError(f"{split} has no triples left to rank (left out: {reasons})")
+    asked = len(getattr(static, split))
+    if questions is None:
+        questions = default_questions(asked, 2, len(static.entities))
+    count = len(left.triples)
+    drawn = _draw(count, 2, questions, seed)
+    if drawn is not None:
+        left = left._replace(triples=left.triples.take(drawn))
     with torch.inference_mode(), memory_errors():
         sides = [_side(scorer, static, left, kind, memory) for kind in ("object", "subject")]
         ranks = rank_sides(sides, 1, ties, progress=progress, estimate=estimate)
@@ -204,7 +269,8 @@ def evaluate_triples(
         buckets=timeline.bucketed,
         seconds=perf_counter() - began,
         facts=left.triples.fact,
-        **measured({"triple": ranks[0]}, strata, bootstrap, seed),
+        **_sampled(drawn, 2 * count, ranks[0].size, seed),
+        **measured({"triple": ranks[0]}, strata, _intervals(bootstrap, drawn), seed),
     )
 
 

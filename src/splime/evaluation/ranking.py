@@ -24,6 +24,8 @@ Estimate: TypeAlias = Callable[[float], None]
 
 # Scores are compared in blocks that stay in the cache (on a GPU: that fill it).
 _COMPARED = {"cpu": 1 << 20, "cuda": 1 << 26}
+# Rows of so many scores are counted one by one.
+_WIDE = 1 << 12
 # Queries that the time of all is judged by.
 _TRIAL = 64
 
@@ -132,6 +134,13 @@ def _compare(
     step = max(1, _COMPARED.get(scores.device.type, 1 << 20) // columns)
     better = torch.empty(count, dtype=torch.int64, device=scores.device)
     equal = torch.empty_like(better)
+    if columns >= _WIDE and scores.device.type == "cpu" and scores.dtype == torch.float32:
+        # Row by row numpy counts four times faster than torch does.
+        rows, limits = scores.numpy(), own.numpy()
+        for number, at in enumerate(row.tolist()):
+            better[number] = np.count_nonzero(rows[at] > limits[number])
+            equal[number] = np.count_nonzero(rows[at] == limits[number])
+        return better, equal
     aligned = count == len(scores) and torch.equal(row, torch.arange(count, device=row.device))
     for start in range(0, count, step):
         part = slice(start, start + step)

@@ -27,16 +27,11 @@ class TouchingScope(ScopeCounts):
 
     def split(self, at: int) -> tuple[ScopeCounts, ScopeCounts]:
         """Both sides of a cut; instants matter to the other rule only, and stay as they are."""
-        cut = at - self.left
-        begins, ends = self.begins[: cut + 1], self.ends[: cut + 1].copy()
-        ends[cut] = begins.sum() - ends[:cut].sum()
-        left = TouchingScope(
-            self.source, self.left, begins, ends, self.instants[: cut + 1], int(begins.sum())
-        )
-        begins, ends = self.begins[cut:].copy(), self.ends[cut:]
-        begins[0] = ends.sum() - begins[1:].sum()
-        right = TouchingScope(self.source, at, begins, ends, self.instants[cut:], int(ends.sum()))
-        return left, right
+        before, (begins, ends, instants), behind = self.parted(at)
+        began, ended = int(before[0].sum()), int(before[1].sum())
+        left = (begins, began + begins - ended, instants)
+        right = (began - ended + begins, ends, instants)
+        return self.sides(at, before, left, right, behind)
 
 
 def algorithm_2(
@@ -93,14 +88,13 @@ def _split_at_random(scopes: list[ScopeCounts], wanted: int, seed: int) -> list[
 
 def _as_graph(graph: TemporalGraph, scopes: list[ScopeCounts]) -> TemporalGraph:
     """The facts that meet each scope, under its number."""
-    left = np.array([scope.left for scope in scopes])
-    right = left + [len(scope.begins) for scope in scopes]
+    first, last = np.array([(scope.first, scope.last) for scope in scopes]).T
     source = np.array([scope.source for scope in scopes])
     tick = np.full(1, graph.timeline.first)
     splits: dict[str, Any] = {}
     for split, facts in graph.splits():
         begin, end = (column[:, None] for column in graph.timestamps(facts))
-        meets = (facts.predicate[:, None] == source) & (begin < right) & (end >= left)
+        meets = (facts.predicate[:, None] == source) & (begin <= last) & (end >= first)
         fact, number = np.nonzero(meets)
         when = np.full(len(fact), tick[0])
         splits[split] = replace(

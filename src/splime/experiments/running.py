@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from splime.datasets import DATASETS, load
-from splime.errors import SplimeError
+from splime.errors import SplimeError, WriteError
 from splime.experiments import algorithm_2
 from splime.experiments.rows import METRICS, SIXTEEN, Case, Results
 from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
@@ -95,6 +96,8 @@ def run_cases(
     for done, (case, job) in enumerate(_in_turn(jobs, processes), 1):
         try:
             record = job()
+        except WriteError:
+            raise  # nor would the others
         except Exception as error:  # whatever it is, other cases may do better
             failed.append((case, error))
         else:
@@ -115,14 +118,21 @@ def _in_turn(jobs: Sequence[tuple[Case, Job]], processes: int) -> Iterator[tuple
         return
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with ProcessPoolExecutor(processes, context, _end_well) as pool:
         futures = {pool.submit(job): case for case, job in jobs}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result
         except BaseException:
+            for worker in multiprocessing.active_children():
+                worker.terminate()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _end_well() -> None:
+    """Let SIGTERM be what Ctrl-C is, so that temporary folders are removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run_case(

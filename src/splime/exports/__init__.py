@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name, checked
 from splime.exports import formats
 from splime.graph import SPLITS, SplitName, check_split
 from splime.io.files import check_one_line, written_folder
@@ -45,6 +45,7 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
+@checked
 def export(
     static: StaticGraph,
     folder: str | Path,
@@ -114,6 +115,7 @@ def _check_distinct(static: StaticGraph) -> None:
             scopes.check_distinct()
 
 
+@checked
 def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.object_]:
     """Rows of the names of subject, predicate and object, as AmpliGraph and others take them.
 
@@ -135,6 +137,7 @@ def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.ob
     return np.stack(columns, axis=1)
 
 
+@checked
 def to_pykeen(static: StaticGraph) -> dict[str, TriplesFactory]:
     """PyKEEN's triples factories of train, valid and test.
 

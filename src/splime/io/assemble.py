@@ -8,21 +8,31 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from splime.arrays import changes, distinct, grouped
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
-from splime.io.columns import EXAMPLES, Account, EncodedColumn, RawFacts
+from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, guesses_of
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME, Reading
+from splime.io.qualifiers import pair
+from splime.reading import (
+    DUPLICATE,
+    END_BEFORE_BEGIN,
+    EVENT_WITHOUT_TIME,
+    FACT_WITHOUT_TIME,
+    UNREADABLE_TIME,
+    Reading,
+)
 from splime.timeline import Timeline
 from splime.times import (
+    KNOWN,
     REASONS,
     UNKNOWN,
     Bools,
     Granularity,
     Ints,
     ParsedTimes,
-    format_ticks,
     parse_times,
     tick_range,
 )
@@ -31,6 +41,10 @@ from splime.vocabulary import Vocabulary
 RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 """The rows of each split that a source has; None stands for all of its rows."""
 
+_BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
+# What numbers with a common step often are: days in hours, quarters of an hour in minutes, …
+_USUAL_STEPS = {24: "hour", 15: "minute", 60: "minute", 3_600: "second", 86_400: "second"}
+_STEPS = 4  # so many of them, between different times, may show a common one
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
@@ -44,36 +58,45 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     """
     entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
-    all_spans, unit = parse_spans(raws, options.granularity)
-    limits = _limits(raws, all_spans, unit, options)
+    all_spans, unit, step = parse_spans(raws, options.granularity)
+    limits = _limits(raws, all_spans, unit, step, options)
 
     facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
-    accounts = []
+    accounts, emptied = [], []
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
+        spans.join(account, options)
         spans.settle(limits, account, options, by_split)
         of_source = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
             chosen = account.kept if rows is None else account.kept & rows
+            if rows is not None and rows.any() and not chosen.any():
+                emptied.append(split)
             own = of_source if chosen.all() else of_source.take(chosen)
             repeated = np.zeros(len(own), bool) if options.keep_duplicates else repeats(own)
             if repeated.any():
-                # As text again: the columns that were read are given up by now.
-                columns = own.take(np.flatnonzero(repeated)[:EXAMPLES]).columns()
+                at = np.flatnonzero(chosen)[repeated]
+                first = at[:EXAMPLES].tolist()
+                # The columns of names are given up by now.
+                ids = zip(*(column[first] for column in of_source.columns()[:3]), strict=True)
                 texts = [
-                    (entities[s], predicates[p], entities[o], *format_ticks(np.array(t), unit))
-                    for s, p, o, *t in zip(*columns[:5], strict=True)
+                    (entities[s], predicates[p], entities[o], *times)
+                    for (s, p, o), times in zip(ids, raw.times_of(first), strict=True)
                 ]
-                account.record(DUPLICATE, np.flatnonzero(chosen)[repeated], texts=texts)
+                account.record(DUPLICATE, at, texts=texts)
                 own = own.take(~repeated)
             facts[split].append(own)
+        for column in (*raw.times, *raw.written):
+            column.free()
         accounts.append(account)
 
     joined = train, valid, test = [Facts.concat(facts[split]) for split in SPLITS]
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
+        guesses_of(raws),
+        emptied=tuple(emptied),
     )
     ticks = np.concatenate([_distinct(own) for own in joined])
     if not len(ticks):
@@ -94,21 +117,20 @@ def _vocabulary(kind: str, columns: list[tuple[RawFacts, EncodedColumn]]) -> Voc
 
 
 def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
-    """The integer columns; the text columns are given up one by one, to save memory."""
-    for column in raw.times:
-        column.free()
+    """The integer columns; those of names are given up one by one, to save memory."""
     ids = []
     for column, vocabulary in zip(raw.names, (entities, predicates, entities), strict=True):
         ids.append(column.lookup(vocabulary.ids(column.values)))
         column.free()
     subject, predicate, object = ids
-    return Facts(subject, predicate, object, spans.begin, spans.end, spans.unknown)
+    return Facts.owning(subject, predicate, object, spans.begin, spans.end, spans.unknown)
 
 
 def _limits(
     raws: Sequence[RawFacts],
     all_spans: Sequence[Spans],
     granularity: Granularity,
+    step: int,
     options: ReadOptions,
 ) -> tuple[int, int]:
     """The ticks that unknown begins and ends become."""
@@ -118,12 +140,12 @@ def _limits(
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
-            f" begin; the first one reads {fact!r}"
+            f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`"
         )
     first, last = options.first, options.last
     return (
-        min(ticks) if first in (None, OWN_END) else tick_range(first, granularity)[0],
-        max(ticks) if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1],
+        min(ticks) if first in (None, OWN_END) else tick_range(first, granularity)[0] // step,
+        max(ticks) if last in (None, OWN_BEGIN) else tick_range(last, granularity)[1] // step,
     )
 
 
@@ -137,8 +159,8 @@ class Spans:
         self.begin, self.end = ticks[0], ticks[-1]
         self.unknown = np.zeros(raw.rows, np.uint8)
         self.readable: Bools | None = None  # None: all of them
-        bits = (BEGIN_UNKNOWN, END_UNKNOWN)
-        for (column, parsed), bit in zip(self._columns, bits, strict=False):
+        bits = (BEGIN_UNKNOWN, END_UNKNOWN) if len(self._columns) == 2 else (_BOTH_UNKNOWN,)
+        for (column, parsed), bit in zip(self._columns, bits, strict=True):
             if column.missing or (parsed.state == UNKNOWN).any():
                 table = np.where(parsed.state == UNKNOWN, bit, 0).astype(np.uint8)
                 self.unknown |= column.lookup(table, missing=bit)
@@ -162,6 +184,32 @@ class Spans:
                 extremes += [int(pick(where=good, initial=some)) for pick in (ticks.min, ticks.max)]
         return extremes
 
+    def join(self, account: Account, options: ReadOptions) -> None:
+        """Make one fact of the row that says when it begins and the one that says when it ends."""
+        halves = self.raw.halves
+        if halves is None:
+            return
+        usable = (halves != 0) & (self.unknown != _BOTH_UNKNOWN)
+        if self.readable is not None:
+            usable &= self.readable
+        rows = np.flatnonzero(usable)
+        ends: Bools = halves[rows] == UNTIL
+        ticks = np.where(ends, self.end[rows], self.begin[rows])
+        columns = [*self.raw.names, *([self.raw.splits] if self.raw.splits else [])]
+        codes = [column.all_codes()[rows] for column in columns]
+        # The second copy of a row belongs to the second copy of the other.
+        copy = _copies([*codes, halves[rows], ticks])
+        if not options.keep_duplicates:
+            account.record(DUPLICATE, rows[copy > 0])
+            first = copy == 0
+            rows, ends, ticks, copy = rows[first], ends[first], ticks[first], copy[first]
+            codes = [column[first] for column in codes]
+        since, until = pair(grouped([*codes, copy])[0], ends, ticks)
+        since, until = rows[since], rows[until]
+        self.end[since] = self.end[until]
+        self.unknown[since] = 0
+        account.join(since, until)
+
     def settle(
         self, limits: tuple[int, int], account: Account, options: ReadOptions, splits: RowsBySplit
     ) -> None:
@@ -177,9 +225,7 @@ class Spans:
         unit = self._columns[0][1].granularity
         rows = np.flatnonzero(finer & account.kept)
         account.record(f"time finer than a {unit}, cut to it", rows, keep=True)
-        if len(self.raw.times) == 1:
-            account.record(EVENT_WITHOUT_TIME, np.flatnonzero((self.unknown != 0) & account.kept))
-            return
+        self._settle_timeless(limits, account, options)
         if self.unknown.any():
             self.begin[(self.unknown & BEGIN_UNKNOWN) != 0] = limits[0]
             self.end[(self.unknown & END_UNKNOWN) != 0] = limits[1]
@@ -203,11 +249,33 @@ class Spans:
             else:
                 account.record(END_BEFORE_BEGIN, own)
 
+    def _settle_timeless(
+        self, limits: tuple[int, int], account: Account, options: ReadOptions
+    ) -> None:
+        """Drop the facts that have no time at all, or note what becomes of them."""
+        events = len(self._columns) == 1
+        rows = np.flatnonzero((self.unknown == _BOTH_UNKNOWN) & account.kept)
+        how = options.without_time or ("drop" if events else "unknown")
+        if not len(rows):
+            return
+        if how == "drop":
+            # Only events are dropped without being asked for.
+            account.record(FACT_WITHOUT_TIME if options.without_time else EVENT_WITHOUT_TIME, rows)
+            return
+        if events:  # until now, one column is both
+            self.end = self.end.copy()
+        if how == "always":
+            account.record("without a time, so it holds always", rows, keep=True)
+            self.begin[rows], self.end[rows] = limits
+            self.unknown[rows] = 0
+        else:
+            account.record("without a time, so begin and end are unknown", rows, keep=True)
+
     def _swap(self, rows: npt.NDArray[np.integer], account: Account) -> None:
         """Put begin and end in order; `unknown` stays true of both."""
         account.record(f"{END_BEFORE_BEGIN}, swapped", rows, keep=True)
         unknown = self.unknown[rows]
-        alike = rows[(unknown == 0) | (unknown == (BEGIN_UNKNOWN | END_UNKNOWN))]
+        alike = rows[(unknown == 0) | (unknown == _BOTH_UNKNOWN)]
         self.begin[alike], self.end[alike] = self.end[alike], self.begin[alike]
         # An unknown time that was filled in beyond the given one: nothing to swap, so it gives way.
         open_end = rows[unknown == END_UNKNOWN]
@@ -225,22 +293,66 @@ class Spans:
         return ", ".join(reasons)
 
 
+def _copies(columns: Sequence[npt.NDArray[np.integer]]) -> Ints:
+    """How many rows before each are the same."""
+    order = np.lexsort(tuple(columns))
+    new = changes(*(column[order] for column in columns))
+    place = np.arange(len(order))
+    copy = np.empty_like(place)
+    copy[order] = place - np.maximum.accumulate(np.where(new, place, 0))
+    return copy
+
+
 def parse_spans(
     raws: Sequence[RawFacts], granularity: Granularity | None
-) -> tuple[list[Spans], Granularity]:
-    """Parse the times of all sources together, so that they share one granularity."""
+) -> tuple[list[Spans], Granularity, int]:
+    """Parse the times of all sources together, so that they share one granularity.
+
+    The third result is how many of the numbers that were written make a tick.
+    """
     columns = [column for raw in raws for column in raw.times]
-    parsed = parse_times(
-        pa.concat_arrays([column.values.cast(pa.string()) for column in columns]),
-        weights=np.concatenate([column.counts() for column in columns]),
-        granularity=granularity,
-    )
+    values = pa.concat_arrays([column.values.cast(pa.string()) for column in columns])
+    weights = np.concatenate([column.counts() for column in columns])
+    parsed = parse_times(values, weights=weights, granularity=granularity)
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
-    arrays = (parsed.ticks, parsed.state, parsed.truncated)
+    step = 1
+    guessed = granularity is None and all(raw.is_text for raw in raws)
+    if guessed and parsed.granularity == "step":
+        step = common_step(parsed.ticks[parsed.state == KNOWN])
+        unit = _USUAL_STEPS.get(step, "UNIT")
+        for raw in raws:
+            if step > 1:
+                raw.guesses.append(
+                    f"times are steps of {step}, divided by it to 0, 1, 2, …; --granularity step"
+                    " keeps the numbers"
+                )
+            raw.guesses.append(
+                "times are numbers of an unknown unit; to make dates of them: --granularity"
+                f" {unit} --origin TIME"
+            )
+    elif guessed and parsed.granularity == "year":
+        odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
+        bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
+        if pc.any(bare).as_py():
+            for raw in raws:
+                raw.guesses.append(
+                    "times are numbers, read as years; --granularity step reads them as steps"
+                )
+    arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
     unit = parsed.granularity
     spans = [Spans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
-    return spans, unit
+    return spans, unit, step
+
+
+def common_step(ticks: Ints) -> int:
+    """The greatest step that all ticks keep to; 1 if there are too few of them to tell.
+
+    >>> common_step(np.array([0, 24, 240, 72, 48]))
+    24
+    """
+    steps = np.diff(distinct(ticks))
+    return int(np.gcd.reduce(steps)) if len(steps) >= _STEPS else 1
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +14,13 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName
-from splime.reading import Example, Source
+from splime.reading import IN_TWO_ROWS, Example, Source
 from splime.times import Bools
 
 _T = TypeVar("_T", bound=np.generic)
+Halves: TypeAlias = npt.NDArray[np.uint8]
+SINCE, UNTIL = 1, 2
+"""What a row may say alone: when a fact begins, or when it ends."""
 Locate = Callable[[Sequence[int]], list[str]]
 EXAMPLES = 3
 
@@ -76,6 +80,10 @@ class EncodedColumn:
         codes = pa.chunked_array(self._chunks)
         return [-1 if (code := codes[row].as_py()) is None else code for row in rows]
 
+    def all_codes(self) -> npt.NDArray[np.int32]:
+        """The codes of all rows."""
+        return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
+
     def free(self) -> None:
         """Give the memory of the codes back."""
         self._chunks = []
@@ -94,6 +102,44 @@ def _signed(codes: pa.Array) -> pa.Array:
     return codes.cast(pa.int32() if codes.type.bit_width <= 16 else pa.int64())
 
 
+class Encoder:
+    """A column of text that is collected value by value."""
+
+    def __init__(self) -> None:
+        self._codes = array("i")
+        self._table: dict[str, int] = {}
+
+    @property
+    def values(self) -> Collection[str]:
+        """The different values so far."""
+        return self._table.keys()
+
+    def put(self, row: int, text: str) -> None:
+        """The value of a row; rows that were left out have none."""
+        if len(self._codes) < row:
+            self._pad(row)
+        self._codes.append(self._table.setdefault(text, len(self._table)))
+
+    def encoded(self, rows: int, locate: Locate) -> EncodedColumn:
+        """The column, of so many rows."""
+        self._pad(rows)
+        try:
+            values = pa.array(self._table, pa.string())
+        except UnicodeEncodeError as error:
+            where = locate([self._codes.index(self._table[error.object])])[0]
+            raise DataError(f"{where}: {error.object!r} is not valid Unicode: {error}") from None
+        return encoded(np.array(self._codes, np.int32), values)
+
+    def _pad(self, rows: int) -> None:
+        self._codes.extend([-1] * (rows - len(self._codes)))
+
+
+def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
+    """A column from its codes and values."""
+    indices = pa.array(codes.astype(np.int32), mask=codes < 0)
+    return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
+
+
 @dataclass
 class RawFacts:
     """One file or table of facts as text."""
@@ -110,6 +156,16 @@ class RawFacts:
     splits: EncodedColumn | None = None
     """The split of each row, where the table has a column for it."""
     header: str | None = None
+    written: Sequence[EncodedColumn] = ()
+    """The columns of the times as they were written, if `times` are made from them."""
+    halves: Halves | None = None
+    """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    """Names for people, by the names that identify; the first goes before others."""
+    is_text: bool = False
+    """Whether the facts come from a text file, where a number may stand for anything."""
+    guesses: list[str] = field(default_factory=list)
+    """What was decided without being told, a sentence each."""
 
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
@@ -129,8 +185,25 @@ class RawFacts:
 
     def texts(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Some rows as they were written."""
-        columns = (*self.names, *self.times)
+        names = zip(*(column.texts(rows) for column in self.names), strict=True)
+        return [(*own, *t) for own, t in zip(names, self.times_of(rows), strict=True)]
+
+    def times_of(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """The times of some rows as they were written."""
+        columns = self.written or self.times
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
+
+
+def guesses_of(raws: Sequence[RawFacts]) -> tuple[str, ...]:
+    """All that was guessed, each thing once, with the files that it was guessed for."""
+    files: dict[str, list[str]] = {}
+    for raw in raws:
+        for guess in raw.guesses:
+            files.setdefault(guess, []).append(raw.name)
+    return tuple(
+        guess if len(names) == len(raws) else f"{', '.join(names)}: {guess}"
+        for guess, names in files.items()
+    )
 
 
 class Account:
@@ -139,6 +212,7 @@ class Account:
     def __init__(self, raw: RawFacts) -> None:
         self.raw = raw
         self.kept: Bools = np.ones(raw.rows, bool)
+        self._joined = 0
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -165,11 +239,18 @@ class Account:
         texts = self.raw.texts(first) if texts is None else texts
         self._shown.extend(zip(first, texts, whys, strict=True))
 
+    def join(self, rows: npt.NDArray[np.integer], others: npt.NDArray[np.integer]) -> None:
+        """Note that a fact was written in two rows, which count as one."""
+        self.record(IN_TWO_ROWS, rows, keep=True)
+        self.kept[others] = False
+        self._joined += len(others)
+
     def source(self) -> Source:
         """The counts."""
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
-        return Source(raw.name, raw.split, raw.rows, kept, dropped, notes, raw.header)
+        rows = raw.rows - self._joined
+        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header)
 
     def examples(self) -> list[Example]:
         """The first rows that something happened to, and where they stand."""

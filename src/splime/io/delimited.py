@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +17,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.files import check_one_line, split_files, written_beside
-from splime.io.layout import EXPECTED, Layout, are_numbers, by_name, by_position, looks_like_header
+from splime.io.layout import (
+    EXPECTED,
+    Layout,
+    are_numbers,
+    by_name,
+    by_position,
+    looks_like_header,
+    named_otherwise,
+    roles_of,
+)
 from splime.times import format_ticks
 
 # Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
@@ -29,20 +40,28 @@ _LARGEST_BLOCK = 1 << 30
 _ROWS = 1 << 18  # written at a time, so that the text of a large graph is never in memory
 _BOM = "\ufeff"
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
-# A quoted name may run over several lines, but a quote may also never be closed.
+# The lines that the delimiter is found from. A quoted name may run over several of them, but a
+# quote may also never be closed.
 _MOST_LINES = 1000
+_DELIMITERS = {
+    "\t": "tabs",
+    ",": "commas",
+    ";": "semicolons",
+    "|": "vertical bars",
+    " ": "spaces",
+}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file separates its values. Tab-separated files have no quoting at all."""
+    """How a text file separates its values; a space stands for runs of spaces and tabs."""
 
     delimiter: str
 
     @property
     def quoted(self) -> bool:
         """Whether values may stand in double quotes, with line breaks and delimiters inside."""
-        return self.delimiter != "\t"
+        return self.delimiter not in "\t "
 
 
 def read_delimited(
@@ -53,12 +72,22 @@ def read_delimited(
     header: bool | None = None,
 ) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
-    dialect = _sniff(path)
-    line_number, cells = next(rows_of(path, dialect))
-    has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
-    # A quoted name may run over several lines.
-    last_line = line_number + sum(cell.count("\n") for cell in cells)
-    skip = last_line if has_header else 0
+    dialect, guesses = _sniff(path)
+    rows = rows_of(path, dialect)
+    skip, (line_number, cells) = 0, next(rows)
+    count = _count_line(cells)
+    if count is not None and (second := next(rows, None)):
+        skip, (line_number, cells) = line_number, second
+    else:
+        count = None
+    try:
+        has_header, layout = _layout(cells, columns, header, f"{path}, line {line_number}")
+    except DataError as error:
+        raise DataError(f"{error}\n{_first_lines(path, dialect)}") from None
+    if has_header:
+        skip = line_number + sum(cell.count("\n") for cell in cells)  # names may run over lines
+        if columns is None:
+            guesses += named_otherwise(cells, layout)
     table = _read(path, dialect, len(cells), layout.positions, skip=skip)
     if table.num_rows == 0:
         raise DataError(f"{path}: no facts below the header; {EXPECTED}")
@@ -68,16 +97,23 @@ def read_delimited(
         encoded.append(EncodedColumn(table[name]))
         table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
     pa.default_memory_pool().release_unused()
-    first_row = last_line + 1 if has_header else line_number
 
     def locate(rows: Sequence[int]) -> list[str]:
-        lines = _line_numbers(path, dialect, rows, first_row)
+        lines = _line_numbers(path, dialect, rows, skip + 1)
         return [f"{path.name}, line {number}" for number in lines]
 
+    if count is not None:
+        told = f"the first line is a count ({count:,}) and was skipped"
+        differs = count != encoded[0].rows
+        guesses.append(f"{told}; but {encoded[0].rows:,} rows follow" if differs else told)
+    if [column for column in encoded[:3] if _unpad(column)]:
+        guesses.append("spaces around ids were left out")
     times = encoded[3 : len(layout.facts)]
     splits = None if layout.split is None else encoded[-1]
     head = " ".join(cells) if has_header else None
-    return RawFacts(path.name, encoded[:3], times, locate, split, splits, head)
+    return RawFacts(
+        path.name, encoded[:3], times, locate, split, splits, head, is_text=True, guesses=guesses
+    )
 
 
 def _layout(
@@ -86,11 +122,11 @@ def _layout(
     """Whether the first line is a header, and which columns are what."""
     if header is None:
         try:
-            header = looks_like_header(cells, by_position(len(cells), columns, where))
+            words = looks_like_header(cells, by_position(len(cells), columns, where))
+            header = words or len(roles_of(cells)) > 3
         except DataError:
             # Columns asked for by name, or more columns than facts have: fine if they have names.
-            usual = {"subject", "predicate", "object"} <= {cell.strip().lower() for cell in cells}
-            header = usual or not are_numbers(columns)
+            header = len(roles_of(cells)) > 2 or not are_numbers(columns)
             if not header:
                 raise
     if header:
@@ -98,15 +134,57 @@ def _layout(
     return False, by_position(len(cells), columns, where)
 
 
+def _count_line(cells: list[str]) -> int | None:
+    """The number of facts, which some write into the first line."""
+    text = cells[0].strip()
+    is_count = len(cells) == 1 and re.fullmatch("[0-9]{1,15}", text)
+    return int(text) if is_count else None
+
+
+def _unpad(column: EncodedColumn) -> bool:
+    """Take the spaces from around ids: `563  ` is `563`. Names stay as they are."""
+    padded = pc.match_substring_regex(column.values, "^(?: +[0-9]+ *|[0-9]+ +)$")
+    if not pc.any(padded).as_py():
+        return False
+    column.values = pc.if_else(padded, pc.utf8_trim_whitespace(column.values), column.values)
+    return True
+
+
+def _first_lines(path: Path, dialect: Dialect) -> str:
+    """The beginning of a file that was not understood, as it was read, and what was tried."""
+    shown = []
+    for number, cells in itertools.islice(rows_of(path, dialect), 3):
+        texts = [cell if len(cell) <= 30 else f"{cell[:29]}…" for cell in cells]
+        listed = "  ".join(f"[{at}] {text!r}" for at, text in enumerate(texts[:8], start=1))
+        shown.append(f"  line {number}: {listed}{'  …' if len(cells) > 8 else ''}")
+    lines = _start_of(path)
+    counts = {name: _count(lines, each) for each, name in _DELIMITERS.items()}
+    listed = ", ".join(f"{count} by {name}" for name, count in counts.items() if count)
+    if max(counts.values()) < 4:
+        advice = "Facts are lines of 4 or 5 columns, with one of these between them."
+    else:
+        advice = (
+            "--columns chooses columns by number from 1, or by name below a header; --header and"
+            " --no-header say whether the first line holds names."
+        )
+    begins = f"Read with {_DELIMITERS[dialect.delimiter]} between columns, it begins:"
+    return "\n".join([begins, *shown, f"Columns in the first line: {listed}.", advice])
+
+
 def _read(
-    path: Path, dialect: Dialect, count: int, positions: list[int], skip: int, block: int = _BLOCK
+    path: Path,
+    dialect: Dialect,
+    count: int,
+    positions: list[int],
+    skip: int,
+    block_size: int = _BLOCK,
 ) -> pa.Table:
     from pyarrow import csv as arrow_csv
 
     names = [f"c{position}" for position in range(count)]
     wanted = [names[position] for position in positions]
     text = pa.dictionary(pa.int32(), pa.string())
-    read = arrow_csv.ReadOptions(column_names=names, block_size=block, skip_rows=skip)
+    read = arrow_csv.ReadOptions(column_names=names, block_size=block_size, skip_rows=skip)
     parse = arrow_csv.ParseOptions(
         delimiter=dialect.delimiter,
         quote_char='"' if dialect.quoted else False,
@@ -116,14 +194,39 @@ def _read(
         column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
     )
     try:
+        if dialect.delimiter == " ":
+            tables = []
+            for block in _single_spaced(path):
+                read.block_size = len(block) + 1
+                tables.append(arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert))
+                read.skip_rows = 0
+            return pa.concat_tables(tables)
         with _stream(path) as stream:
             return arrow_csv.read_csv(stream, read, parse, convert)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if "straddling" in str(error) and block < _LARGEST_BLOCK:
+        if "straddling" in str(error) and block_size < _LARGEST_BLOCK:
             # A line longer than a block.
-            larger = min(8 * block, _LARGEST_BLOCK)
+            larger = min(8 * block_size, _LARGEST_BLOCK)
             return _read(path, dialect, count, positions, skip, larger)
-        raise _diagnose(path, dialect, count, error) from None
+        raise _diagnose(path, dialect, count, skip, error) from None
+
+
+def _single_spaced(path: Path) -> Iterator[bytes]:
+    """The blocks of a file, of whole lines, with one space for runs of spaces and tabs.
+
+    Replacing bytes is much faster than taking lines apart.
+    """
+    with _open(path) as stream:
+        block = stream.readline().removeprefix(_BOM.encode())
+        while block := block + stream.read(_BLOCK) + stream.readline():
+            block = block.replace(b"\t", b" ")
+            while b"  " in block:
+                block = block.replace(b"  ", b" ")
+            for end in (b"\n", b"\r"):
+                block = block.replace(b" " + end, end).replace(end + b" ", end)
+            if block := block.strip(b" "):
+                yield block
+            block = b""
 
 
 def _stream(path: Path) -> pa.NativeFile:
@@ -160,34 +263,59 @@ def _lines(path: Path) -> Iterator[str]:
             yield line
 
 
-def _sniff(path: Path) -> Dialect:
-    """The dialect, from the name of the file and its first line that is not empty."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    line = next((line for line in _lines(path) if line.strip("\n")), None)
-    if line is None:
+def _start_of(path: Path) -> list[str]:
+    """The first lines that are not empty, without one that only counts the others."""
+    lines: list[str] = []
+    length = 0
+    for line in itertools.islice(_lines(path), _MOST_LINES):
+        length += len(line)
+        if line.strip(" \n"):
+            lines.append(line)
+        if len(lines) > 1 and length > _BLOCK:
+            break
+    if not lines:
         raise DataError(f"{path}: the file is empty; {EXPECTED}")
-    if ".tsv" in suffixes:
-        return Dialect("\t")
-    is_csv = ".csv" in suffixes
-    if not is_csv and line.count("\t") >= 3:
-        return Dialect("\t")
+    return lines[1:] if _count_line([lines[0]]) is not None and len(lines) > 1 else lines
+
+
+def _sniff(path: Path) -> tuple[Dialect, list[str]]:
+    """The dialect, from the name of the file and its first lines; and what of it is a guess."""
+    is_csv = ".csv" in (suffix.lower() for suffix in path.suffixes)
+    usual, lines = "," if is_csv else "\t", _start_of(path)
+    counts = {delimiter: _count(lines, delimiter) for delimiter in _DELIMITERS}
+    many = range(4, max(counts.values()) + 1)
     # Facts have 4 or 5 columns; perhaps there are others too.
-    counts = {delimiter: _count(path, delimiter) for delimiter in ",;|"}
-    for wanted in ((4, 5), range(6, max(counts.values()) + 1)):
-        for delimiter, count in counts.items():
-            if count in wanted:
-                return Dialect(delimiter)
-    return Dialect("," if is_csv and line.count("\t") < 3 else "\t")
+    for delimiters, wanted in (
+        ("" if is_csv else "\t", many),
+        (",;|", range(4, 6)),
+        (",;|", many),
+        ("\t ", many),
+        (_DELIMITERS, range(2, 4)),  # too few, but this is how to show them
+    ):
+        for delimiter in delimiters:
+            if counts[delimiter] in wanted:
+                guess = f"fields are separated by {_DELIMITERS[delimiter]}"
+                return Dialect(delimiter), [] if delimiter == usual else [guess]
+    return Dialect(usual), []
 
 
-def _count(path: Path, delimiter: str) -> int:
+def _count(lines: list[str], delimiter: str) -> int:
     """How many columns the first row has, if this is the delimiter."""
-    lines = itertools.islice(_lines(path), _MOST_LINES)
+    if delimiter == " ":  # names have spaces too, so nearly all rows have to agree
+        (count, rows), *_ = Counter(len(_fields(line)) for line in lines).most_common(1)
+        return count if rows >= 0.9 * len(lines) else 0
+    if delimiter == "\t":
+        return lines[0].count("\t") + 1
     with _long_values():
         try:
             return next((len(row) for row in csv.reader(lines, delimiter=delimiter) if row), 0)
         except csv.Error:
             return 0
+
+
+def _fields(line: str) -> list[str]:
+    """What stands between runs of spaces and tabs."""
+    return [cell for cell in re.split("[ \t]+", line.strip("\n")) if cell]
 
 
 @contextmanager
@@ -204,7 +332,10 @@ def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Line number and values of every row, slowly: to find the line of an error or an example."""
     if not dialect.quoted:
         for number, line in enumerate(_lines(path), start=1):
-            if line != "\n":
+            if dialect.delimiter == " ":
+                if cells := _fields(line):
+                    yield number, cells
+            elif line != "\n":
                 yield number, line.rstrip("\n").split(dialect.delimiter)
         return
     reader = csv.reader(_lines(path), delimiter=dialect.delimiter)
@@ -222,7 +353,7 @@ def rows_of(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 def _line_numbers(path: Path, dialect: Dialect, rows: Sequence[int], first: int) -> list[int]:
     """The line numbers of some data rows; the data begin at or after line `first`."""
     wanted = set(rows)
-    if dialect.quoted:
+    if dialect.delimiter != "\t":
         numbers = (number for number, _ in rows_of(path, dialect) if number >= first)
         counted = zip(range(max(rows) + 1), numbers, strict=False)
         lines = {row: number for row, number in counted if row in wanted}
@@ -251,11 +382,11 @@ def _count_lines(path: Path, wanted: set[int], first: int) -> dict[int, int]:
     return lines
 
 
-def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> DataError:
+def _diagnose(path: Path, dialect: Dialect, count: int, skip: int, error: Exception) -> DataError:
     """An error with the line that Arrow could not read, which reading again slowly finds."""
     try:
         for number, cells in rows_of(path, dialect):
-            if len(cells) != count:
+            if len(cells) != count and number > skip:
                 shown = dialect.delimiter.join(cells)[:80]
                 return DataError(
                     f"{path}, line {number}: expected {count} columns as in the first line, found"
@@ -266,6 +397,7 @@ def _diagnose(path: Path, dialect: Dialect, count: int, error: Exception) -> Dat
     return DataError(f"{path}: cannot be read: {error}")
 
 
+@checked
 def write_text(
     graph: TemporalGraph, folder: str | Path, *, format: Literal["tsv", "csv"] = "tsv"
 ) -> list[Path]:
@@ -291,7 +423,12 @@ def write_text(
                     " mark, which a .tsv file cannot at its start; write csv or Parquet"
                 )
     paths = {split: folder / f"{split}.{format}" for split, facts in graph.splits() if len(facts)}
-    there = [path for files in split_files(folder).values() for path in files]
+    there = [
+        path
+        for split, files in split_files(folder).items()
+        for rank, path in files
+        if rank == 0 or split not in paths  # others give way to train.tsv
+    ]
     if others := [path.name for path in there if path not in paths.values()]:
         raise UsageError(
             f"{folder}: {', '.join(others)} would be read together with the files to be written;"

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import datetime
+import glob
 import json
 import os
+import re
 import shutil
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, UsageError, WriteError
 from splime.graph import SplitName
 
-TEXT = (".tsv", ".csv", ".txt")
-SUFFIXES = (*TEXT, *(text + packed for text in TEXT for packed in (".gz", ".zst")), ".parquet")
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+_LONG = 3600.0  # seconds
+TEXT = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
+_PACKED = ("", ".gz", ".zst")
+JSON = tuple(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in _PACKED)
+SUFFIXES = (*(text + packed for text in TEXT for packed in _PACKED), *JSON, ".parquet")
 _STEMS: dict[str, SplitName] = {
     "train": "train",
     "valid": "valid",
@@ -26,23 +39,43 @@ _STEMS: dict[str, SplitName] = {
 }
 
 
-def split_files(folder: Path) -> dict[SplitName, list[Path]]:
-    """The files of a folder that hold the facts of a split, by their names in any case."""
-    files: dict[SplitName, list[Path]] = {}
+def split_files(folder: Path) -> dict[SplitName, list[tuple[int, Path]]]:
+    """The files of a folder that may hold the facts of a split, each with a rank, best first.
+
+    The name has one of the words for the split, in any case: `train.txt` (rank 0), `train` without
+    a suffix (1), or `icews_2014_train.txt`, `train2id.txt` and `icews.train`, with other words (2).
+    """
+    files: dict[SplitName, list[tuple[int, Path]]] = {}
     try:
         for path in sorted(folder.iterdir()):
-            stem, dot, suffix = path.name.lower().partition(".")
-            if stem in _STEMS and dot + suffix in SUFFIXES and path.is_file():
-                files.setdefault(_STEMS[stem], []).append(path)
+            name = path.name.lower()
+            suffix = max((each for each in SUFFIXES if name.endswith(each)), key=len, default="")
+            stem = name.removesuffix(suffix)
+            ending = Path(stem).suffix.removeprefix(".")
+            if not suffix and ending and ending not in _STEMS and not ending.isdigit():
+                continue  # such as train.log and train.py
+            splits = {_STEMS[word] for word in re.findall("[a-z]+", stem) if word in _STEMS}
+            if len(splits) == 1 and path.is_file():
+                rank = 2 if stem not in _STEMS else 0 if suffix else 1
+                files.setdefault(splits.pop(), []).append((rank, path))
     except OSError as error:
         raise DataError(f"{folder}: cannot be opened: {error}") from None
-    return files
+    return {split: sorted(some) for split, some in files.items()}
 
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file or folder; a name that no file can have is an error."""
     try:
         return path.exists()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error}") from None
+
+
+def is_binary(path: Path) -> bool:
+    """Whether a file that has none of the usual suffixes is no text."""
+    try:
+        with path.open("rb") as file:
+            return b"\0" in file.read(1 << 13)
     except OSError as error:
         raise DataError(f"{path}: cannot be opened: {error}") from None
 
@@ -66,14 +99,17 @@ def check_one_line(labels: Any, format: str, advice: str, *, kind: str = "") -> 
 @contextmanager
 def written_beside(path: Path) -> Iterator[Path]:
     """A path to write to; when the block ends well, the file is moved to where it belongs."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    beside = _beside(path, "part")
     try:
-        yield beside
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-        beside.replace(path)
+        _sweep(path)
+        beside.touch()
+        with _held(beside):
+            yield beside
+            with beside.open("rb") as file:
+                os.fsync(file.fileno())
+            beside.replace(path)
     except OSError as error:
-        raise SplimeError(f"{path}: cannot be written: {error}") from None
+        raise WriteError(f"{path}: cannot be written: {error}") from None
     finally:
         with suppress(OSError):
             beside.unlink()
@@ -86,27 +122,121 @@ def written_folder(folder: Path) -> Iterator[Path]:
     What was there before is replaced.
     """
     place = folder.resolve()  # the target of a link is replaced, not the link
-    beside, old = (place.with_name(f".{place.name}.{os.getpid()}.{end}") for end in ("part", "old"))
+    old = _beside(place, "old")
     try:
+        with working_folder(place, "part") as beside:
+            yield beside
+            for path in beside.iterdir():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            if place.exists():  # it is kept until the new folder has its place
+                place.rename(old)
+            try:
+                beside.rename(place)
+            except OSError:
+                if old.exists():
+                    old.rename(place)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise WriteError(f"{folder}: cannot be written: {error}") from None
+
+
+@contextmanager
+def working_folder(path: Path, kind: str = "work") -> Iterator[Path]:
+    """An empty folder beside a path, for what is needed until the path is written."""
+    path = path.absolute()
+    beside = _beside(path, kind)
+    try:
+        _sweep(path)
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        yield beside
-        for path in beside.iterdir():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-        if place.exists():  # it is kept until the new folder has its place
-            place.rename(old)
-        try:
-            beside.rename(place)
-        except OSError:
-            if old.exists():
-                old.rename(place)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        with _held(beside):
+            yield beside
     except OSError as error:
-        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+        raise WriteError(f"{path}: cannot be written: {error}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
+    place = _open(path)
+    try:
+        _lock(place, wait=True)  # somebody may just look whether it is held
+        yield
+    finally:
+        os.close(place)
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+
+
+def _lock(place: int, *, wait: bool = False) -> bool | None:
+    """Lock an open file until it is closed; False if another holds it, None if nobody can."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left beside a path."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.(part|old|work)")
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+        match = pattern.fullmatch(left.name)
+        if match is None or not _is_left_behind(left, int(match[1])):
+            continue
+        if match[2] == "old" and not path.exists():
+            left.rename(path)  # its process was killed before the new folder had its place
+        elif left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)
+
+
+def _is_left_behind(path: Path, process: int) -> bool:
+    """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
+
+    Its number may be that of another process by now, or of one on another machine. So what nobody
+    holds also counts as left behind an hour after it was written or moved. Until then it may be a
+    file that a library put in the place of the one that is held, which is about to be moved.
+    """
+    try:
+        place = _open(path)
+    except OSError:
+        return False  # it is gone, or not ours
+    try:
+        if (locked := _lock(place)) is False:
+            return False
+        about = os.fstat(place)
+        if time.time() - max(about.st_mtime, about.st_ctime) > _LONG:
+            return True
+        # In containers, this process often has the number that the one before it had.
+        return locked is True and (process == os.getpid() or not _is_alive(process))
+    finally:
+        os.close(place)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # that of somebody else
+    return True
 
 
 LOCK = "lock"
@@ -134,7 +264,7 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
             " one"
         ) from None
     except OSError as error:
-        raise SplimeError(f"{folder}: cannot be written: {error}") from None
+        raise WriteError(f"{folder}: cannot be written: {error}") from None
     try:
         yield
     finally:
@@ -193,11 +323,37 @@ def _without_none(value: Any) -> Any:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; one that is not TOML is an error that names line and column."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file: {error}") from None
+    for place, value in _leaves(tables, ""):
+        if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
+            raise DataError(f'{path}: {place}: times are written in quotes: "{value}"')
+    return tables
+
+
+def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """The values in tables and lists, each with the keys that lead to it."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(each, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for number, each in enumerate(value, 1):
+            yield from _leaves(each, f"{place}, number {number}")
+    else:
+        yield place, value
+
+
+def validated(path: Path, value: Any, kind: type[T]) -> T:
+    """What a file holds as what it must be; else an error that says which key is wrong."""
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: not what splime writes there: {error}") from None
 
 
 def whole_numbers(value: Any) -> Any:

@@ -5,13 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from splime.errors import DataError, UsageError, nearest
 
 _NAMES = ("subject", "predicate", "object")
-_EVENT = (*_NAMES, "time")
-_INTERVAL = (*_NAMES, "begin", "end")
-_INDEX = re.compile(r"__index_level_[0-9]+__")  # of a pandas table
+# What columns are called. The first name of each is the usual one, and goes before the others.
+_SYNONYMS = {
+    "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
+    "predicate": "predicate pred p relation rel relationship r property",
+    "object": "object obj o tail tailentity target targetentity toentity entity2 t",
+    "begin": "begin begintime begindate beginyear start starttime startdate startyear since from"
+    " validfrom",
+    "end": "end endtime enddate endyear until to validto validuntil",
+    "time": "time date datetime timestamp ts year when t",
+}
+# `unknown`, and `occursSince 1999`.
+_TIME_IN_WORDS = re.compile(
+    r"null|none|nan|nat|n/?a|unknown|\w*(since|until)\W.*[0-9].*", re.IGNORECASE
+)
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
@@ -65,7 +77,8 @@ def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
     >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], Layout((0, 1, 2, 3, 4)))
     False
     """
-    return all(cells[position][:1].isalpha() for position in layout.facts[3:])
+    times = [cells[position].strip() for position in layout.facts[3:]]
+    return all(time[:1].isalpha() and not _TIME_IN_WORDS.fullmatch(time) for time in times)
 
 
 def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout:
@@ -73,7 +86,7 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
     if columns is None:
         if count not in (4, 5):
             raise DataError(
-                f"{where}: {EXPECTED}, found {count}; name the ones to use with `columns`"
+                f"{where}: {EXPECTED}, found {count}; choose the ones to use with `columns`"
             )
         return Layout(tuple(range(count)))
     if not are_numbers(columns):
@@ -85,37 +98,73 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
 
 
 def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
-    """The layout of named columns: those asked for, else the usual names, else their order.
+    """The layout of named columns: those asked for, else those whose names say what they are.
 
-    Where subject, predicate and object are named so, what comes after them are the times.
-    The index of a pandas table is no column.
+    Their order says nothing: a club that stands where predicates usually do is no predicate.
 
-    >>> by_name(["object", "subject", "predicate", "from", "to"], None, "table").facts
-    (1, 2, 0, 3, 4)
+    >>> by_name(["tail", "head", "relation", "note", "from", "to"], None, "table").facts
+    (1, 2, 0, 4, 5)
     """
     folded = [name.strip().lower() for name in names]
     split = folded.index("split") if folded.count("split") == 1 else None
     if columns is not None:
         return Layout(tuple(_position(names, column, where) for column in columns), split)
-    for usual in (_INTERVAL, _EVENT):
-        if all(folded.count(name) == 1 for name in usual):
-            return Layout(tuple(map(folded.index, usual)), split)
-    rest = [at for at, name in enumerate(folded) if at != split and not _INDEX.fullmatch(name)]
-    if all(folded.count(name) == 1 for name in _NAMES):
-        named = tuple(map(folded.index, _NAMES))
-        times = [position for position in rest if position not in named]
-        if len(times) not in (1, 2) or min(times) < max(named):
-            raise DataError(
-                f"{where}: no column is called time, and none begin and end, among"
-                f" {', '.join(names)}; name the ones to use with `columns`"
-            )
-        return Layout((*named, *times), split)
-    if len(rest) not in (4, 5):
+    roles = roles_of(names)
+    spans = {"begin", "end"} & roles.keys()
+    lasting = len(spans) == 2 or (spans and "time" not in roles)
+    wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
+    if missing := [role for role in wanted if role not in roles]:
+        # Numbers where a name would not survive the command line.
+        plain = all(re.fullmatch(r"[\w .-]{1,40}", name.strip()) for name in names)
+        known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
+        line = ",".join(known.get(role, role.upper()) for role in wanted)
+        left = [name for at, name in enumerate(names) if at not in {*roles.values(), split}]
+        shown = [name if name.isprintable() else repr(name) for name in left[:10]]
+        among = f" among {shorten(', '.join(shown), 300)}" if left else ""
         raise DataError(
-            f"{where}: {EXPECTED}, found {len(rest)} ({', '.join(names)}); name the ones to use"
-            " with `columns`"
+            f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"
+            f"{among}; choose with --columns {line}, by name or number from 1"
         )
-    return Layout(tuple(rest), split)
+    return Layout(tuple(roles[role] for role in wanted), split)
+
+
+def roles_of(names: Sequence[str]) -> dict[str, int]:
+    """The columns whose names say what they are; one of several with the same meaning does not.
+
+    >>> roles_of(["h", "r", "t", "year"])
+    {'subject': 0, 'predicate': 1, 'object': 2, 'time': 3}
+    >>> roles_of(["s", "r", "o", "t"])["time"]
+    3
+    """
+    folded = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
+    roles: dict[str, int] = {}
+    for role, synonyms in _SYNONYMS.items():
+        usual, *others = synonyms.split()
+        matches = [at for at, name in enumerate(folded) if name == usual]
+        if not matches:
+            taken = roles.values()
+            matches = [at for at, name in enumerate(folded) if name in others and at not in taken]
+        if role == "object" and len(matches) > 1:
+            # "t" is the tail, unless another column is the object: then it is the time.
+            matches = [at for at in matches if folded[at] != "t"]
+        if len(matches) == 1:
+            roles[role] = matches[0]
+    return roles
+
+
+def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
+    """What was understood by names that are not the usual ones, as one sentence or none.
+
+    >>> named_otherwise(["h", "predicate", "t", "time"], Layout((0, 1, 2, 3)))
+    ["by their names: 'h' is the subject, 't' is the object"]
+    """
+    usual = ("begin", "end") if len(layout.facts) == 5 else ("time",)
+    told = [
+        f"{names[at]!r} is the {role}"
+        for role, at in zip((*_NAMES, *usual), layout.facts, strict=True)
+        if names[at].strip().lower() != role
+    ]
+    return [f"by their names: {', '.join(told)}"] if told else []
 
 
 def _position(names: list[str], column: str, where: str) -> int:

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Literal, TypeAlias, get_type_hints
+from typing import Any, Literal, TypeAlias
 
-from splime.errors import UsageError, check_kind, check_name
+from splime.errors import UsageError, check_fields, check_name
 from splime.io.layout import check_columns
 from splime.splitting import HowToSplit
 from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+WithoutTime: TypeAlias = Literal["drop", "always", "unknown"]
 
 OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be other than a time: the other end of the fact itself."""
@@ -25,11 +26,16 @@ _SETTLED = (
     "columns",
     "entities",
     "predicates",
+    "times",
     "granularity",
+    "origin",
     "first",
     "last",
     "end_before_begin",
     "keep_duplicates",
+    "unknown_time",
+    "without_time",
+    "allow_loss",
 )
 """What cannot be chosen for a graph that splime saved."""
 
@@ -53,8 +59,8 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: those with the usual names, else all"
-        " in their order",
+        " begin, end), by name or by number from 1. Default: those whose names say what they are;"
+        " without names all, in their order",
         metavar="A,B,…",
     )
     header: bool | None = _option(
@@ -68,7 +74,15 @@ class ReadOptions:
     predicates: str | Path | None = _option(
         "dictionary file of predicate ids", flag="predicate_ids", metavar="FILE"
     )
-    granularity: Granularity | None = _option("the unit of time. Inferred by default")
+    times: str | Path | None = _option(
+        "dictionary file of time ids, which gives a date for each", flag="time_ids", metavar="FILE"
+    )
+    granularity: Granularity | None = _option(
+        "the unit of time. Inferred by default. With origin: what the times are numbers of"
+    )
+    origin: When | None = _option(
+        "the time of the number 0, where times are numbers of hours, days, …", metavar="TIME"
+    )
     first: When | None = _option(
         "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
         " time of the facts",
@@ -79,12 +93,26 @@ class ReadOptions:
         " time of the facts",
         metavar="TIME",
     )
+    unknown_time: str | int | None = _option(
+        "a text that stands for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
+        " ####-##-##",
+        metavar="TEXT",
+    )
+    without_time: WithoutTime | None = _option(
+        "what to do with facts that have no time at all: drop them, let them hold always (from the"
+        " first to the last time), or keep them with an unknown begin and end. Default: unknown,"
+        " and drop for events"
+    )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"
         " those of valid and test, so that train stays clean and no test fact is lost. Default:"
         " drop"
     )
     keep_duplicates: bool | None = _option("keep facts that are repeated with the same time")
+    allow_loss: bool | None = _option(
+        "read what is left where more than half of the rows of a file, or all of a split, are"
+        " dropped. Default: that is an error"
+    )
     split: HowToSplit | None = _option(
         "how to split facts that come without splits; none puts all into train. Default: random"
     )
@@ -104,9 +132,12 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_columns(self.columns))
-        hints = get_type_hints(type(self))
-        for name, value in vars(self).items():
-            check_kind(name, value, hints[name])
+        check_fields(self)
+        if self.origin is not None and self.granularity in (None, "step"):
+            raise UsageError(
+                "origin is the time of the number 0; granularity has to say what the times are"
+                " numbers of: year, month, day, hour, minute or second"
+            )
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ReadOptions:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,18 +18,19 @@ from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import by_name
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
+from splime.io.sealed import check_seal
 from splime.io.tables import dated, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
-from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, parse_times
+from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, Kinds, count_kinds, parse_times
 
 _T = TypeVar("_T", bound=np.generic)
 _FACT = ("subject", "predicate", "object", "begin", "end")
 ROLES = ("split", *_FACT)
 """What the columns of facts can be."""
-# How many different times the granularity is inferred from, at most.
-_MOST_TIMES = 1 << 20
-# Integers and dates that span fewer ticks than this are read without parsing.
+# Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
+# far from 0 that they may be no times: "20140513" among dates is no year.
 _DENSE = 1 << 16
+_MOST: Mapping[Granularity, int] = {"step": 10**18 - 1, "year": 9_999, "day": 10_000_000}
 
 
 def read_parquet(
@@ -39,6 +39,7 @@ def read_parquet(
     """The facts of a Parquet file; a graph, if splime saved one there and no split is asked for."""
     import pyarrow.parquet as pq
 
+    check_seal(path)
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -102,6 +103,10 @@ class Part:
     """The size of the file and when it was written: it must not change between two passes."""
     duplicates: Ints = field(default_factory=lambda: np.empty(0, np.int64), compare=False)
     """The numbers of facts that repeat an earlier one, in order."""
+    forced: Granularity | None = None
+    """The granularity, where it is not inferred."""
+    among: Kinds | None = None
+    """The kinds of all times of the source; None where every time stands for itself."""
 
     def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
         """Some columns of the facts, by their role."""
@@ -132,7 +137,8 @@ class Part:
                     fact = self.fact - self.row + row
                     low, high = np.searchsorted(self.duplicates, [fact, fact + batch.num_rows])
                     duplicates = self.duplicates[low:high] - fact
-                    yield Batch(self.path, row, fact, columns, file.names, duplicates, outside)
+                    own = Batch(self.path, row, fact, columns, file.names, duplicates, outside)
+                    yield replace(own, forced=self.forced, among=self.among)
                     progress("reading", fact + batch.num_rows)
                     row += batch.num_rows
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -199,6 +205,8 @@ class Batch:
     """Rows that repeat an earlier fact, counted from the first one of the batch."""
     outside: int
     """How many facts reach beyond the timeline of their saved graph."""
+    forced: Granularity | None = None
+    among: Kinds | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -230,7 +238,8 @@ class Batch:
     def times(self, granularity: Granularity) -> list[Times]:
         """The times of facts: of begin and end, or of events only the one they have."""
         return [
-            _dense(self.columns[role], granularity) or Times.parsed(self.encoded(role), granularity)
+            _dense(self.columns[role], granularity)
+            or Times.parsed(self.encoded(role), self.forced, self.among)
             for role in ("begin", "end")
             if role in self.columns
         ]
@@ -241,20 +250,16 @@ class Batch:
         return time_column(column, self.names[role], str(self.path))
 
 
-def find_granularity(parts: Sequence[Part]) -> Granularity:
-    """The granularity of the times, inferred from the first million different ones."""
-    times: Counter[str] = Counter()
-    for batch in (batch for part in parts for batch in part.batches("begin", "end")):
+def kinds_of_times(
+    part: Part, granularity: Granularity | None = None, progress: Progress = silent
+) -> Kinds:
+    """The kinds of the times of a part."""
+    kinds = Kinds()
+    for batch in part.batches("begin", "end", progress=progress):
         for role in batch.columns:
-            encoded = batch.encoded(role)
-            used = encoded.counts()
-            occur = np.flatnonzero(used)
-            texts = encoded.values.take(pa.array(occur)).to_pylist()
-            times.update(dict(zip(texts, used[occur].tolist(), strict=True)))
-        if len(times) >= _MOST_TIMES:
-            break
-    texts = pa.array(list(times), pa.string())
-    return parse_times(texts, weights=np.array([*times.values()], np.int64)).granularity
+            column = batch.encoded(role)
+            kinds += count_kinds(column.values.cast(pa.string()), column.counts(), granularity)
+    return kinds
 
 
 @dataclass(frozen=True)
@@ -266,10 +271,12 @@ class Times:
     state: npt.NDArray[np.uint8]
 
     @classmethod
-    def parsed(cls, column: EncodedColumn, granularity: Granularity) -> Times:
+    def parsed(
+        cls, column: EncodedColumn, forced: Granularity | None, among: Kinds | None
+    ) -> Times:
         """Parse the different times of a column."""
-        texts = column.values.cast(pa.string())
-        parsed = parse_times(texts, weights=column.counts(), granularity=granularity)
+        texts, weights = column.values.cast(pa.string()), column.counts()
+        parsed = parse_times(texts, weights=weights, granularity=forced, among=among)
         return cls(column, parsed.ticks, parsed.state)
 
     def known(self) -> Ints:
@@ -290,16 +297,17 @@ class Times:
 def _dense(column: pa.Array, granularity: Granularity) -> Times | None:
     """Times that are ticks already, and close to each other: several times faster than parsing."""
     kind = column.type
-    if pa.types.is_signed_integer(kind) and granularity in ("year", "step"):
+    if pa.types.is_signed_integer(kind) and granularity in ("step", "year"):
         ticks = column.cast(pa.int64())
     elif pa.types.is_date32(kind) and granularity == "day":
         ticks = column.cast(pa.int32()).cast(pa.int64())
     else:
         return None
-    limits = pc.min_max(ticks).as_py()
-    if limits["min"] is None or limits["max"] - limits["min"] >= _DENSE:
+    low, high = pc.min_max(ticks).as_py().values()
+    most = _MOST[granularity]
+    if low is None or high - low >= _DENSE or low < -most or high > most:
         return None
-    values = np.arange(limits["min"], limits["max"] + 1)
-    codes = pc.subtract(ticks, limits["min"]).cast(pa.int32())
+    values = np.arange(low, high + 1)
+    codes = pc.subtract(ticks, low).cast(pa.int32())
     encoded = pa.DictionaryArray.from_arrays(codes, pa.array(values), safe=False)
     return Times(EncodedColumn(encoded), values, np.full(len(values), KNOWN, np.uint8))

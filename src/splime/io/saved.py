@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, TemporalGraph
 from splime.io.columns import EncodedColumn
 from splime.io.files import written_beside
+from splime.io.sealed import sealed_writer
 from splime.io.tables import dated, label_column, to_table
 from splime.reading import Reading
 from splime.timeline import Timeline
@@ -108,14 +109,13 @@ class Description:
             raise ValueError("the timeline is too short for the facts")
 
 
+@checked
 def save(graph: TemporalGraph, path: str | Path) -> Path:
     """Write a graph to one Parquet file; `splime.load` gives it back, equal.
 
     The file holds names and dates and opens in pandas, polars or DuckDB too. It is written beside
     and renamed over, so a killed save leaves what was there before.
     """
-    import pyarrow.parquet as pq
-
     path = Path(path)
     if path.suffix.lower() != ".parquet":
         raise UsageError(f"{path}: a graph is saved as .parquet; splime.write_text writes text")
@@ -124,8 +124,11 @@ def save(graph: TemporalGraph, path: str | Path) -> Path:
     for name, column in _odd(graph, filled).items():
         table = table.append_column(name, column)
     table = table.replace_schema_metadata({_KEY: msgspec.json.encode(_describe(graph, filled))})
-    with written_beside(path) as beside:
-        pq.write_table(table, beside, compression="zstd", row_group_size=1 << 20)
+    with (
+        written_beside(path) as beside,
+        sealed_writer(beside, table.schema, compression="zstd") as writer,
+    ):
+        writer.write_table(table, row_group_size=1 << 20)
     return path
 
 
@@ -255,7 +258,7 @@ def _facts_of(
         column.lookup(names.ids(column.values))
         for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
     )
-    return Facts(s, p, o, begin, end, unknown), in_split, entities, predicates
+    return Facts.owning(s, p, o, begin, end, unknown), in_split, entities, predicates
 
 
 def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints:

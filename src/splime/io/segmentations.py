@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -11,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from splime.errors import DataError, SplimeError
+from splime.errors import DataError, SplimeError, checked
 from splime.io.files import read_json, written_beside
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
@@ -48,8 +49,11 @@ class _Description:
     timeline: _Ticks
     predicates: dict[str, _Cuts]
     entities: dict[str, _Cuts] | None
+    sha256: str | None = None
+    """Of all the rest; older files do not have it."""
 
 
+@checked
 def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     """Write a segmentation to a JSON file."""
     path = Path(path)
@@ -58,12 +62,14 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     predicates = _describe(segmentation.predicates)
     scopes = None if entities is None else _describe(entities)
     about = _Description("segmentation", _FORMAT, segmentation.method, ticks, predicates, scopes)
-    text = json.dumps(asdict(about), ensure_ascii=False, default=lambda number: number.item())
+    plain = json.loads(json.dumps(asdict(about), default=lambda number: number.item()))
+    plain["sha256"] = _checksum(plain)
     with written_beside(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
     return path
 
 
+@checked
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
@@ -72,6 +78,11 @@ def load_segmentation(path: str | Path) -> Segmentation:
         raise DataError(f"{path}: not a segmentation that splime saved")
     if about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a format that this version of splime reads")
+    if about.get("sha256") not in (None, _checksum(about)):
+        raise DataError(
+            f"{path}: the segmentation is damaged (its checksum differs); if it was"
+            " changed on purpose, remove sha256 from it"
+        )
     try:
         description = msgspec.convert(about, _Description)
         ticks = description.timeline
@@ -83,6 +94,11 @@ def load_segmentation(path: str | Path) -> Segmentation:
     except (SplimeError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: the segmentation is damaged: {error}") from None
     return Segmentation(predicates, scopes, description.method)
+
+
+def _checksum(about: dict[str, Any]) -> str:
+    rest = {key: value for key, value in about.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _describe(scopes: Scopes) -> dict[str, _Cuts]:

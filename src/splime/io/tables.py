@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, UsageError, checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RawFacts
 from splime.io.layout import Layout, by_name
@@ -85,6 +85,7 @@ def raw_from_rows(
     return RawFacts(name, encoded[:3], encoded[3:], _locate_rows(name), split)
 
 
+@checked
 def to_table(graph: TemporalGraph) -> pa.Table:
     """A graph as an Arrow table of names and dates, with a column for the split.
 

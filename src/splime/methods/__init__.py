@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from splime.errors import SplimeError, UsageError, check_name, nearest
+from splime.errors import SplimeError, UsageError, check_name, checked, nearest
 from splime.methods.base import Method, Vanilla
 from splime.methods.changepoint import ChangePointSplit
 from splime.methods.merge import Merge, Timestamp
@@ -24,6 +24,7 @@ METHODS: dict[str, type[Method]] = {
 }
 
 
+@checked
 def make_method(name: str, **parameters: Any) -> Method:
     """A method by its name.
 
@@ -44,6 +45,7 @@ def make_method(name: str, **parameters: Any) -> Method:
         raise UsageError(f"{name} cannot be made with {parameters}: {error}") from None
 
 
+@checked
 def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noqa: ARG001
     """Every method with its standard parameters, which fit graphs of any number of predicates.
 

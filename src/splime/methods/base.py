@@ -13,7 +13,7 @@ import numpy as np
 
 from splime.axes import Axis
 from splime.counts import Counts
-from splime.errors import UsageError
+from splime.errors import UsageError, check_fields, checked
 from splime.graph import Facts, Ids, TemporalGraph
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
@@ -25,6 +25,7 @@ Target: TypeAlias = Literal["predicates", "entities", "both"]
 FitOn: TypeAlias = Literal["train", "all"]
 CHOOSING = "choosing cuts"
 """What progress bars of methods are called."""
+PREDICATES = "how many predicates (or entities) with facts to end with"
 
 
 def parameter(default: Any, help: str) -> Any:
@@ -52,7 +53,7 @@ class Method(ABC):
     """
 
     target: Target = parameter("predicates", "what is cut: predicates, entities or both")
-    fit_on: FitOn = parameter("train", "whose facts decide: train, or all as in the paper")
+    fit_on: FitOn = parameter("train", "whose facts decide the cuts: train, or all as in the paper")
 
     name: ClassVar[str]
     """The name on the command line and in plans."""
@@ -66,10 +67,7 @@ class Method(ABC):
     """Whether counts are not enough to choose the cuts."""
 
     def __post_init__(self) -> None:
-        if self.target not in ("predicates", "entities", "both"):
-            raise UsageError(f"the target is predicates, entities or both, not {self.target!r}")
-        if self.fit_on not in ("train", "all"):
-            raise UsageError(f"fit_on is train or all, not {self.fit_on!r}")
+        check_fields(self)
         if self.one_of and sum(getattr(self, name) is not None for name in self.one_of) != 1:
             *others, last = self.one_of
             raise UsageError(f"{type(self).__name__} needs one of {', '.join(others)} and {last}")
@@ -78,6 +76,7 @@ class Method(ABC):
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
         """The doubled cuts of every source."""
 
+    @checked
     def fit(self, graph: TemporalGraph, *, progress: Progress = silent) -> Segmentation:
         """Choose the cuts for a graph."""
         facts = self.facts(graph)
@@ -96,6 +95,7 @@ class Method(ABC):
             entities = Scopes.of(graph.entities, graph.timeline, cuts, known.counts)
         return Segmentation(predicates, entities, self.parameters())
 
+    @checked
     def fit_transform(self, graph: TemporalGraph, *, progress: Progress = silent) -> StaticGraph:
         """Choose the cuts, and apply them to all splits."""
         return apply(self.fit(graph, progress=progress), graph)
@@ -127,7 +127,7 @@ class Vanilla(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
         """No cuts for any source."""
-        return [np.empty(0, np.int64) for _ in known.counts.totals]
+        return [np.empty(0, np.int64)] * len(known.counts.totals)
 
 
 def _known(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:

@@ -1,5 +1,5 @@
 """Change points by bottom-up search with the kernelised mean change: what ruptures'
-`BottomUp(model="rbf", jump=1)` does, from sparse signals and with segment costs in O(1).
+`BottomUp(model="rbf", jump=1)` does, from sparse signals and with cheap costs of segments.
 
 The cost of a segment of n rows with Gram matrix K is  n - (sum of K over the segment) / n.
 
@@ -11,6 +11,7 @@ the order of the signal's columns does in ruptures.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
@@ -53,8 +54,97 @@ def rbf_gram(signal: csr_array) -> Floats:
     return gram
 
 
+class SparseGram:
+    """What `rbf_gram` gives, of many rows of which few are alike: no matrix of all pairs is made.
+
+    Where the inner product of two rows is 0, their entry follows from their lengths alone, and
+    rows have few different lengths: 1 and 0, give or take rounding.
+    """
+
+    def __init__(self, signal: csr_array) -> None:
+        # The matrix is symmetric: its columns are its rows, and sorted.
+        inner = (signal @ signal.T).tocsc()
+        squares, self.kind = np.unique(inner.diagonal(), return_inverse=True)
+        self.rows = len(self.kind)
+        row = np.repeat(np.arange(self.rows), np.diff(inner.indptr))
+        above = inner.indices > row
+        row, column = row[above], inner.indices[above].astype(np.int64)
+        self.first = np.searchsorted(row, np.arange(self.rows + 1))
+        self.key = row * self.rows + column
+        """The row and the column of entries above the diagonal that have an inner product."""
+        apart = np.add.outer(squares, squares)
+        self._pair = self.kind[row], self.kind[column]
+        near = apart[self._pair] - 2 * inner.data[above]
+        for distances in (apart, near):
+            distances[distances < _EQUAL] = 0
+        median = self._median(apart, near) if self.rows > 1 else 0.0
+        self.others, self.entries = (_kernel(each, median) for each in (apart, near))
+        """The Gram matrix by the kinds of rows without an inner product, and where there is one."""
+        self.each_kind = np.eye(len(squares), dtype=np.int64)[self.kind]
+        """A row for each row of the signal, with a 1 for its kind."""
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def _median(self, apart: Floats, near: Floats) -> float:
+        """The median squared distance over all pairs of rows."""
+        count = np.bincount(self.kind)
+        pairs = np.multiply.outer(count, count)
+        np.fill_diagonal(pairs, count * (count - 1))
+        left, right = self._pair
+        there = np.bincount(left * len(count) + right, minlength=pairs.size).reshape(pairs.shape)
+        pairs -= there + there.T
+        values, number = np.unique(apart, return_inverse=True)
+        # Each pair is there twice, in both orders.
+        upto = np.bincount(number.ravel(), pairs.ravel()).astype(np.int64).cumsum() // 2
+        total = self.rows * (self.rows - 1) // 2
+
+        def ranked(place: int) -> float:
+            """The distance with so many before it in ascending order."""
+            before = 0
+            for value, until in zip(values, upto.tolist(), strict=True):
+                if place < before + np.count_nonzero(near < value):
+                    break
+                if place < until + np.count_nonzero(near <= value):
+                    return float(value)
+                before = until
+            return float(np.partition(near, place - before)[place - before])
+
+        return (ranked((total - 1) // 2) + ranked(total // 2)) / 2
+
+    def block(self, start: int, end: int) -> Floats:
+        """The entries between some rows, as a part of a larger matrix: sums depend on it."""
+        size = end - start
+        block: Floats = np.empty((size, size + (size < self.rows)))[:, :size]
+        kind = self.kind[start:end]
+        block[:] = self.others[kind[:, None], kind]
+        low, high = self.first[start], self.first[end]
+        row, column = np.divmod(self.key[low:high], self.rows)
+        inside = column < end
+        row, column = row[inside] - start, column[inside] - start
+        block[row, column] = block[column, row] = self.entries[low:high][inside]
+        np.fill_diagonal(block, 1)
+        return block
+
+    def beside(self) -> Floats:
+        """The entries of each row and the next."""
+        row = np.arange(self.rows - 1)
+        values: Floats = self.others[self.kind[:-1], self.kind[1:]]
+        at = np.searchsorted(self.key, row * self.rows + row + 1)
+        is_entry = np.append(self.key, -1)[at] == row * self.rows + row + 1
+        values[is_entry] = self.entries[at[is_entry]]
+        return values
+
+
+def _kernel(distances: Floats, median: float) -> Floats:
+    """exp(-γ d²), clipped as ruptures does."""
+    distances = distances * (1 / median if median else 1.0)
+    np.clip(distances, _LEAST, _MOST, out=distances)
+    return np.exp(-distances)
+
+
 def bottom_up(
-    gram: Floats,
+    gram: Floats | SparseGram,
     *,
     epsilon: float | None = None,
     penalty: float | None = None,
@@ -75,13 +165,14 @@ def bottom_up(
     >>> bottom_up(gram, changes=2), bottom_up(gram, epsilon=0.5), bottom_up(gram, penalty=2)
     ([2, 4], [2], [])
     """
-    starts = _halve(0, len(gram), min_size)
+    starts = list(range(len(gram))) if min_size == 1 else _halve(0, len(gram), min_size)
     if not starts:
         return []
-    cost = _SegmentCost(gram)
+    cost = _SparseCost(gram) if isinstance(gram, SparseGram) else _SegmentCost(gram)
     end_of = dict(zip(starts, [*starts[1:], len(gram)], strict=True))
     start_of = {end: start for start, end in end_of.items()}
-    total = sum(cost.near(*segment) for segment in end_of.items())
+    single = len(starts) == len(gram)  # segments of one row cost nothing
+    total = 0.0 if single else sum(cost.near(*segment) for segment in end_of.items())
     if joined is not None:
         joined(len(end_of) - 1, total)
 
@@ -95,7 +186,10 @@ def bottom_up(
     def gone(start: int, middle: int, end: int) -> bool:
         return end_of.get(start) != middle or end_of.get(middle) != end
 
-    heap = [candidate(start, end, end_of[end]) for start, end in end_of.items() if end in end_of]
+    if single:
+        heap = [(gain, True, at, at + 1, at + 2) for at, gain in enumerate(cost.first_gains())]
+    else:
+        heap = [candidate(*part, end_of[part[1]]) for part in end_of.items() if part[1] in end_of]
     heapify(heap)
     while heap:
         gain, exact, start, middle, end = heappop(heap)
@@ -140,32 +234,41 @@ def _halve(start: int, end: int, min_size: int) -> list[int]:
     return _halve(start, middle, min_size) + _halve(middle, end, min_size)
 
 
-class _SegmentCost:
-    """The costs of segments: `near` in O(1), right to within `slack`; `exact` by summing.
+class _Cost(ABC):
+    """The costs of segments: `near` is right to within `slack`; `exact` sums the Gram matrix.
 
-    The prefix sums are over integers, K in units of 2^-bits: as many bits as the sum over all rows
-    leaves in 63. Sums of floats would lose digits that depend on where the segment lies.
+    Near costs come from sums of integers, K in units of 2^-bits: as many bits as the sum over all
+    rows leaves in 63. Sums of floats would lose digits that depend on where the segment lies.
     """
 
-    def __init__(self, gram: Floats) -> None:
-        rows = len(gram)
-        bits = 62 - 2 * rows.bit_length()
-        self.gram = gram
-        self.unit = 2.0**-bits
+    def __init__(self, rows: int) -> None:
+        self.bits = 62 - 2 * rows.bit_length()
+        self.unit = 2.0**-self.bits
         # Rounding the entries to units moves the cost of n rows by at most n / 2 units, a gain by
         # twice that; the second term bounds the rounding in the float sums that `exact` makes.
         self.slack = rows * (self.unit + 2 * (rows + 32) * np.finfo(float).eps)
-        self.upto = np.zeros((rows + 1, rows + 1), np.int64)
-        inside = self.upto[1:, 1:]
-        inside[:] = np.rint(gram * 2.0**bits)
-        np.cumsum(inside, axis=0, out=inside)
-        np.cumsum(inside, axis=1, out=inside)
+        self.nears: dict[tuple[int, int], float] = {}
         self.summed: dict[tuple[int, int], float] = {}
 
+    @abstractmethod
+    def units(self, start: int, end: int) -> int:
+        """The sum of K over a segment, in units."""
+
+    @abstractmethod
+    def block(self, start: int, end: int) -> Floats:
+        """K of a segment."""
+
+    @abstractmethod
+    def beside(self) -> Floats:
+        """K of each row and the next."""
+
     def near(self, start: int, end: int) -> float:
-        upto = self.upto
-        block = int(upto[end, end]) - 2 * int(upto[start, end]) + int(upto[start, start])
-        return (end - start) - block * self.unit / (end - start)
+        length = end - start
+        if length == 1:
+            return 0.0
+        if (start, end) not in self.nears:
+            self.nears[start, end] = length - self.units(start, end) * self.unit / length
+        return self.nears[start, end]
 
     def gain(self, start: int, middle: int, end: int) -> float:
         return self.near(start, end) - (self.near(start, middle) + self.near(middle, end))
@@ -173,8 +276,69 @@ class _SegmentCost:
     def exact(self, start: int, end: int) -> float:
         if (start, end) not in self.summed:
             length = end - start
-            self.summed[start, end] = length - self.gram[start:end, start:end].sum() / length
+            self.summed[start, end] = length - self.block(start, end).sum() / length
         return self.summed[start, end]
 
     def exact_gain(self, start: int, middle: int, end: int) -> float:
         return self.exact(start, end) - (self.exact(start, middle) + self.exact(middle, end))
+
+    def first_gains(self) -> list[float]:
+        """The exact gains of joining each row with the next, which follow from their entry."""
+        values, number = np.unique(self.beside(), return_inverse=True)
+        gains = []
+        for value in values:
+            block = np.ones((2, 3))[:, :2]  # a part of a larger matrix, as all blocks are
+            block[0, 1] = block[1, 0] = value
+            gains.append(2 - block.sum() / 2)
+        return [float(gain) for gain in np.array(gains)[number]]
+
+
+class _SegmentCost(_Cost):
+    """Costs in O(1), from prefix sums over a dense Gram matrix."""
+
+    def __init__(self, gram: Floats) -> None:
+        super().__init__(len(gram))
+        self.gram = gram
+        self.upto = np.zeros((len(gram) + 1, len(gram) + 1), np.int64)
+        inside = self.upto[1:, 1:]
+        inside[:] = np.rint(gram * 2.0**self.bits)
+        np.cumsum(inside, axis=0, out=inside)
+        np.cumsum(inside, axis=1, out=inside)
+
+    def units(self, start: int, end: int) -> int:
+        upto = self.upto
+        return int(upto[end, end]) - 2 * int(upto[start, end]) + int(upto[start, start])
+
+    def block(self, start: int, end: int) -> Floats:
+        return self.gram[start:end, start:end]
+
+    def beside(self) -> Floats:
+        beside: Floats = np.diagonal(self.gram, 1)
+        return beside
+
+
+class _SparseCost(_Cost):
+    """Costs from the numbers of rows of each kind, and from the entries that differ from that."""
+
+    def __init__(self, gram: SparseGram) -> None:
+        super().__init__(len(gram))
+        self.gram = gram
+        self.others = np.rint(gram.others * 2.0**self.bits).astype(np.int64)
+        self.kinds = np.zeros((len(gram) + 1, len(self.others)), np.int64)
+        np.cumsum(gram.each_kind, axis=0, out=self.kinds[1:])
+        more = np.rint(gram.entries * 2.0**self.bits).astype(np.int64) - self.others[gram._pair]
+        self.more = np.append(0, np.cumsum(more))
+
+    def units(self, start: int, end: int) -> int:
+        count = self.kinds[end] - self.kinds[start]
+        others = int(count @ self.others @ count) - int(count @ self.others.diagonal())
+        key = np.arange(start, end) * self.gram.rows + end
+        inside = np.searchsorted(self.gram.key, key)
+        more = int((self.more[inside] - self.more[self.gram.first[start:end]]).sum())
+        return others + 2 * more + ((end - start) << self.bits)
+
+    def block(self, start: int, end: int) -> Floats:
+        return self.gram.block(start, end)
+
+    def beside(self) -> Floats:
+        return self.gram.beside()

@@ -10,10 +10,13 @@ from splime.axes import Range, Values
 from splime.errors import UsageError, check_name
 from splime.graph import Ids, TemporalGraph
 from splime.methods.base import CHOOSING, Known, Method, parameter
-from splime.methods.bottomup import Floats, bottom_up, rbf_gram
+from splime.methods.bottomup import Floats, SparseGram, bottom_up, rbf_gram
 from splime.methods.signatures import PROXIMITIES, Integers, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
+
+# Up to so many timestamps a matrix of all pairs of them is cheap.
+_DENSE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +28,21 @@ class ChangePointSplit(Method):
     """
 
     proximity: str = parameter(
-        "preferential_attachment", "jaccard, adamic_adar or preferential_attachment"
+        "preferential_attachment",
+        "how near two linked entities are: jaccard, adamic_adar or preferential_attachment",
     )
-    epsilon: float | None = parameter(None, "cost that may remain: the higher, the fewer cuts")
-    penalty: float | None = parameter(None, "instead of epsilon: the cost of a change point")
-    changes: int | None = parameter(None, "instead of epsilon: change points of every predicate")
-    min_size: int = parameter(1, "fewest timestamps between change points")
+    epsilon: float | None = parameter(
+        None,
+        "neighbours are joined until their total cost has reached this, so that it ends above it:"
+        " the higher, the fewer cuts",
+    )
+    penalty: float | None = parameter(
+        None, "instead of epsilon: neighbours are joined while that adds less than this to the cost"
+    )
+    changes: int | None = parameter(
+        None, "instead of epsilon: change points of every predicate, if its timestamps suffice"
+    )
+    min_size: int = parameter(1, "fewest timestamps, of those with facts, between change points")
     closed: bool = parameter(
         True, "count an entity among its own neighbours, as for the paper's results"
     )
@@ -74,12 +86,13 @@ class ChangePointSplit(Method):
         timestamps, gram = self.gram(*facts)
         return timestamps[self.search_gram(gram)]
 
-    def gram(self, *facts: Integers) -> tuple[Ints, Floats]:
+    def gram(self, *facts: Integers) -> tuple[Ints, Floats | SparseGram]:
         """The timestamps of a predicate's facts, and how alike its signatures are then."""
         linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
-        return linked.timestamps, rbf_gram(linked.scores)
+        make = SparseGram if len(linked.timestamps) > _DENSE else rbf_gram
+        return linked.timestamps, make(linked.scores)
 
-    def search_gram(self, gram: Floats) -> list[int]:
+    def search_gram(self, gram: Floats | SparseGram) -> list[int]:
         """The rows at which a new segment begins."""
         limit = {name: getattr(self, name) for name in self.one_of}
         return bottom_up(gram, **limit, min_size=self.min_size)

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from splime.arrays import changes
 from splime.axes import Range
+from splime.counts import Held
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.segmentation import covering_cuts
-from splime.times import Ints
+from splime.times import Bools, Ints
+
+# Pairs are joined together while at least one of so many has the smallest sum.
+_FEW = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +28,8 @@ class Timestamp(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
         """A scope for every timestamp at which a fact holds."""
-        return [covering_cuts(np.flatnonzero(row)) for row in known.counts.holding]
+        held = known.counts.held
+        return _cuts(held, np.ones(len(held.time), bool))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +40,10 @@ class Merge(Method):
     divided by `shrink`, or at an absolute number of `predicates`.
     """
 
-    shrink: float | None = parameter(None, "by what to divide the predicates that timestamps add")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    shrink: float | None = parameter(
+        None, "by what to divide the number of predicates (or entities) that timestamps add"
+    )
+    predicates: int | None = parameter(None, PREDICATES)
 
     name = "merge"
     standard = {"shrink": 4}
@@ -49,9 +57,9 @@ class Merge(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of timestamping, minus those between joined scopes."""
-        holding = known.counts.holding
-        held = [np.flatnonzero(row) for row in holding]
-        timestamped, original = sum(map(len, held)), sum(len(times) > 0 for times in held)
+        held = known.counts.held
+        first = held.offsets[:-1][np.diff(held.offsets) > 0]
+        timestamped, original = len(held.time), len(first)
         wanted = self.predicates
         if self.shrink is not None:
             wanted = original + int((timestamped - original) / self.shrink)
@@ -61,47 +69,81 @@ class Merge(Method):
                 f"Merge cannot reach {wanted:,} predicates: merging goes from the"
                 f" {timestamped:,} of timestamping down to the {original:,} there are without time"
             )
-        to_join = timestamped - wanted
-        chains = _Chains([row[times] for row, times in zip(holding, held, strict=True)])
-        for done in range(to_join):
-            chains.join_smallest()
-            if done % 1024 == 0:
-                progress(CHOOSING, done, to_join)
-        return [covering_cuts(own)[chains.separate(source)] for source, own in enumerate(held)]
+        return _cuts(held, _join(held.facts, first, timestamped - wanted, progress))
 
 
-class _Chains:
-    """For every source a chain of scopes with their numbers of facts; neighbours can be joined."""
+def _cuts(held: Held, begins: Bools) -> list[Ints]:
+    """The cuts of every source, where scopes begin at some of the timestamps that it holds at."""
+    begins[held.offsets[:-1][np.diff(held.offsets) > 0]] = False  # no cut lies before the first
+    at = np.flatnonzero(begins)
+    return np.split(covering_cuts(held.time)[at - 1], np.searchsorted(at, held.offsets[1:-1]))
 
-    def __init__(self, weights: list[Ints]) -> None:
-        self._weight = [row.tolist() for row in weights]
-        self._next = [list(range(1, len(row) + 1)) for row in weights]
-        self._previous = [list(range(-1, len(row) - 1)) for row in weights]
-        # Ties go to the first source, and there to the earliest pair.
-        self._heap = [
-            (row[at] + row[at + 1], source, at)
-            for source, row in enumerate(self._weight)
-            for at in range(len(row) - 1)
-        ]
+
+def _join(weight: Ints, first: Ints, count: int, progress: Progress) -> Bools:
+    """Join so many pairs of neighbours, always the two with the smallest sum of weights.
+
+    Ties go to the earliest pair. `first` has the places at which chains begin, between which
+    nothing is joined. Returns which places still begin something of their own.
+    """
+    begins = np.ones(len(weight), bool)
+    place, begins_chain = np.arange(len(weight)), np.zeros(len(weight), bool)
+    begins_chain[first] = True
+    done = 0
+    # A union weighs more than the pairs it was chosen from, so pairs of equal sums can be joined
+    # together: of those that overlap, every second one. That pays where there are many.
+    while done < count:
+        total = np.where(begins_chain[1:], np.iinfo(np.int64).max, weight[:-1] + weight[1:])
+        pairs = np.flatnonzero(total == total.min())
+        if len(pairs) * _FEW < len(total):
+            break
+        run = changes(pairs - np.arange(len(pairs)))
+        within = np.arange(len(pairs)) - np.flatnonzero(run)[run.cumsum() - 1]
+        left = pairs[within % 2 == 0][: count - done]
+        weight[left] += weight[left + 1]
+        begins[place[left + 1]] = False
+        kept = np.ones(len(weight), bool)
+        kept[left + 1] = False
+        weight, place, begins_chain = weight[kept], place[kept], begins_chain[kept]
+        done += len(left)
+        progress(CHOOSING, done, count)
+    else:
+        return begins
+    chain = _Chain(weight, begins_chain)
+    for number in range(done, count):
+        begins[place[chain.join_smallest()]] = False
+        if number % 1024 == 0:
+            progress(CHOOSING, number, count)
+    return begins
+
+
+class _Chain:
+    """Neighbours with weights, which are joined one by one."""
+
+    def __init__(self, weight: Ints, begins_chain: Bools) -> None:
+        self._weight = weight.tolist()  # 0 where a place was joined to the one before it
+        self._begins = begins_chain.tolist()
+        self._next = list(range(1, len(weight) + 1))
+        self._previous = list(range(-1, len(weight) - 1))
+        left = np.flatnonzero(~begins_chain[1:])
+        self._heap = [*zip((weight[left] + weight[left + 1]).tolist(), left.tolist(), strict=True)]
         heapq.heapify(self._heap)
 
-    def join_smallest(self) -> None:
-        """Join the two neighbours with the smallest sum."""
+    def join_smallest(self) -> int:
+        """Join the two neighbours with the smallest sum, and return the place of the second."""
+        weight, after, before = self._weight, self._next, self._previous
         while True:
-            total, source, at = heapq.heappop(self._heap)
-            weight, after = self._weight[source], self._next[source]
-            right = after[at] if weight[at] is not None else len(weight)
-            if right < len(weight) and weight[at] + weight[right] == total:
+            total, at = heapq.heappop(self._heap)
+            right = after[at]
+            # What was joined since is no longer what the heap has.
+            if weight[at] and right < len(weight) and weight[at] + weight[right] == total:
                 break
-        weight[at], weight[right] = total, None
-        after[at] = after[right]
-        before = self._previous[source]
-        if after[at] < len(weight):
-            before[after[at]] = at
-            heapq.heappush(self._heap, (total + weight[after[at]], source, at))
-        if before[at] >= 0:
-            heapq.heappush(self._heap, (weight[before[at]] + total, source, before[at]))
-
-    def separate(self, source: int) -> list[bool]:
-        """For every two timestamps next to each other, whether a cut is still between them."""
-        return [weight is not None for weight in self._weight[source][1:]]
+        weight[at], weight[right] = total, 0
+        after[at] = further = after[right]
+        if further < len(weight):
+            before[further] = at
+            if not self._begins[further]:
+                heapq.heappush(self._heap, (total + weight[further], at))
+        if not self._begins[at]:
+            previous = before[at]
+            heapq.heappush(self._heap, (weight[previous] + total, previous))
+        return right

@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
@@ -13,9 +15,11 @@ import numpy as np
 from splime.axes import Range, Values
 from splime.counts import Counts
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
 from splime.progress import Progress, silent
 from splime.times import Ints
+
+GROW = "how many times as many predicates (or entities) with facts to end with"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +32,12 @@ class Split(Method):
     """
 
     by: Literal["time", "count"] = parameter(
-        "time", "where to cut: in the middle of the time, or by count"
+        "time",
+        "where to cut: in the middle of the time, or (count) where as many facts have ended as are"
+        " to begin",
     )
-    grow: float | None = parameter(None, "how many times as many predicates to end with")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    grow: float | None = parameter(None, GROW)
+    predicates: int | None = parameter(None, PREDICATES)
     triples: int | None = parameter(None, "how many triples to end with, at least")
 
     name = "split"
@@ -41,8 +47,6 @@ class Split(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.by not in ("time", "count"):
-            raise UsageError(f"Split cuts by time or by count, not by {self.by!r}")
         if self.grow is not None and not 1 <= self.grow < math.inf:
             raise UsageError(f"grow must be at least 1, not {self.grow}")
 
@@ -56,19 +60,22 @@ class Split(Method):
         number = itertools.count()
         heap = [(-scope.facts, next(number), scope) for scope in scopes]
         heapq.heapify(heap)
-        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        wanted = wanted_predicates(self, predicates)
         before = predicates
         while predicates < wanted if wanted is not None else triples < (self.triples or 0):
             while heap and not heap[0][2].can_be_split:
                 heapq.heappop(heap)
             if not heap:
                 goal = f"{self.triples:,} triples" if wanted is None else f"{wanted:,} predicates"
-                raise UsageError(
+                why = (
                     f"Split by {self.by} cannot reach {goal}: it came to {predicates:,} predicates"
                     f" with {triples:,} triples, and none of them spans 4 timestamps with more than"
-                    " two different begins and ends any more; ask for less, or merge from"
-                    " timestamps instead"
+                    " two different begins and ends any more"
                 )
+                if self.grow != self.standard["grow"]:
+                    raise UsageError(f"{why}; ask for less, or merge from timestamps instead")
+                warnings.warn(why, stacklevel=2)  # nobody asked for it: so far is far enough
+                break
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
             cuts[scope.source].append(2 * at)
@@ -90,8 +97,8 @@ class RandomSplit(Method):
     as many predicates as at first, or an absolute number of `predicates`.
     """
 
-    grow: float | None = parameter(None, "how many times as many predicates to end with")
-    predicates: int | None = parameter(None, "how many predicates to end with")
+    grow: float | None = parameter(None, GROW)
+    predicates: int | None = parameter(None, PREDICATES)
     seed: int = parameter(0, "seed of the draws")
 
     name = "random"
@@ -112,19 +119,19 @@ class RandomSplit(Method):
         cuts: list[list[int]] = [[] for _ in known.counts.totals]
         scopes = ScopeCounts.uncut(known.counts)
         predicates = len(scopes)
-        wanted = self.predicates if self.grow is None else grown(predicates, self.grow)
+        wanted = wanted_predicates(self, predicates)
         assert wanted is not None
-        if predicates > wanted:
-            raise UsageError(
-                f"RandomSplit cannot reach {wanted:,} predicates: there are {predicates:,} already"
-            )
         can_be_cut = [(scope, places) for scope in scopes if len(places := scope.places())]
         while predicates < wanted:
             if not can_be_cut:
-                raise UsageError(
+                why = (
                     f"RandomSplit cannot reach {wanted:,} predicates: it came to"
                     f" {predicates:,}, and no cut leaves facts on both sides any more"
                 )
+                if self.grow != self.standard["grow"]:
+                    raise UsageError(why)
+                warnings.warn(why, stacklevel=2)  # as above
+                break
             drawn = int(rng.integers(len(can_be_cut)))
             scope, places = can_be_cut[drawn]
             can_be_cut[drawn] = can_be_cut[-1]  # the order does not matter, and this is fast
@@ -136,6 +143,17 @@ class RandomSplit(Method):
         return [np.array(sorted(own), np.int64) for own in cuts]
 
 
+def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
+    """How many predicates to end with, if a method says so; fewer than there are is an error."""
+    wanted = method.predicates if method.grow is None else grown(there, method.grow)
+    if wanted is not None and there > wanted:
+        raise UsageError(
+            f"{type(method).__name__} cannot reach {wanted:,} predicates: there are {there:,}"
+            " already"
+        )
+    return wanted
+
+
 def grown(predicates: int, grow: float) -> int:
     """How many predicates `grow` times as many are; 1.1 · 10 are 11, in spite of rounding."""
     return math.ceil(round(grow * predicates, 9))
@@ -143,46 +161,50 @@ def grown(predicates: int, grow: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class ScopeCounts:
-    """A scope while it is being split: how many of its facts begin and end at each timestamp.
+    """A scope while it is being split: how many of its facts begin and end at timestamps.
 
-    Facts that reach beyond the scope are clipped to it.
+    Facts that reach beyond the scope are clipped to it. There are columns for the timestamps at
+    which something happens.
     """
 
     source: int
-    left: int
-    """The timestamp of the first entry of the tables."""
-    begins: Ints
-    ends: Ints
-    instants: Ints
+    time: Ints
+    tables: Ints
+    """Three rows: begins, ends and instants, which are among begins and ends too."""
     facts: int
 
     @classmethod
     def uncut(cls, counts: Counts) -> list[Self]:
         """The scope of every source that has facts, before anything is cut."""
-        scopes = []
-        for source in np.flatnonzero(counts.totals).tolist():
-            instants = counts.instants[source]
-            begins, ends = counts.begins[source] + instants, counts.ends[source] + instants
-            scopes.append(cls(source, 0, begins, ends, instants, int(begins.sum())))
-        return scopes
+        instants = counts.instants
+        tables = np.stack([counts.begins + instants, counts.ends + instants, instants])
+        totals, offsets = counts.totals.tolist(), counts.offsets.tolist()
+        return [
+            cls(source, counts.time[start:stop], tables[:, start:stop], total)
+            for source, (start, stop, total) in enumerate(
+                zip(offsets[:-1], offsets[1:], totals, strict=True)
+            )
+            if total
+        ]
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The first timestamp of its facts."""
-        return self.left + int(np.argmax(self.begins > 0))
+        return int(self.time[(self.tables[0] > 0).argmax()])
 
-    @property
+    @cached_property
     def last(self) -> int:
         """The last timestamp of its facts."""
-        return self.left + len(self.ends) - 1 - int(np.argmax(self.ends[::-1] > 0))
+        return int(self.time[len(self.time) - 1 - (self.tables[1, ::-1] > 0).argmax()])
 
     @property
     def can_be_split(self) -> bool:
         """What the paper's results need and its text does not say."""
         return (
-            self.last - self.first >= 3
-            and int(np.count_nonzero(self.begins)) > 2
-            and int(np.count_nonzero(self.ends)) > 2
+            len(self.time) > 2
+            and self.last - self.first >= 3
+            and int(np.count_nonzero(self.tables[0])) > 2
+            and int(np.count_nonzero(self.tables[1])) > 2
         )
 
     def middle(self) -> int:
@@ -191,39 +213,56 @@ class ScopeCounts:
 
     def balance(self) -> int:
         """Where the facts ended by then and those that begin from then on differ least."""
-        candidates = (self.begins > 0) | (self.ends > 0)
-        candidates[[self.first - self.left, self.last - self.left]] = False
+        begins, ends, _ = self.tables
+        candidates = (begins > 0) | (ends > 0)
+        candidates &= (self.time > self.first) & (self.time < self.last)
         if not candidates.any():
             return self.middle()
-        ended = self.ends.cumsum()
-        to_begin = self.facts - self.begins.cumsum() + self.begins
-        difference = np.where(candidates, np.abs(ended - to_begin), self.facts + 1)
-        return self.left + int(np.argmin(difference))
+        to_begin = self.facts - begins.cumsum() + begins
+        difference = np.where(candidates, np.abs(ends.cumsum() - to_begin), self.facts + 1)
+        return int(self.time[difference.argmin()])
 
-    def places(self) -> Ints:
+    def places(self) -> range:
         """The timestamps at which a cut leaves facts on both sides."""
         # To the left come facts that begin before the cut, and instants at it; to the right those
         # that end after it.
-        began = self.begins.cumsum() - self.begins + self.instants
-        to_end = self.facts - self.ends.cumsum()
-        places: Ints = np.flatnonzero((began > 0) & (to_end > 0)) + self.left
-        return places
+        instants = self.tables[2, (self.tables[0] > 0).argmax()]
+        return range(self.first if instants else self.first + 1, self.last)
 
     def split(self, at: int) -> tuple[ScopeCounts, ScopeCounts]:
         """The scopes on both sides of a cut at a timestamp, by the rule."""
-        cut = at - self.left
-        instants_at = int(self.instants[cut])
+        before, (begins, ends, instants), behind = self.parted(at)
         # Longer facts that begin before the cut and end at it or later; those that begin at it or
         # before, and end later.
-        crossing = int(self.begins[:cut].sum() - self.ends[:cut].sum())
-        leaving = crossing + int(self.begins[cut] - self.ends[cut])
-        begins, ends = self.begins[: cut + 1].copy(), self.ends[: cut + 1].copy()
-        begins[cut], ends[cut] = instants_at, crossing + instants_at
-        instants = self.instants[: cut + 1]
-        left = ScopeCounts(self.source, self.left, begins, ends, instants, int(begins.sum()))
-        begins, ends = self.begins[cut:].copy(), self.ends[cut:].copy()
-        begins[0], ends[0] = leaving, 0
-        instants = self.instants[cut:].copy()
-        instants[0] = 0
-        right = ScopeCounts(self.source, at, begins, ends, instants, int(begins.sum()))
-        return left, right
+        crossing = int(before[0].sum() - before[1].sum())
+        leaving = crossing + begins - ends
+        left, right = (instants, crossing + instants, instants), (leaving, 0, 0)
+        return self.sides(at, before, left, right, behind)
+
+    def parted(self, at: int) -> tuple[Ints, list[int], Ints]:
+        """The tables before a timestamp, the numbers at it, and the tables behind it."""
+        place = int(self.time.searchsorted(at))
+        before, behind = self.tables[:, :place], self.tables[:, place:]
+        if place == len(self.time) or self.time[place] != at:
+            return before, [0, 0, 0], behind
+        return before, behind[:, 0].tolist(), behind[:, 1:]
+
+    def sides(
+        self,
+        at: int,
+        before: Ints,
+        left: tuple[int, int, int],
+        right: tuple[int, int, int],
+        behind: Ints,
+    ) -> tuple[Self, Self]:
+        """Two scopes that meet at a timestamp, from the numbers that each has there."""
+        count = before.shape[1]
+        tables = np.empty((3, count + 1), np.int64)
+        tables[:, :count], tables[:, count] = before, left
+        times = np.append(self.time[:count], at)
+        one = type(self)(self.source, times, tables, int(tables[0].sum()))
+        count = behind.shape[1]
+        tables = np.empty((3, count + 1), np.int64)
+        tables[:, 0], tables[:, 1:] = right, behind
+        times = np.append(at, self.time[len(self.time) - count :])
+        return one, type(self)(self.source, times, tables, int(tables[0].sum()))

@@ -17,7 +17,7 @@ import msgspec
 from splime import leakage
 from splime.analysis import Comparison, compare
 from splime.datasets import load
-from splime.errors import DataError, SplimeError, UsageError, nearest
+from splime.errors import DataError, SplimeError, UsageError, check_fields, checked, nearest
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml, to_toml, write_json, written_beside
 from splime.io.options import ReadOptions
@@ -43,6 +43,7 @@ class PlannedRun:
     """What differs from the settings that all runs share: model, engine, preset, settings."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not re.fullmatch(r"[\w][\w.+=, -]*", self.name):
             raise UsageError(f"a run cannot be called {self.name!r}: it is the name of a folder")
 
@@ -65,6 +66,7 @@ class Plan:
     """What all runs share: model, engine, preset, settings of `splime.train`."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.runs:
             raise UsageError("a plan needs at least one run")
         ReadOptions.of(self.reading)
@@ -118,6 +120,7 @@ class _PlanTables(msgspec.Struct, forbid_unknown_fields=True):
 _EXAMPLE = 'a plan has data = "demo" and at least one [[run]] with method = "split"'
 
 
+@checked
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; a mistake in it is an error that says where it is."""
     path = Path(path)
@@ -179,6 +182,7 @@ class Carried:
         return self.out / REPORT
 
 
+@checked
 def carry_out(
     plan: Plan,
     out: str | Path,
@@ -202,6 +206,11 @@ def carry_out(
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
+    if not len(facts.test):
+        raise UsageError(
+            f"{plan.data}: test has no facts, so that runs cannot be compared; a random split only"
+            " moves facts whose names others have too, unless it may (--allow-unseen)"
+        )
     _claim(out, plan)
     write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
     runs: dict[str, Run] = {}

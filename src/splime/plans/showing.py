@@ -12,7 +12,7 @@ from rich.text import Text
 from splime.analysis.comparing import kept_evaluations, run_names
 from splime.analysis.embeddings import project
 from splime.analysis.findings import costs_of, gather
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import DataError, SplimeError, UsageError, check_name, checked
 from splime.io.files import written_beside
 from splime.progress import Progress, silent
 from splime.query.query import ask_examples
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@checked
 def write_page(runs: Sequence[Run], path: str | Path, *, progress: Progress = silent) -> None:
     """Write a page about runs on the same facts; what is not evaluated yet is evaluated."""
     path = Path(path)

@@ -11,12 +11,12 @@ import pyarrow as pa
 import torch
 
 from splime.arrays import expand
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError, check_name, visible
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question, question_facts
 from splime.scoring.queries import Block, Scoring, Spans
-from splime.scoring.scoping import Kind, KnownAnswers, KnownFact, KnownFacts
+from splime.scoring.scoping import Kind, KnownAnswers, KnownFact
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
@@ -40,6 +40,8 @@ class Answer(NamedTuple):
     """The first date of those scopes."""
     end: str | None
     known: KnownFact | None
+    remark: str | None = None
+    """Why the answer is one that the model hardly knows; then it has no probability."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Answers:
     """What scores are divided by before they become probabilities."""
     remarks: tuple[str, ...] = ()
     """What one should know to read them: how probabilities were made, or why there are none."""
+    doubt: str = ""
+    """What of the question train does not have, so that the model cannot know it."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,8 +73,10 @@ class Answers:
             sure = "" if row.probability is None else f"  {percent(row.probability)}"
             known = "" if row.known is None else f"  known: {row.known}"
             dates = f"  {row.begin}..{row.end}" if self.question.kind == "time" else ""
-            lines.append(f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}")
-        return "\n".join([*lines, *self.remarks])
+            remark = f"  {row.remark}" if row.remark else ""
+            shown = f"{row.rank:3}  {row.name:{width}}  {row.score:9.4g}{dates}{sure}{known}"
+            lines.append(shown + remark)
+        return visible("\n".join([*lines, *self.remarks]))
 
     def timeline(self) -> list[Answer]:
         """The answers in the order of time, for a question that asks when."""
@@ -83,9 +89,10 @@ class Answers:
         names = ("subject", "predicate", "object", "begin", "end")
         asked = [1, *(getattr(self.question, name) for name in names)]
         rows = []
-        for *answer, scopes, begin, end, known in self.rows:
+        for *answer, scopes, begin, end, known, remark in self.rows:
             scope, fact = ", ".join(scopes) or None, None if known is None else str(known)
-            row = (*asked, *answer, scope, begin, end, fact)
+            remarks = "; ".join(filter(None, (self.doubt, remark))) or None
+            row = (*asked, *answer, scope, begin, end, fact, remarks)
             rows.append(dict(zip(SCHEMA.names, row, strict=True)))
         return pa.Table.from_pylist(rows, schema=SCHEMA)
 
@@ -129,6 +136,8 @@ class Options:
     """What becomes of answers that are known: `mark` them or `drop` them."""
     best: int | None = None
     """Predicates: only scopes among this many best ones of all, as in the paper."""
+    also: int | None = None
+    """The id of an answer that is given whatever its rank."""
 
     def __post_init__(self) -> None:
         check_name("way to treat known answers", self.known, ("mark", "drop"))
@@ -145,15 +154,12 @@ class Best(NamedTuple):
     id: Ints
     score: Floats
     probability: Floats
-    """NaN where there is none: without a temperature, and of what train states."""
+    """NaN where there is none: without a temperature, of what train states, and where it does not
+    have what is asked or answered."""
     fact: Ints
     """The fact that states the answer, -1 if none does."""
-
-    @property
-    def rank(self) -> Ints:
-        """From 1 for each question."""
-        before = np.searchsorted(self.question, self.question)
-        return np.arange(1, len(before) + 1) - before
+    rank: Ints
+    """From 1 for each question."""
 
     def take(self, rows: Ints) -> Best:
         """Some of them, by positions."""
@@ -177,7 +183,7 @@ class NamedAnswers(NamedTuple):
     """The first date of those scopes."""
     end: list[str]
 
-    def rows(self, known: KnownFacts) -> list[Answer]:
+    def rows(self, scoring: Scoring, kind: Kind, facts: Facts) -> list[Answer]:
         """The answers to one question."""
         columns = zip(
             self.best.rank.tolist(),
@@ -187,7 +193,8 @@ class NamedAnswers(NamedTuple):
             self.scopes.to_pylist(),
             self.begin,
             self.end,
-            known.describe(self.best.fact),
+            scoring.known.describe(self.best.fact),
+            scoring.doubts.remarks(kind, self.best.id, facts.take(self.best.question)),
             strict=True,
         )
         return [
@@ -201,14 +208,31 @@ def answer(
 ) -> NamedAnswers:
     """The best answers to some questions of one kind."""
     if kind == "time":
-        return _times(scoring, facts, options, temperature)
-    if kind == "predicate" and options.best is not None:
-        return _best_scopes(scoring, facts, options, options.best)
+        named = _times(scoring, facts, options, temperature)
+    elif kind == "predicate" and options.best is not None:
+        named = _best_scopes(scoring, facts, options, options.best)
+    else:
+        named = _ranked(scoring, kind, facts, options, temperature)
+    best, doubts = named.best, scoring.doubts
+    doubtful = doubts.asked(kind, facts)[best.question]
+    doubtful |= doubts.answers(kind, best.id, facts.take(best.question))
+    best.probability[doubtful] = np.nan
+    return named
+
+
+def _ranked(
+    scoring: Scoring, kind: Kind, facts: Facts, options: Options, temperature: float | None
+) -> NamedAnswers:
+    """The best of all entities or predicates."""
     by_block = []
     for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         by_block.append(best_of(block, known, options, temperature))
     best = Best.concat(by_block)
+    if options.also is not None:
+        shown = best.id == options.also
+        shown |= best.rank <= (options.limit or len(best.rank))
+        best = best.take(np.flatnonzero(shown))
     # The scopes of a question depend on the answer only if that is the predicate.
     by_answer = kind == "predicate"
     asked = facts.take(best.question) if by_answer else facts
@@ -243,6 +267,7 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
     best = best._replace(fact=np.append(known.fact, -1)[at])
     if options.known == "drop":
         best = best.take(np.flatnonzero(best.fact < 0))
+    best = best._replace(rank=_ranks(best.question))
     if options.limit is not None:
         best = best.take(np.flatnonzero(best.rank <= options.limit))
     scope = best.id
@@ -313,14 +338,18 @@ def best_of(
     """
     scores, weight = block.scores, block.weight
     row, ids = (torch.as_tensor(column).to(scores.device) for column in (known.question, known.id))
-    most = min(options.limit or scores.shape[1], scores.shape[1])
+    limit = options.limit if options.also is None else None
+    most = min(limit or scores.shape[1], scores.shape[1])
     top = None if options.known == "drop" else torch.topk(scores, most, dim=1)
-    learned = torch.as_tensor(known.learned).to(scores.device)
+    learned, stated = (
+        torch.as_tensor(mask).to(scores.device) for mask in (known.learned, known.fact >= 0)
+    )
+    before = scores[row, ids]
     scores[row[learned], ids[learned]] = -torch.inf
     if temperature is not None:
         whole = (scores / (weight * temperature)[:, None]).logsumexp(1).double().cpu().numpy()
     if top is None:
-        scores[row, ids] = -torch.inf
+        scores[row, ids] = before.masked_fill(stated, -torch.inf)
         top = torch.topk(scores, most, dim=1)
     values, best = (column.cpu().numpy() for column in top)
     means = values.astype(np.float64) / weight.cpu().numpy().astype(np.float64)[:, None]
@@ -337,8 +366,15 @@ def best_of(
     # What is -inf is no candidate or was left out; equal ones are in the order of ids.
     order = np.lexsort((best.ravel(), -flat, question))
     order = order[flat[order] > -np.inf]
-    rows = block.rows[question]
-    return Best(rows, best.ravel(), means.ravel(), probability, fact).take(order)
+    question = question[order]
+    places, own = best.ravel()[order], means.ravel()[order]
+    ranks, rows = _ranks(question), block.rows[question]
+    return Best(rows, places, own, probability[order], fact[order], ranks)
+
+
+def _ranks(question: Ints) -> Ints:
+    """From 1 for each question, of answers that are sorted by it."""
+    return np.arange(1, len(question) + 1) - np.searchsorted(question, question)
 
 
 def _places(known: KnownAnswers, question: Ints, ids: Ids, width: int) -> Ints:

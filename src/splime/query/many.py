@@ -33,10 +33,11 @@ SCHEMA = pa.schema(
         ("answer", _TEXT),
         ("score", pa.float32()),
         ("probability", pa.float32()),
-        *((name, _TEXT) for name in ("scope", "scope_begin", "scope_end", "known")),
+        *((name, _TEXT) for name in ("scope", "scope_begin", "scope_end", "known", "remark")),
     ]
 )
-"""A row for each answer: the number of its question from 1, the question, the answer."""
+"""A row for each answer: the number of its question from 1, the question, the answer; the remark
+says why there is no probability where train lacks what is asked or answered."""
 
 
 def answer_tables(
@@ -82,6 +83,10 @@ def _table(
         given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
         columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
     known = scoring.known.describe(best.fact)
+    reasons = scoring.doubts.reasons(kind, facts)
+    of_answers = scoring.doubts.remarks(kind, best.id, facts.take(best.question))
+    both = ((reasons[at], own) for at, own in zip(best.question, of_answers, strict=True))
+    remarks = ["; ".join(filter(None, each)) or None for each in both]
     columns |= {
         "rank": pa.array(best.rank),
         "answer": answers.names,
@@ -91,6 +96,7 @@ def _table(
         "scope_begin": pa.array(answers.begin, _TEXT),
         "scope_end": pa.array(answers.end, _TEXT),
         "known": pa.array([None if fact is None else str(fact) for fact in known], _TEXT),
+        "remark": pa.array(remarks, _TEXT),
     }
     return pa.table([columns[name] for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
 

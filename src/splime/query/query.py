@@ -11,13 +11,21 @@ import pyarrow as pa
 import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
-from splime.errors import UsageError, check_name
-from splime.graph import Fact, SplitName, check_split
+from splime.errors import UsageError, check_name, checked
+from splime.graph import Fact, Facts, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.many import answer_tables
-from splime.query.questions import Question, find_name, read_question, read_questions, read_time
+from splime.query.questions import (
+    Question,
+    find_name,
+    quoted,
+    read_question,
+    read_questions,
+    read_time,
+)
 from splime.runs import Run
+from splime.scoring.doubts import Doubts
 from splime.scoring.queries import Aggregate
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
@@ -26,8 +34,14 @@ from splime.segmentation import Scopes
 from splime.times import When, format_ticks
 from splime.vocabulary import Vocabulary
 
-_KINDS = ("object", "subject", "object", "predicate", "subject", "predicate", "time", "time")
+_KINDS: tuple[Kind, ...] = (
+    *("object", "subject", "object", "predicate", "subject", "predicate", "time", "time"),
+)
 """What the example questions ask for."""
+_DRAWN = 200
+"""Facts of test among which they look for some that can be asked about."""
+_SHOWN = 5
+"""Answers that are shown beside the right one."""
 
 
 class Query:
@@ -47,6 +61,7 @@ class Query:
     ('What: Sara Finnby livesIn ? at 1982', 3)
     """
 
+    @checked
     def __init__(
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
@@ -54,6 +69,7 @@ class Query:
         self.scoring = make_scoring(run.scorer, run.scoping, aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
+    @checked
     def ask(
         self,
         subject: str,
@@ -84,26 +100,39 @@ class Query:
         question, facts = read_question(
             self.run.graph, (subject, predicate, object), time, at, during
         )
-        kind: Kind = question.kind  # type: ignore[assignment]
-        options = Options(limit, known, best)
-        if best is not None and kind != "predicate":
+        if best is not None and question.kind != "predicate":
             raise UsageError("best is for questions that ask which predicate")
-        with torch.inference_mode(), memory_errors():
-            calibration = self._calibration(kind, best)
-            answers = answer(self.scoring, kind, facts, options, calibration.temperature)
-        rows = answers.rows(self.scoring.known)
-        remarks = [str(calibration)]
-        if kind == "time" and self.run.segmentation.entities is None:
-            scopes = len(self.run.segmentation.predicates.cuts_of(int(facts.predicate[0]))) + 1
-            if scopes == 1:
-                remarks = [
-                    f"this run has not cut {predicate}: to it all times are the same, and it cannot"
-                    " tell when"
-                ]
-            elif len(rows) < scopes:
-                remarks.insert(0, f"{len(rows)} of {scopes} scopes")
-        return Answers(question, rows, calibration.temperature, tuple(remarks))
+        return self.answer(question, facts, Options(limit, known, best))
 
+    def answer(self, question: Question, facts: Facts, options: Options) -> Answers:
+        """Answer a question that was read."""
+        kind: Kind = question.kind  # type: ignore[assignment]
+        with torch.inference_mode(), memory_errors():
+            calibration = self._calibration(kind, options.best)
+            answers = answer(self.scoring, kind, facts, options, calibration.temperature)
+        rows = answers.rows(self.scoring, kind, facts)
+        [doubt] = self.scoring.doubts.reasons(kind, facts)
+        remarks = [f"no probabilities: {doubt}" if doubt else str(calibration)]
+        if kind == "time":
+            known = self.scoring.known
+            _, stating = known.pairs(kind, facts)
+            if (known.undated & known.learned(np.arange(len(known.facts))))[stating].any():
+                remarks = ["no probabilities: train states this without a time, for all times"]
+            # Where entities are cut too, the answers are spans, of which there are more.
+            predicates_only = self.run.segmentation.entities is None
+            scopes = len(self.run.segmentation.predicates.of_name(int(facts.predicate[0])))
+            if predicates_only and scopes == 1:
+                remarks.insert(
+                    0,
+                    f"this run has not cut {question.predicate}: to it all times are the same, and"
+                    " it cannot tell when",
+                )
+            elif predicates_only and len(rows) < scopes:
+                remarks.insert(0, f"{len(rows)} of {scopes} scopes")
+        temperature = None if doubt else calibration.temperature
+        return Answers(question, rows, temperature, tuple(remarks), doubt)
+
+    @checked
     def near(
         self,
         name: str,
@@ -127,15 +156,28 @@ class Query:
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
-        rows = _near(self.run, names, name, timestamps, limit)
-        remarks = ["scores are cosines of vectors"]
+        rows = _near(self.run, self.scoring.doubts, names, name, timestamps, limit)
+        doubt = self._doubt(names, names.id(name), timestamps)
+        remarks = [doubt] if doubt else []
+        remarks.append("scores are cosines of vectors")
         if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
         entity, predicate = (name, None) if names is graph.entities else (None, name)
-        return Answers(
-            Question("near", entity, predicate, None, begin, end), rows, remarks=tuple(remarks)
-        )
+        question = Question("near", entity, predicate, None, begin, end)
+        return Answers(question, rows, None, tuple(remarks), doubt)
 
+    def _doubt(self, names: Vocabulary, number: int, times: tuple[int, int] | None) -> str:
+        """What train does not have of a name, at some timestamps."""
+        doubts, ids = self.scoring.doubts, np.array([number])
+        kind = "subject" if names is self.run.graph.entities else "predicate"
+        parts = [doubts.about(kind, number)] if doubts.names(kind, ids)[0] else []
+        if kind == "predicate" and times is not None:
+            first, last = times
+            if doubts.outside(ids, np.array([first]), np.array([last]))[0]:
+                parts.append(doubts.when(number, first, last))
+        return "; ".join(parts)
+
+    @checked
     def ask_many(self, questions: Any, **options: Any) -> pa.Table:
         """Answer all questions of a file (.tsv, .csv, .parquet) or of an Arrow-compatible table.
 
@@ -145,6 +187,7 @@ class Query:
         """
         return pa.concat_tables(self.answer_blocks(questions, **options))
 
+    @checked
     def answer_blocks(
         self,
         questions: Any,
@@ -178,7 +221,12 @@ class Query:
 
 
 def _near(
-    run: Run, names: Vocabulary, name: str, timestamps: tuple[int, int] | None, limit: int | None
+    run: Run,
+    doubts: Doubts,
+    names: Vocabulary,
+    name: str,
+    timestamps: tuple[int, int] | None,
+    limit: int | None,
 ) -> list[Answer]:
     """The other names by the cosine of their vectors.
 
@@ -213,9 +261,14 @@ def _near(
         count = int((score > -torch.inf).sum())
         top = torch.topk(score, min(limit or count, count))
 
+    kind = "subject" if names is run.graph.entities else "predicate"
+
     def answer(rank: int, place: int, score: float) -> Answer:
+        source = place if scopes is None or timestamps is not None else int(scopes.sources[place])
+        lacking = doubts.names(kind, np.array([source]))[0]
+        remark = doubts.about(kind, source, "the answer") if lacking else None
         if scopes is None:
-            return Answer(rank, names[place], score, None, (), None, None, None)
+            return Answer(rank, names[place], score, None, (), None, None, None, remark)
         used = np.array([place])
         if timestamps is not None:
             low, high = scopes.find(*(np.array([x], np.int32) for x in (place, *timestamps)))
@@ -223,7 +276,7 @@ def _near(
         labels = tuple(scopes.labels.take(pa.array(used)).to_pylist())
         [begin], [end] = dates(scopes.timeline, scopes.first[used[:1]], scopes.last[used[-1:]])
         own = labels[0] if timestamps is None else names[place]
-        return Answer(rank, own, score, None, labels, begin, end, None)
+        return Answer(rank, own, score, None, labels, begin, end, None, remark)
 
     return [
         answer(rank, int(place), float(value))
@@ -296,37 +349,80 @@ def reliability(
     return Reliability(kind, split, temperature, len(cases), error, float(loss), made)
 
 
-class Examples(NamedTuple):
-    """The answers of some runs to each question, by their names; and how they were calibrated."""
+class Example(NamedTuple):
+    """A fact of test, asked for one of its parts."""
 
-    answers: list[dict[str, Answers]]
+    truth: str | None
+    """The name that was left out; None where the time was."""
+    answers: dict[str, Answers]
+    """The first answers of each run that can tell, and the right one."""
+
+
+class Examples(NamedTuple):
+    """Questions about facts of test, and how the answers were calibrated."""
+
+    questions: list[Example]
     notes: list[str]
 
 
 def ask_examples(runs: Mapping[str, Run]) -> Examples:
-    """Ask the first run, and beside it the first one without cuts (else the last)."""
+    """Ask the first run, and beside it the first one without cuts (else the last).
+
+    When a fact held is asked only of runs that have cut its predicate, and of facts with a time.
+    """
     best, *others = runs
     plain = [name for name in others if not runs[name].is_cut]
     queries = {name: Query(runs[name]) for name in (best, *(plain[:1] or others[-1:]))}
     graph = runs[best].graph
-    drawn = np.random.default_rng(0).permutation(len(graph.test))[: len(_KINDS)]
-    facts = replace(graph, test=graph.test.take(np.sort(drawn))).rows("test")
-    answers = [
-        {name: _ask_for(kind, query, fact) for name, query in queries.items()}
-        for fact, kind in zip(facts, _KINDS, strict=False)
-    ]
+    drawn = np.random.default_rng(0).permutation(len(graph.test))[:_DRAWN]
+    facts = list(replace(graph, test=graph.test.take(drawn)).rows("test"))
+    questions = []
+    for kind in _KINDS:
+        for fact in facts:
+            able = {name: query for name, query in queries.items() if _can_tell(kind, query, fact)}
+            if able:
+                answers = {name: _ask_for(kind, query, fact) for name, query in able.items()}
+                truth = None if kind == "time" else getattr(fact, kind)
+                questions.append(Example(truth, answers))
+                facts.remove(fact)
+                break
     notes = [f"{name}, objects: {query.calibration('object')}" for name, query in queries.items()]
-    return Examples(answers, notes)
+    return Examples(questions, notes)
 
 
-def _ask_for(kind: str, query: Query, fact: Fact) -> Answers:
-    """Ask for what of a fact is of a kind, at the time at which it holds."""
+def _can_tell(kind: Kind, query: Query, fact: Fact) -> bool:
+    """Whether a run can answer a question about a fact."""
+    if kind != "time":
+        return True
+    cuts = query.run.segmentation
+    dated = fact.begin is not None or fact.end is not None
+    return dated and (cuts.entities is not None or len(cuts.scopes_of(fact.predicate)) > 1)
+
+
+def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
+    """Ask for what of a fact is of a kind, at the time at which it holds.
+
+    The right answer is given whatever its rank; of the right times at least the best one.
+    """
     subject, predicate, object_ = (
-        "?" if name == kind else getattr(fact, name) for name in ("subject", "predicate", "object")
+        "?" if name == kind else quoted(part)
+        for name, part in zip(("subject", "predicate", "object"), fact[:3], strict=True)
     )
+    graph, names = query.run.graph, (subject, predicate, object_)
     if kind == "time":
-        return query.ask(subject, predicate, object_, "?", limit=5)
-    timeline = query.run.graph.timeline
-    begin, end = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
-    during = fact.begin or begin, fact.end or end
-    return query.ask(subject, predicate, object_, during=during, limit=5)
+        answers = query.answer(*read_question(graph, names, "?", None, None), Options(None))
+        right = next((row.rank for row in answers if row.known is not None), 0)
+        shown = [row for row in answers if row.rank <= _SHOWN or row.rank == right]
+    else:
+        begin, end = format_ticks(
+            np.array([graph.timeline.first, graph.timeline.last]), graph.timeline.granularity
+        )
+        dated = fact.begin is not None or fact.end is not None
+        during = (fact.begin or begin, fact.end or end) if dated else None
+        also = query.run.scoping.names(kind).id(getattr(fact, kind))
+        question = read_question(graph, names, None, None, during)
+        answers = query.answer(*question, Options(_SHOWN, also=also))
+        shown = answers.rows
+    calibration = str(query.calibration(kind))  # which the notes have
+    remarks = tuple(remark for remark in answers.remarks if remark != calibration)
+    return replace(answers, rows=shown, remarks=remarks)

@@ -24,6 +24,7 @@ from splime.vocabulary import Vocabulary
 
 ASKED = "?"
 """Stands where the answer belongs."""
+_MARK_AS_NAME = re.compile(r"\\*\?")
 _WORDS = {"object": "What", "subject": "Who", "predicate": "Which predicate", "time": "When"}
 _ONE = (
     "a question has one '?': ('Ada', 'livesIn', '?') asks what, ('?', 'livesIn', 'Norport') who,"
@@ -72,6 +73,19 @@ class Question:
         )
 
 
+def quoted(name: str) -> str:
+    r"""A name as it stands in a question: with a backslash if it would be the mark.
+
+    >>> print(quoted("Ada"), quoted("?"))
+    Ada \?
+    """
+    return f"\\{name}" if _MARK_AS_NAME.fullmatch(name) else name
+
+
+def _unquoted(name: str) -> str:
+    return name[1:] if _MARK_AS_NAME.fullmatch(name) and name != ASKED else name
+
+
 def read_question(
     graph: TemporalGraph,
     names: tuple[str, str, str],
@@ -89,14 +103,15 @@ def read_question(
             f"time is '?' to ask when, not {time!r}; a time is given as at= or during="
         )
     if (count := parts.count(ASKED)) != 1:
+        hint = r"; what is called ? itself is written \?" if ASKED in graph.entities else ""
         raise UsageError(
-            f"{'nothing is' if not count else f'{count} things are'} asked for; {_ONE}"
+            f"{'nothing is' if not count else f'{count} things are'} asked for; {_ONE}{hint}"
         )
     kind = ("subject", "predicate", "object", "time")[parts.index(ASKED)]
     if kind == "time" and (at is not None or during is not None):
         raise UsageError("a question for the time has no time of its own; leave out at and during")
     ids = [
-        0 if name == ASKED else vocabulary.id(name)
+        0 if name == ASKED else vocabulary.id(_unquoted(name))
         for name, vocabulary in zip(names, _vocabularies(graph), strict=True)
     ]
     ticks = read_time(graph.timeline, at, during)
@@ -115,7 +130,7 @@ def _vocabularies(graph: TemporalGraph) -> tuple[Vocabulary, Vocabulary, Vocabul
 def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: Ints) -> Facts:
     """Questions as facts, to be cut and scored like any others."""
     one, which, other = (column.astype(np.int32) for column in (subject, predicate, object))
-    return Facts(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
+    return Facts.owning(one, which, other, begin, end, np.zeros(len(begin), np.uint8))
 
 
 def read_time(
@@ -219,8 +234,10 @@ class _Table:
     def ids(self, column: str, names: Vocabulary) -> Ints:
         """The ids of a column of names."""
         encoded = EncodedColumn(label_column(self.columns[column], column, self.name))
-        of_values = names.ids(encoded.values).astype(np.int64)
-        for place, text in enumerate(encoded.values.to_pylist()):
+        texts = encoded.values.to_pylist()
+        plain = pa.array([_unquoted(text) for text in texts], encoded.values.type)
+        of_values = names.ids(plain).astype(np.int64)
+        for place, text in enumerate(texts):
             of_values[place] = {ASKED: _ASKED, "": _EMPTY}.get(text, of_values[place])
         ids: Ints = encoded.lookup(of_values, _EMPTY)
         where = f", column {column}: "

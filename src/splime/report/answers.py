@@ -28,23 +28,31 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         # The same for all answers.
         yield Text(f"scored by {_scope(rows[0])}", style="dim")
     for remark in answers.remarks:
-        yield Text(remark, style="dim")
+        doubtful = bool(answers.doubt) and answers.doubt in remark
+        yield Text(remark, style="" if doubtful else "dim")
 
 
 def ranking_table(answers: Answers) -> Table:
-    """The answers from the best to the worst; what is known is dim."""
+    """The answers from the best to the worst; what is known is dim, what train lacks is said."""
     columns = _columns(answers.rows)
     if answers.question.kind not in ("predicate", "near"):
         del columns["scope"]  # the same for all answers
     return _table(columns, ["dim" if row.known else "" for row in answers])
 
 
-def brief_table(answers: Answers, title: str) -> Table:
-    """The answers from the best to the worst, without scores; what test states is bold."""
+def brief_table(answers: Answers, title: str, truth: str | None) -> Table:
+    """The answers from the best to the worst, without scores; right ones are bold.
+
+    Right is the truth, and what else test states; of times it is what any fact states.
+    """
     columns = _columns(answers.rows)
-    shown = {name: columns[name] for name in ("", "answer", "probability", "known")}
-    in_test = [row.known is not None and row.known.split == "test" for row in answers]
-    return _table(shown, ["bold" if bold else "" for bold in in_test], title)
+    shown = {name: columns[name] for name in ("", "answer", "probability", "known", "remark")}
+    splits = ("train", "valid", "test") if truth is None else ("test",)
+    stated = [
+        row.known is not None and row.known.dated and row.known.split in splits for row in answers
+    ]
+    right = [row.name == truth or known for row, known in zip(answers, stated, strict=True)]
+    return _table(shown, ["bold" if bold else "" for bold in right], title)
 
 
 def timeline_table(answers: Answers) -> Table:
@@ -72,16 +80,17 @@ def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:
         ],
         "scope": [_scope(row) for row in rows],
         "known": [str(row.known or "") for row in rows],
+        "remark": [row.remark or "" for row in rows],
     }
 
 
 def _table(columns: Mapping[str, Sequence[str]], styles: Sequence[str], title: str = "") -> Table:
     """Columns as a table, without those that are empty; text is aligned left."""
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table(title, *shown, words=("answer", "scope", "known"))
+    table = make_table(title, *shown, words=("answer", "scope", "known", "remark"))
     table.title = Text(title) if title else None
     for name, column in zip(shown, table.columns, strict=True):
-        column.no_wrap = name not in ("answer", "known")
+        column.no_wrap = name not in ("answer", "known", "remark")
         if name == "answer":
             column.min_width = min(24, max(map(len, shown[name])))
     for style, *cells in zip(styles, *shown.values(), strict=True):

@@ -138,18 +138,26 @@ def write_comparison(comparison: Comparison, path: Path, format: str) -> None:
 def notes(comparison: Comparison) -> list[str]:
     """What stands below the table: how it was tested, which other pairs are alike, remarks."""
     what = "triple" if comparison.protocol == "triple" else "fact"
-    sizes = [f"{count:,} {what}s" for count in comparison.test_sets]
+    sizes = [tables.counted(count, what) for count in comparison.test_sets]
     if len(sizes) > 1:
         sizes = [f"{size} ({name})" for size, name in zip(sizes, _letters(comparison), strict=True)]
-    level = f"{100 * comparison.level:g} %"
-    drawn = f"{', '.join(sizes)}, {comparison.samples:,} samples, the queries of a {what} together"
-    lines = [f"With the MRR: its {level} confidence interval (bootstrap over {drawn})."]
-    if comparison.pairs:
+    few = [size for number, size in enumerate(sizes) if comparison.too_few(number)]
+    enough = [size for size in sizes if size not in few]
+    level, lines = f"{100 * comparison.level:g} %", []
+    if enough:
+        drawn = ", ".join([*enough, f"{comparison.samples:,} samples"])
+        lines.append(
+            f"With the MRR: its {level} confidence interval (bootstrap over {drawn}, the queries of"
+            f" a {what} together)."
+        )
+    if few:
+        lines.append(tables.few_facts(f"{comparison.split} has only {', '.join(few)}", what))
+    tested = sum(comparison.larger_than_chance(pair) is not None for pair in comparison.pairs)
+    if tested:
         best = "best of the column" + (" in its test set" if len(sizes) > 1 else "")
         lines.append(
             f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
-            f" same samples, {level}, Holm's correction for"
-            f" {tables.counted(len(comparison.pairs), 'pair')}."
+            f" same samples, {level}, Holm's correction for {tables.counted(tested, 'pair')}."
         )
         lines += _alike(comparison)
     return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
@@ -161,7 +169,7 @@ def _alike(comparison: Comparison) -> list[str]:
     alike = [
         f"{pair.first} and {pair.second}"
         for pair in comparison.pairs
-        if not comparison.larger_than_chance(pair) and not best & {pair.first, pair.second}
+        if comparison.larger_than_chance(pair) is False and not best & {pair.first, pair.second}
     ]
     if not alike:
         return []
@@ -171,20 +179,39 @@ def _alike(comparison: Comparison) -> list[str]:
 
 
 def in_short(comparison: Comparison) -> str:
-    """The best run, and how far below it the one without cuts is."""
+    """The best run, and whether time helps: how far it is from the best one of the other kind.
+
+    Runs without cuts ignore time, all others use it.
+    """
     best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
-    plain = {row.name for row in comparison.rows if row.method == "vanilla"}
-    for pair in comparison.pairs:
-        if pair.first == best.name and pair.second in plain:
-            difference = pair.differences["mrr"]
-            real = comparison.larger_than_chance(pair)
-            text += (
-                f" {pair.second}, which ignores time, is {difference.value:.3f} lower (between"
-                f" {difference.low:.3f} and {difference.high:.3f}); the difference"
-                f" {'is larger than chance' if real else 'could be chance'}."
-            )
-    return text
+    cut = {row.name: row.method != "vanilla" for row in comparison.rows}
+    pair = next(
+        (p for p in comparison.pairs if p.first == best.name and cut[p.second] != cut[best.name]),
+        None,
+    )
+    if pair is None:
+        return text
+    difference, real = pair.differences["mrr"], comparison.larger_than_chance(pair)
+    lower = f"is {difference.value:.3f} lower"
+    if difference.low is not None and difference.high is not None:
+        lower += f" (between {difference.low:.3f} and {difference.high:.3f})"
+    chance = {
+        True: "; the difference is larger than chance",
+        False: "; the difference could be chance",
+        None: f"; {comparison.test_sets[0]:,} facts are too few to tell it from chance",
+    }[real]
+    if cut[best.name]:
+        helps = {
+            True: "Time helps",
+            False: "Time is not shown to help",
+            None: "Whether time helps is open",
+        }
+        return f"{text} {helps[real]}: {pair.second}, which ignores time, {lower}{chance}."
+    return (
+        f"{text} Time does not help: {best.name} ignores it, and {pair.second}, the best run with"
+        f" cuts, {lower}{chance}."
+    )
 
 
 def title(comparison: Comparison) -> str:
@@ -226,7 +253,7 @@ def _metric(comparison: Comparison, row: Row, name: str) -> Text:
     best = not alone and getattr(row.metrics, name) == highest
     marked = not best and comparison.like_the_best(row, name)
     text = tables.metric_text(row.metrics, name) + _MARK * marked
-    if name == "mrr":
+    if name == "mrr" and row.intervals is not None:
         # On a line of its own: side by side they would be too wide for most terminals.
         text += "\n{:.3f}–{:.3f}".format(*row.intervals["mrr"])
     return Text(text, style="bold" if best else "")
@@ -257,9 +284,10 @@ def plot_comparison(comparison: Comparison) -> Figure:
         if row.name == comparison.best(row.test_set).name:
             kind = best
         else:
-            kind = alike if comparison.like_the_best(row) else lower
-        low, high = row.intervals["mrr"]
+            few = comparison.too_few(row.test_set)
+            kind = alike if few or comparison.like_the_best(row) else lower
         mrr, color = row.metrics.mrr, _COLORS[kind]
+        low, high = (row.intervals or {"mrr": (mrr, mrr)})["mrr"]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
         new = None if kind in seen else kind
         axes.plot(mrr, place, "o", markersize=7, color=color, label=new)
@@ -270,6 +298,8 @@ def plot_comparison(comparison: Comparison) -> Figure:
         seen.add(kind)
     axes.margins(x=0.12)
     label = f"MRR, with {100 * comparison.level:g} % confidence interval"
+    if all(row.intervals is None for row in comparison.rows):
+        label = f"MRR; {comparison.test_sets[0]:,} facts are too few for a confidence interval"
     style.open_axes(axes, style.short(title(comparison), 90), label, grid="x")
     style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)

@@ -17,12 +17,13 @@ from rich.text import Text
 
 import splime
 from splime.analysis.findings import Findings
-from splime.errors import SplimeError
+from splime.errors import SplimeError, visible
 from splime.progress import Progress, silent
 from splime.query.query import Examples
 from splime.report import plots, tables
 from splime.report.answers import brief_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
+from splime.report.style import render
 from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def _metrics(findings: Findings) -> Iterator[str]:
 def _data(findings: Findings) -> Iterator[str]:
     yield rendered(tables.statistics_table(findings.statistics))
     yield rendered(tables.reading_table(findings.graph.reading))
+    yield rendered(tables.coverage_table(findings.statistics))
     yield rendered(tables.predicate_table(findings.graph))
     alt = "Facts that hold at each time, by predicate"
     yield _picture(alt, plots.plot_facts_over_time, findings.graph)
@@ -131,12 +133,17 @@ def _embeddings(findings: Findings) -> Iterator[str]:
 
 def _questions(examples: Examples) -> Iterator[str]:
     yield _note(
-        "Facts drawn from test at random, each asked for one of its parts. What test states is"
-        " bold; answers that train states have no probability, since the model has seen them."
+        "Facts drawn from test at random, each asked for one of its parts. The right answer is"
+        " bold, and shown with its rank also if it is not among the first five. Answers that train"
+        " states have no probability, since the model has seen them. A run that has not cut a"
+        " predicate is not asked when its facts hold."
     )
-    for answers in examples.answers:
+    for truth, answers in examples.questions:
         yield tag("h3", next(iter(answers.values())).question.text)
-        parts = [rendered(brief_table(each, name)) for name, each in answers.items()]
+        parts = [
+            tag("div", rendered(brief_table(each, name, truth)), *map(_note, each.remarks))
+            for name, each in answers.items()
+        ]
         yield tag("div", *parts, class_="answers")
     for note in examples.notes:
         yield _note(note)
@@ -153,7 +160,7 @@ def _made(findings: Findings) -> Iterator[str]:
             "details",
             tag("summary", name),
             _note(f"{about['device']}; {versions}"),
-            tag("pre", f"$ {about['command']}\n\n{config}"),
+            tag("pre", f"$ {about.get('command', '?')}\n\n{config}"),
         )
 
 
@@ -191,14 +198,18 @@ def tag(name: str, *children: str, **attributes: str | int) -> Html:
     '<p class="note">a &lt; b<b>!</b></p>'
     """
     given = "".join(
-        f' {key.rstrip("_")}="{escape(str(value))}"' for key, value in attributes.items()
+        f' {key.rstrip("_")}="{_escaped(str(value))}"' for key, value in attributes.items()
     )
     return Html(f"<{name}{given}>{join(*children)}</{name}>")
 
 
 def join(*parts: str) -> Html:
     """Parts one after the other."""
-    return Html("".join(part if isinstance(part, Html) else escape(part) for part in parts))
+    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
+
+
+def _escaped(text: str) -> str:
+    return escape(visible(text))
 
 
 def rendered(parts: RenderableType | Iterable[RenderableType]) -> Html:
@@ -246,12 +257,12 @@ def picture_html(figure: Figure, alt: str) -> Html:
     """A picture inside of the page: lines where they are small, else pixels."""
     for kind, format in (("svg+xml", "svg"), ("png", "png")):
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=format, dpi=130)
+        render(figure, buffer, format, 130)
         source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
         if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
             break
     width = round(100 * figure.get_figwidth())
-    image = Html(f'<img src="{source}" alt="{escape(alt)}" width="{width}">')
+    image = Html(f'<img src="{source}" alt="{_escaped(alt)}" width="{width}">')
     return tag("figure", tag("div", image, class_="wide"), tag("figcaption", alt))
 
 

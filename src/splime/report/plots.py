@@ -12,8 +12,15 @@ from splime.graph import TemporalGraph
 from splime.report import style
 from splime.report.tables import STRATA, counted
 from splime.segmentation import Scopes, Segmentation
-from splime.statistics import facts_over_time, frequent_predicates
-from splime.times import Bools, Ints
+from splime.statistics import (
+    Window,
+    begins_after_train,
+    evenly,
+    facts_over_time,
+    frequent_predicates,
+    time_window,
+)
+from splime.times import Bools, Ints, format_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,23 +33,26 @@ if TYPE_CHECKING:
     from splime.runs import Epoch
 
 _MOST = 25
+_CELLS = 1_500
+"""How many stretches of time the picture of facts tells apart: its pixels."""
 _TINTS = ("#b9d3ec", "#fbdcae")
 """Of neighbouring scopes."""
 
 
 def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
-    """Facts that hold at each timestamp: all of them above, the frequent predicates below.
+    """Facts that hold at each time: all of them above, the frequent predicates below.
 
-    Each row is scaled to its own highest value, so that rare predicates are seen too.
+    Each row is scaled to its own highest value, so that rare predicates are seen too. Where valid
+    or test begins after all facts of train, a line marks it.
     """
     order, counts = frequent_predicates(graph)
     order = order[:most]
-    all_holding = facts_over_time(graph)
+    limits, in_all, of_predicates = facts_over_time(graph, order)
+    window = time_window(graph)
     rows = 0.25 * len(order) + 0.3
     figure = style.make_figure(10, rows + 2.6)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.6, rows])
-    edges = np.arange(len(graph.timeline) + 1) - 0.5
-    above.stairs(all_holding.sum(axis=0), edges, fill=True, color="#0072b2")
+    above.stairs(in_all, limits, fill=True, color="#0072b2")
     above.set_ylim(bottom=0)
     style.whole_numbers(above.yaxis)
     above.yaxis.set_major_formatter("{x:,.0f}")
@@ -52,15 +62,29 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
         f" predicates, {len(graph.timeline):,} timestamps",
         y="facts that hold",
     )
-    holding = all_holding[order]
-    share = holding / np.maximum(holding.max(axis=1, keepdims=True), 1)
+    holding = evenly(limits, of_predicates, window, _CELLS)
+    highest = holding.max(axis=1, keepdims=True)
     image = below.imshow(
-        share, aspect="auto", cmap="YlGnBu", interpolation="nearest", vmin=0, vmax=1
-    )
+        holding / np.where(highest, highest, 1),
+        aspect="auto", cmap="YlGnBu", interpolation="nearest", vmin=0, vmax=1,
+        extent=(*window.ends, len(order) - 0.5, -0.5),
+    )  # fmt: skip
     style.label_rows(
         below, [f"{style.short(graph.predicates[p])}  ({counts[p]:,})" for p in order.tolist()]
     )
-    style.date_axis(below, graph.timeline)
+    style.date_axis(below, window, graph.timeline.granularity)
+    lines = begins_after_train(graph)
+    above.set_ylim(top=above.get_ylim()[1] * (1 + 0.15 * len(lines)))  # room for their names
+    for number, (split, begin) in enumerate(lines.items()):
+        place = begin - window.origin - 0.5
+        for axes in (above, below):
+            axes.axvline(place, color="#d55e00", linewidth=1.2, linestyle="--")
+        (date,) = format_ticks(np.array([begin]), graph.timeline.granularity)
+        above.text(
+            place, 0.98 - 0.12 * number, f"{split} begins: {date} ",
+            transform=above.get_xaxis_transform(), ha="right", va="top", fontsize=style.SMALL,
+            color="#d55e00",
+        )  # fmt: skip
     bar = figure.colorbar(
         image, ax=below, pad=0.01, fraction=0.03, aspect=6 * rows, ticks=[0, 0.5, 1]
     )
@@ -69,6 +93,7 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
         figure,
         "facts that hold, as a share of the predicate's own maximum; numbers of facts in brackets",
         left_out=len(counts) - len(order),
+        more=window.remark,
     )
     return figure
 
@@ -81,17 +106,22 @@ def plot_segmentation(
     Neighbouring scopes have different tints; the height of the dark area is the number of facts
     that hold, scaled to the predicate's own maximum.
     """
+    from matplotlib.patches import StepPatch
+
     scopes = segmentation.predicates
     order, _ = frequent_predicates(graph)
     cuts = {source: scopes.cuts_of(source) for source in order[:most].tolist()}
     heavy = sum(len(each) + 1 + len(graph.timeline) for each in cuts.values()) > style.HEAVY
-    holding = facts_over_time(graph)
+    limits, _, holding = facts_over_time(graph, order[:most])
+    window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
-    edges = np.arange(len(graph.timeline) + 1) - 0.5
-    for row, (source, own) in enumerate(cuts.items()):
-        # A scope reaches from cut to cut; the ends of time are half a timestamp further out.
-        bounds = np.concatenate([edges[:1], own / 2, edges[-1:]])
+    starts, ends = (ticks - window.origin for ticks in (graph.timeline.starts, graph.timeline.ends))
+    for row, own in enumerate(cuts.values()):
+        # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
+        at = (own + 1) // 2
+        places = np.where(own % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2)
+        bounds = np.concatenate([limits[:1], places, limits[-1:]])
         axes.broken_barh(
             list(zip(bounds[:-1], np.diff(bounds), strict=True)),
             (row - 0.42, 0.84),
@@ -100,16 +130,17 @@ def plot_segmentation(
             rasterized=heavy,
             zorder=1,
         )
-        share = holding[source] / max(int(holding[source].max()), 1)
-        axes.stairs(
-            row + 0.42 - 0.84 * share, edges, baseline=row + 0.42, fill=True, color=style.INK,
+        share = holding[row] / max(int(holding[row].max()), 1)
+        steps = StepPatch(
+            row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
             alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
         )  # fmt: skip
+        axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
     style.label_rows(
         axes, [f"{style.short(scopes.names[p])}  ({len(own) + 1:,})" for p, own in cuts.items()]
     )
     axes.spines[:].set_visible(False)
-    style.date_axis(axes, graph.timeline)
+    style.date_axis(axes, window, graph.timeline.granularity)
     method = style.short(str(segmentation.method.get("method", "segmentation")))
     style.heading(
         axes,
@@ -121,6 +152,7 @@ def plot_segmentation(
         "tints change at cuts, scopes in brackets; dark: facts that hold, of the predicate's"
         " maximum",
         left_out=len(order) - len(cuts),
+        more=window.remark,
     )
     return figure
 
@@ -356,7 +388,8 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
         own = _sources(projection) == scopes.names.id(label)
         if not own.any():
             raise UsageError(f"{projection.run.path}: train has no facts of {label!r}")
-        _draw_path(axes, scopes, projection.scopes[own], projection.positions[own])
+        window = time_window(projection.run.graph)
+        _draw_path(axes, scopes, projection.scopes[own], projection.positions[own], window)
         smooth = projection.smoothness
         ratio = smooth.predicates[label].ratio if label in smooth.predicates else None
         count = counted(int(own.sum()), "scope")
@@ -387,15 +420,17 @@ def _sources(projection: Projection) -> Ints:
     return sources[projection.scopes].astype(np.int64)
 
 
-def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> None:
+def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, window: Window) -> None:
     """Points in the order of time, the lines between them, and as many dates as there is room."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
     red_to_blue = ["#d7191c", "#b0307a", "#7a4fc0", "#1f5fd6"]  # all dark enough for white
     colors = LinearSegmentedColormap.from_list("old to recent", red_to_blue)
-    last = scopes.last[shown]
-    among = Normalize(-0.5, len(scopes.timeline) - 0.5)
+    last = np.clip(scopes.timeline.ends[scopes.last[shown]], window.first, window.last)
+    window = Window(int(last.min()), int(last.max()), int(last.min()))
+    last = last - window.origin
+    among = Normalize(*window.ends)
     lines = LineCollection(
         np.stack([positions[:-1], positions[1:]], axis=1).tolist(),
         colors=colors(among(last[1:])),
@@ -428,8 +463,8 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors) -> N
     bar = axes.figure.colorbar(
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
-    ticks, texts = style.date_ticks(scopes.timeline, most=7)
-    bar.set_ticks(ticks, labels=texts, fontsize=7)
+    ticks, texts = style.date_ticks(window, scopes.timeline.granularity, most=7)
+    bar.set_ticks([tick - window.origin for tick in ticks], labels=texts, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError, UsageError, visible
 from splime.io.files import written_beside
-from splime.timeline import Timeline
-from splime.times import format_ticks
+from splime.statistics import Window
+from splime.times import DATES, Granularity, format_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +37,8 @@ _COLORS = (
 )  # fmt: skip
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 # Distances between round dates, in months where the dates have months.
-_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
-_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1_200)
+_STEPS = tuple(digit * 10**zeros for zeros in range(18) for digit in (1, 2, 5))
+_MONTHS = (1, 2, 3, 6, *(12 * step for step in _STEPS))
 
 
 def make_figure(width: float, height: float) -> Figure:
@@ -59,12 +61,46 @@ def look(number: int) -> dict[str, Any]:
 def short(name: str, length: int = 48) -> str:
     r"""A name for a picture: on one line, not too long, and no dollar begins a formula.
 
+    Letters that no font here has are escaped: boxes would make all such names look alike.
+
     >>> short("costs $5 or\nmore", 12)
     'costs \\$5 or…'
     """
-    name = " ".join(name.split())
+    name = visible(" ".join(name.split()))
+    name = "".join(
+        letter if _font_of(letter) else letter.encode("unicode_escape").decode() for letter in name
+    )
     name = name if len(name) <= length else name[: length - 1].rstrip() + "…"
     return name.replace("$", r"\$")
+
+
+@cache
+def _font_of(letter: str) -> str | None:
+    """The family of a font that has a letter: matplotlib's own if it has, else any that is here."""
+    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+
+    if get_font(findfont(FontProperties())).get_char_index(ord(letter)):
+        return "sans-serif"
+    for entry in sorted(fontManager.ttflist, key=lambda entry: str(entry.name)):
+        # A font of the list may be gone or broken, or hold pixels, which matplotlib cannot draw.
+        with suppress(OSError, RuntimeError):
+            font = get_font(entry.fname)
+            if font.get_char_index(ord(letter)) and "Last Resort" not in entry.name:
+                font.set_size(SMALL, 72)
+                font.load_char(ord(letter))
+                return str(entry.name)
+    return None
+
+
+def render(figure: Figure, file: Path | BytesIO, format: str, dpi: int) -> None:
+    """Draw a figure, with fonts that have its letters."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        families = {_font_of(letter): None for letter in text.get_text() if letter > "~"}
+        if others := [family for family in families if family not in (None, "sans-serif")]:
+            text.set_fontfamily(["sans-serif", *others])
+    figure.savefig(file, format=format, dpi=dpi)
 
 
 def heading(axes: Axes, text: str) -> None:
@@ -72,13 +108,15 @@ def heading(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=10)
 
 
-def remark(figure: Figure, text: str, *, left_out: int = 0) -> None:
+def remark(figure: Figure, text: str, *, left_out: int = 0, more: str = "") -> None:
     """What one must know to read the picture, below it and not wider.
 
     `left_out` is how many of the less frequent predicates there was no room for.
     """
     if left_out:
         text += f"; {left_out:,} less frequent predicates are not shown"
+    if more:
+        text += f"\n{more}"
     letters = int(figure.get_figwidth() * 15)
     lines = [fill(line, letters) for line in text.splitlines()]
     figure.supxlabel("\n".join(lines), fontsize=SMALL, color="#444444")
@@ -130,35 +168,38 @@ def whole_numbers(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
 
 
-def date_axis(axes: Axes, timeline: Timeline, *, most: int = 9) -> None:
-    """Dates along the horizontal axis, whose unit is the timestamp."""
-    ticks, labels = date_ticks(timeline, most=most)
-    axes.set_xlim(-0.5, len(timeline) - 0.5)
-    axes.set_xticks(ticks, labels, fontsize=SMALL)
+def date_axis(axes: Axes, window: Window, granularity: Granularity, *, most: int = 9) -> None:
+    """Dates along the horizontal axis, whose unit is the tick: equal times are equally long."""
+    ticks, labels = date_ticks(window, granularity, most=most)
+    axes.set_xlim(window.ends)
+    axes.set_xticks([tick - window.origin for tick in ticks], labels, fontsize=SMALL)
 
 
-def date_ticks(timeline: Timeline, *, most: int = 9) -> tuple[list[int], list[str]]:
-    """Timestamps to label, and their first dates: round ones where they are evenly spread.
+def date_ticks(
+    window: Window, granularity: Granularity, *, most: int = 9
+) -> tuple[list[int], list[str]]:
+    """Ticks to label, and their dates: round ones if at least three of them fit.
 
-    >>> date_ticks(Timeline.of(np.arange(1953, 1990), "year"))
-    ([2, 7, 12, 17, 22, 27, 32], ['1955', '1960', '1965', '1970', '1975', '1980', '1985'])
+    >>> date_ticks(Window(1953, 1988), "year")
+    ([1955, 1960, 1965, 1970, 1975, 1980, 1985], ['1955', '1960', '1965', '1970', '1975', ...
     """
-    kind = timeline.granularity
-    by_year = kind in ("year", "step")
-    numbers, labels = timeline.starts, format_ticks(timeline.starts, kind)
-    if not by_year and kind != "month":
-        months = np.array(labels, "M8[M]")
-        numbers, labels = months.astype(np.int64), months.astype(str).tolist()
-    for step in _STEPS if by_year else _MONTHS:
-        rounded = numbers // step
-        ticks = np.flatnonzero(np.diff(rounded, prepend=rounded[0] - (numbers[0] % step == 0)))
-        if len(ticks) <= most:
-            break
-    # Where timestamps are far from regular, round dates would lie on each other; so would few.
-    if len(ticks) < 3 or np.diff(ticks).min() * 2 * most < len(timeline):
-        ticks = np.arange(0, len(timeline), -(-len(timeline) // most))
-        labels = format_ticks(timeline.starts, kind)
-    return ticks.tolist(), [labels[tick] for tick in ticks.tolist()]
+    by_year = granularity in ("year", "step")
+    unit, month = (None, None) if by_year else (DATES[granularity], DATES["month"])
+    first, last = window.first, window.last
+    if not by_year:
+        # The months that begin inside.
+        first, last = np.array([first - 1, last], unit).astype(month).astype(np.int64).tolist()
+        first += 1
+    step = next(s for s in (_STEPS if by_year else _MONTHS) if last // s - (first - 1) // s <= most)
+    rounded = np.arange(-(-first // step) * step, last + 1, step)
+    if len(rounded) >= 3 and by_year:
+        return rounded.tolist(), format_ticks(rounded, granularity)
+    if len(rounded) >= 3:
+        ticks = rounded.astype(month).astype(unit).astype(np.int64).tolist()
+        return ticks, format_ticks(rounded, "month")
+    step = (window.last - window.first) // most + 1
+    even = np.arange(window.first, window.last + 1, step)
+    return even.tolist(), format_ticks(even, granularity)
 
 
 def check_picture(path: Path) -> None:
@@ -171,10 +212,8 @@ def check_picture(path: Path) -> None:
 def save_picture(figure: Figure, path: Path) -> None:
     """Write a picture to a file, by its suffix."""
     check_picture(path)
-    with written_beside(path) as beside, warnings.catch_warnings():
-        # Matplotlib's letters do not cover every script; a box in a picture is no reason to warn.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(beside, format=path.suffix[1:].lower(), dpi=150)
+    with written_beside(path) as beside:
+        render(figure, beside, path.suffix[1:].lower(), 150)
 
 
 def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:

@@ -7,13 +7,20 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from splime.graph import SPLITS, TemporalGraph
-from splime.statistics import Statistics, facts_over_time, frequent_predicates
-from splime.times import Ints
+from splime.statistics import (
+    Statistics,
+    evenly,
+    facts_over_time,
+    frequent_predicates,
+    time_window,
+)
+from splime.times import format_ticks
 
 if TYPE_CHECKING:
     from splime.evaluation import Evaluation, Metrics
@@ -25,8 +32,10 @@ if TYPE_CHECKING:
     from splime.streaming import StreamResult
 
 METRICS = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
-STRATA = {"train": "whether train knows the triple at another time", "time": "kind of time"}
+STRATA = {"train": "whether train has the triple, at any time", "time": "kind of time"}
 _BARS = " ▁▂▃▄▅▆▇█"
+_WIDTH = 40
+"""Of a line of bars."""
 
 
 def statistics_table(statistics: Statistics) -> Table:
@@ -37,6 +46,8 @@ def statistics_table(statistics: Statistics) -> Table:
         "interval": statistics.interval,
         "open (begin or end unknown)": statistics.open,
     }
+    if statistics.without_time:
+        kinds["… of these without any time"] = statistics.without_time
     total = sum(statistics.facts.values())
     rows = {
         "entities": f"{statistics.entities:,}",
@@ -76,6 +87,52 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
             yield Text(f"  {example}", style="dim")
 
 
+def coverage_table(statistics: Statistics) -> Iterator[RenderableType]:
+    """What of valid and test train does not have; a chronological split; times far from others."""
+    beside = statistics.beside_train
+    table, lacking = make_table("what train does not have", "", *beside), False
+    for title, count, of in (
+        ("entities that train never names", "unseen_entities", "entities"),
+        ("predicates that train never names", "unseen_predicates", "predicates"),
+        ("facts that name such ones", "unseen", "facts"),
+        ("facts outside of train's time", "outside", "facts"),
+    ):
+        shares = [(getattr(own, count), getattr(own, of)) for own in beside.values()]
+        lacking |= any(number for number, _ in shares)
+        table.add_row(title, *(f"{n:,} ({100 * n / total:.1f} %)" for n, total in shares))
+    if lacking:
+        yield table
+    elif beside:
+        splits = " and ".join(beside)
+        yield Text(f"train names every entity and predicate of {splits}, and covers their times")
+    if after := {split: own for split, own in beside.items() if own.after_train}:
+        begins = " and ".join(f"{split} begins at {own.begins}" for split, own in after.items())
+        hold, train = max(own.still_hold for own in after.values()), statistics.facts["train"]
+        why = "its scopes end before that, so no cut"
+        if hold:
+            why = f"{hold:,} of its {train:,} facts still hold then, so hardly any cut"
+        yield Text(
+            f"the split is chronological: {begins}, after all facts of train have begun; {why}"
+            " can be learned there"
+        )
+    if far := statistics.far_times:
+        lies = "fact lies" if far.count == 1 else "facts lie"
+        yield Text(
+            f"{far.count:,} {lies} far from all others: without, the time is {far.begin} to"
+            f" {far.end}, not {statistics.begin} to {statistics.end}. If that is a mistake, correct"
+            " the lines or choose other --columns"
+        )
+        if far.filled:
+            first = f" --first {far.begin}" * (far.begin != statistics.begin)
+            last = f" --last {far.end}" * (far.end != statistics.end)
+            yield Text(
+                f"{far.filled:,} facts with an unknown begin or end reach that far; another one can"
+                f" be chosen with{first}{last}"
+            )
+        for fact in far.facts:
+            yield Text(f"  {' | '.join(text or '' for text in fact)}", style="dim")
+
+
 def inspection_json(
     graph: TemporalGraph, statistics: Statistics, leaks: LeakReport
 ) -> dict[str, Any]:
@@ -96,10 +153,18 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
         ("… whose pair is linked in train", leaks.pair_in_train),
         ("… whose reverse is in train", leaks.reversed_in_train),
         ("facts in train with the same time", leaks.fact_in_train),
+        ("facts whose subject is their object", leaks.self_loops),
     ):
+        if shares is leaks.self_loops and not any(share.count for share in shares.values()):
+            continue
         cells = [str(shares[split]) if split in shares else "" for split in SPLITS]
         table.add_row(title, *cells)
     yield table
+    if any(share.count for share in leaks.self_loops.values()):
+        yield Text(
+            "a fact whose subject is its object (a self-loop) counts like any other, except that it"
+            " is not taken for its own reverse"
+        )
     unit = leaks.granularity
     for split, recurrence in leaks.recurrence.items():
         if recurrence.median is not None:
@@ -113,14 +178,18 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
 
 def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
-    holding = facts_over_time(graph)
+    window = time_window(graph)
     order, counts = frequent_predicates(graph)
-    few = f" (the {most} most frequent predicates)" if len(order) > most else ""
-    times = f"{graph.timeline.label(0)} → {graph.timeline.label(-1)}"
-    table = make_table(f"facts over time{few}", "predicate", "facts", times)
-    for predicate in order[:most].tolist():
+    shown = order[:most]
+    limits, _, holding = facts_over_time(graph, shown)
+    few = f"the {most} most frequent predicates" if len(order) > most else ""
+    title = "; ".join(filter(None, ["facts over time", few, window.remark]))
+    times = format_ticks(np.array([window.first, window.last]), graph.timeline.granularity)
+    table = make_table(title, "predicate", "facts", " → ".join(times))
+    lines = evenly(limits, holding, window, _WIDTH)
+    for predicate, heights in zip(shown.tolist(), lines, strict=True):
         name = Text(graph.predicates[predicate])
-        table.add_row(name, f"{counts[predicate]:,}", sparkline(holding[predicate]))
+        table.add_row(name, f"{counts[predicate]:,}", sparkline(heights))
     return table
 
 
@@ -167,25 +236,21 @@ def stream_table(result: StreamResult) -> Iterator[RenderableType]:
     for split in SPLITS:
         table.add_row(split, f"{result.facts[split]:,}", f"{result.triples[split]:,}")
     yield table
-    for reason, count in result.dropped.items():
-        yield Text(f"{count:,} of {result.rows:,} rows dropped: {reason}")
     seconds = sum(result.seconds.values())
     steps = ", ".join(f"{step} {took:.1f} s" for step, took in result.seconds.items())
     yield Text(f"{result.rows / max(seconds, 1e-9):,.0f} rows per second ({steps})")
 
 
-def sparkline(values: Ints, *, width: int = 40) -> str:
-    """Numbers as a line of bars, at most `width` wide.
+def sparkline(values: npt.NDArray[Any]) -> str:
+    """Numbers as a line of bars.
 
     >>> sparkline(np.array([0, 1, 2, 4, 8]))
     ' ▁▂▄█'
     """
-    parts = np.array_split(values, min(width, len(values)))
-    means = np.array([part.mean() for part in parts])
-    if means.max() <= 0:
+    if values.max() <= 0:
         return ""
     # A bar that is not empty must be seen.
-    heights = np.ceil(means / means.max() * (len(_BARS) - 1)).astype(int)
+    heights = np.ceil(values / values.max() * (len(_BARS) - 1)).astype(int)
     return "".join(_BARS[height] for height in heights)
 
 
@@ -224,7 +289,12 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
             table.add_row(name, side, *_cells(metrics), f"{metrics.mr:,.1f}")
     yield table
     for name, sides in evaluation.intervals.items():
-        low, high = sides["both"]["mrr"]
+        if (ends := sides["both"]) is None:
+            what = "triple" if evaluation.protocol == "triple" else "fact"
+            ranked = evaluation.queries // (1 if evaluation.protocol == "predicate" else 2)
+            yield Text(few_facts(f"{evaluation.split} has only {counted(ranked, what)}", what))
+            break
+        low, high = ends["mrr"]
         yield Text(f"MRR {name}: between {low:.3f} and {high:.3f} with 95 % confidence (bootstrap)")
     yield Text(conditions(evaluation))
     name = evaluation.filters[0]
@@ -234,6 +304,13 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
         for group, metrics in groups.items():
             table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
         yield table
+
+
+def few_facts(has: str, what: str) -> str:
+    """Why there are no intervals and tests."""
+    from splime.evaluation.metrics import FEWEST
+
+    return f"{has}: with fewer than {FEWEST} {what}s no interval and no test would mean anything."
 
 
 def _cells(metrics: Metrics) -> list[str]:
@@ -249,8 +326,11 @@ def metric_text(metrics: Metrics, name: str) -> str:
 def conditions(evaluation: Evaluation) -> str:
     """Under which conditions metrics were obtained, in a sentence."""
     left = ", ".join(f"{count:,} {why}" for why, count in evaluation.left_out.items() if count)
+    sample, asked = evaluation.sample, f"{evaluation.queries:,} queries"
+    if sample is not None:
+        asked = f"{sample.queries:,} of {sample.of:,} queries (a sample, seed {sample.seed})"
     parts = [
-        f"{evaluation.queries:,} queries among {evaluation.candidates:,} candidates",
+        f"{asked} among {evaluation.candidates:,} candidates",
         f"ties: {evaluation.ties} rank",
         f"{evaluation.timestamps:,} {'buckets' if evaluation.buckets else 'timestamps'}",
         f"left out: {left or 'nothing'}",

@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, check_name
+from splime.errors import DataError, SplimeError, check_name, checked
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
-from splime.evaluation.protocols import Options, evaluate_scoped
+from splime.evaluation.protocols import (
+    Options,
+    Questions,
+    default_questions,
+    evaluate_scoped,
+)
 from splime.io.files import locked, read_json, write_json, written_beside
+from splime.io.sealed import check_seal, sealed_writer
 from splime.runs import folder as files
 from splime.runs.run import Run
 
@@ -23,6 +29,7 @@ PROTOCOLS = ("fact", "triple", "predicate")
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 
+@checked
 def evaluate(
     run: Run,
     protocol: str = "fact",
@@ -60,7 +67,12 @@ def evaluations(run: Run) -> list[Evaluation]:
 
 
 def kept(
-    run: Run, protocol: str = "fact", *, split: str = "test", filter: str = "inter"
+    run: Run,
+    protocol: str = "fact",
+    *,
+    split: str = "test",
+    filter: str = "inter",
+    questions: Questions = None,
 ) -> Evaluation | None:
     """What `evaluate` with these arguments kept in the folder, with the ranks; None if it did not.
 
@@ -77,6 +89,8 @@ def kept(
     for evaluation in evaluations(run):
         if any(getattr(evaluation, name) != value for name, value in wanted.items()):
             continue
+        if not _asks(evaluation, run, questions):
+            continue
         if triple and ("repeated" in evaluation.left_out) != run.settings.distinct:
             continue
         path = run.path / f"ranks-{key(evaluation)}.parquet"
@@ -84,11 +98,25 @@ def kept(
     return None
 
 
+def _asks(evaluation: Evaluation, run: Run, questions: Questions) -> bool:
+    """Whether an evaluation ranked as many queries as one with these arguments would."""
+    if questions is None:
+        sides = len(_asked(evaluation.protocol))
+        source: Any = run.static if evaluation.protocol == "triple" else run.graph
+        names = source.predicates if evaluation.protocol == "predicate" else source.entities
+        questions = default_questions(len(getattr(source, evaluation.split)), sides, len(names))
+    sample = evaluation.sample
+    if sample is None:
+        return questions == "all" or evaluation.queries <= questions
+    return (sample.queries, sample.seed) == (questions, 0)
+
+
 def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
     import pyarrow.parquet as pq
 
     asked = _asked(evaluation.protocol)
     try:
+        check_seal(path)
         table = pq.read_table(path)
         facts = table["fact"].to_numpy()
         ranks = {
@@ -101,7 +129,7 @@ def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
             there, stored = Metrics.of(each), evaluation.metrics[name]["both"]
             if not math.isclose(there.mrr, stored.mrr) or there.queries != stored.queries:
                 raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
-    except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+    except (DataError, OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not the ranks of this run: {error}; remove it, and they are made again"
         ) from None
@@ -127,6 +155,7 @@ def key(evaluation: Evaluation) -> str:
     repeated = None
     if evaluation.protocol == "triple" and "repeated" not in evaluation.left_out:
         repeated = "repeated"  # triples that occur again are ranked again
+    sample = evaluation.sample
     parts = [
         evaluation.protocol,
         evaluation.split,
@@ -134,20 +163,23 @@ def key(evaluation: Evaluation) -> str:
         repeated,
         evaluation.aggregate,
         evaluation.ties,
+        f"{sample.queries}-seed-{sample.seed}" if sample else None,
     ]
     return "-".join(part for part in parts if part)
 
 
 def _write_ranks(path: Path, evaluation: Evaluation) -> None:
     """A row for each fact or triple: its position in the split, and its ranks."""
-    import pyarrow.parquet as pq
-
     columns: dict[str, Any] = {"fact": np.asarray(evaluation.facts)}
     for name, ranks in evaluation.ranks.items():
         for column, what in enumerate(_asked(evaluation.protocol)):
             columns[f"{name}_{what}"] = np.ascontiguousarray(ranks[:, column])
-    with written_beside(path) as beside:
-        pq.write_table(pa.table(columns), beside, compression="zstd")
+    table = pa.table(columns)
+    with (
+        written_beside(path) as beside,
+        sealed_writer(beside, table.schema, compression="zstd") as writer,
+    ):
+        writer.write_table(table)
 
 
 def _asked(protocol: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import LOCK, to_toml, whole_numbers, write_toml, written_beside
+from splime.io.files import LOCK, read_toml, to_toml, whole_numbers, write_toml, written_beside
 from splime.segmentation import Segmentation
 
 CONFIG = "config.toml"
@@ -78,13 +78,10 @@ def fingerprint(config: Config) -> str:
 def read_config(folder: Path) -> Config:
     """The configuration of a run."""
     path = folder / CONFIG
-    try:
-        config = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not path.exists():
         why = f"it has no {CONFIG}" if folder.is_dir() else "there is no such folder"
-        raise UsageError(f"{folder}: this is not a run of splime: {why}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from None
+        raise UsageError(f"{folder}: this is not a run of splime: {why}")
+    config = read_toml(path)
     for title, keys in _KEYS.items():
         table = config.get(title)
         for key, kind in keys.items():

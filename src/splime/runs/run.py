@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from splime.embedding.device import choose_device
 from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, checked, visible
 from splime.graph import TemporalGraph
 from splime.io import load_segmentation, read
-from splime.io.files import read_json
+from splime.io.files import read_json, validated
 from splime.methods import Method, restore_method
 from splime.runs import folder as files
 from splime.runs.folder import (
@@ -37,12 +37,24 @@ if TYPE_CHECKING:
     from splime.scoring.scorer import Scorer
 
 
+class _About(TypedDict):
+    """What about.json must have."""
+
+    versions: dict[str, str]
+    device: str
+    seconds: float
+    parameters: int
+    command: NotRequired[str]
+    loss: NotRequired[str]
+
+
 class Run:
     """A run: what it was trained with, the graph, the cuts, the embeddings, the scores.
 
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    @checked
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
         self.config = read_config(self.path)
@@ -59,7 +71,8 @@ class Run:
 
     def __repr__(self) -> str:
         method, model = self.config["method"]["name"], self.config["settings"]["model"]
-        return f"Run({self.path}: {model} on {self.config['data']['name'] or 'facts'}, {method})"
+        data = self.config["data"]["name"] or "facts"
+        return visible(f"Run({self.path}: {model} on {data}, {method})")
 
     @cached_property
     def settings(self) -> Settings:
@@ -117,9 +130,7 @@ class Run:
         """Versions, device, date, seconds, number of parameters."""
         path = self.path / files.ABOUT
         about = read_json(path)
-        for key in ("versions", "device", "seconds", "parameters"):
-            if key not in about:
-                raise DataError(f"{path}: {key} is missing")
+        validated(path, about, _About)
         return about
 
     @cached_property

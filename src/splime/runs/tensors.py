@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splime.errors import DataError, SplimeError
+from splime.errors import DataError, WriteError
 from splime.io.files import written_beside
 from splime.static import StaticGraph
 
@@ -41,7 +41,7 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) 
         try:
             save_file(here, beside, metadata=metadata)
         except SafetensorError as error:
-            raise SplimeError(f"{path}: cannot be written: {error}") from None
+            raise WriteError(f"{path}: cannot be written: {error}") from None
         beside.chmod(0o644)  # the library lets nobody else read it
 
 

@@ -7,7 +7,9 @@ import platform
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,7 +20,7 @@ import torch
 import splime
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
-from splime.errors import DataError, UsageError, enough_memory
+from splime.errors import DataError, UsageError, checked, enough_memory
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
@@ -46,6 +48,7 @@ class Watch(Protocol):
         """Whether to stop after this step."""
 
 
+@checked
 def train(
     graph: TemporalGraph,
     cuts: Method | Segmentation,
@@ -57,6 +60,7 @@ def train(
     device: str = "auto",
     watch: Watch | None = None,
     save_seconds: float = 60.0,
+    warn: Callable[[str], None] = warnings.warn,
     **settings: Any,
 ) -> Run:
     """Cut a graph, train a static model on it, and leave a folder that explains itself.
@@ -72,6 +76,7 @@ def train(
         device: cpu, cuda or auto.
         watch: is told of progress, and can ask to stop.
         save_seconds: how often a checkpoint is saved.
+        warn: is told where the preset is changed to suit the graph.
         settings: changes to the preset, see `splime.Settings`.
 
     >>> import splime, tempfile
@@ -84,10 +89,16 @@ def train(
     engine = engine_of(model, engine)
     trainer = find_engine(engine)
     chosen = trainer.make_settings(model, preset, **settings)
-    _check_splits(graph, chosen)
+    chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
     static = apply(cuts.fit(graph) if isinstance(cuts, Method) else cuts, graph)
-    chosen = trainer.fitted(chosen, static, settings)
+    preset_loss, chosen = chosen.loss, trainer.fitted(chosen, static, settings)
+    if chosen.loss != preset_loss:
+        warn(
+            f"{len(static.entities):,} entities are too many to compare each answer with all of"
+            f" them: the loss is {chosen.loss}; loss={preset_loss!r} (--loss {preset_loss}) asks"
+            " for the preset's"
+        )
     out = Path(out)
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
     with locked(out):
@@ -102,15 +113,19 @@ def train(
     return Run(out, device=device)
 
 
-def _check_splits(graph: TemporalGraph, settings: Settings) -> None:
-    """An error if a split that the training needs is empty."""
+def _check_splits(graph: TemporalGraph, settings: Settings, given: Mapping[str, Any]) -> Settings:
+    """The settings for the splits that there are; an error if that is not what was asked for."""
     if not len(graph.train):
         raise UsageError("train has no facts; there is nothing to learn from")
-    if settings.validate_every and not len(graph.valid):
+    if not settings.validate_every or len(graph.valid):
+        return settings
+    why = "valid has no facts to choose the best epoch on"
+    if "validate_every" in given:
         raise UsageError(
-            "valid has no facts to choose the best epoch on; with validate_every=0"
-            " (--validate-every 0) the last epoch is kept"
+            f"{why}; with validate_every=0 (--validate-every 0) the last epoch is kept"
         )
+    warnings.warn(f"{why}: the last one is kept", stacklevel=3)
+    return replace(settings, validate_every=0)
 
 
 @dataclass
@@ -211,7 +226,8 @@ class _Supervisor:
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
         scorer = self.learner.scorer()
-        evaluation = evaluate_scoped("fact", scorer, self.scoping, Options(split="valid"))
+        options = Options(split="valid", bootstrap=0)
+        evaluation = evaluate_scoped("fact", scorer, self.scoping, options)
         return evaluation.metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:
@@ -224,7 +240,6 @@ class _Supervisor:
 
     def _save(self) -> bool:
         """Save a checkpoint, if the learner can resume from one."""
-        self.saved_at = time.monotonic()
         state = self.learner.state()
         if state is None:
             return False
@@ -232,6 +247,7 @@ class _Supervisor:
         progress = {**asdict(self.progress), "seconds": self._seconds()}
         about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
         save_tensors(self.out / files.CHECKPOINT, tensors, about)
+        self.saved_at = time.monotonic()
         return True
 
     def _restore(self) -> None:

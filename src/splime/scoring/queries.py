@@ -17,6 +17,7 @@ import torch
 from splime.arrays import changes, expand, grouped
 from splime.errors import check_name
 from splime.graph import Facts
+from splime.scoring.doubts import Doubts
 from splime.scoring.scoping import NAMES, CutFacts, Kind, KnownAnswers, KnownFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
 from splime.times import Ints
@@ -120,6 +121,11 @@ class Scoring:
     def known(self) -> KnownFacts:
         """The facts of all splits, to look answers up in."""
         return KnownFacts(self.scoping.graph)
+
+    @cached_property
+    def doubts(self) -> Doubts:
+        """What train does not have, and the model cannot know."""
+        return Doubts(self.scoping)
 
     def queries(self, kind: Kind, asked: CutFacts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
@@ -336,8 +342,10 @@ class Scoring:
         held = (spans.begin[span] <= end[pair]) & (spans.end[span] >= begin[pair])
         pair, span = pair[held], span[held]
         question, number, fact = question[pair], spans.number[span], fact[pair]
-        order = np.lexsort((fact, number, question))
-        return self.known.once(question[order], number[order], fact[order])
+        # A fact without time does not say when, so it marks no span.
+        order = np.lexsort((fact, self.known.undated[fact], number, question))
+        known = self.known.once(question[order], number[order], fact[order])
+        return known._replace(fact=np.where(self.known.undated[known.fact], -1, known.fact))
 
 
 @dataclass(frozen=True)

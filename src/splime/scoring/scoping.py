@@ -151,7 +151,14 @@ class KnownFact(NamedTuple):
     begin: str | None
     end: str | None
 
+    @property
+    def dated(self) -> bool:
+        """Whether it says when, at least since or until when."""
+        return (self.begin, self.end) != (None, None)
+
     def __str__(self) -> str:
+        if not self.dated:
+            return f"{self.split}, without time"
         begin, end = self.begin or "?", self.end or "?"
         return f"{self.split} {begin}" if begin == end else f"{self.split} {begin}..{end}"
 
@@ -162,9 +169,9 @@ class KnownAnswers(NamedTuple):
     question: Ints
     id: Ints
     fact: Ints
-    """Position among the facts of all splits."""
+    """Position among the facts of all splits; -1 if those that state it do not say when."""
     learned: Bools
-    """Whether it is a fact of train: the model has seen it."""
+    """Whether a fact of train states it: the model has seen it."""
 
 
 class KnownFacts:
@@ -172,6 +179,8 @@ class KnownFacts:
 
     def __init__(self, graph: TemporalGraph) -> None:
         self.graph, self.facts = graph, graph.facts()
+        self.undated = self.facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
+        """Which facts have neither begin nor end."""
         self._upto = np.cumsum([len(facts) for _, facts in graph.splits()])
         self._indexes: dict[Kind, tuple[Keyed, Ints]] = {}
 
@@ -195,17 +204,19 @@ class KnownFacts:
     def answers(self, kind: Kind, asked: Facts) -> KnownAnswers:
         """The known answers, each once to a question, with the earliest fact that states it.
 
-        Facts of train go before others.
+        Facts with a time go before those without, and facts of train before others.
         """
         question, fact = self.pairs(kind, asked)
         ids = getattr(self.facts, kind)[fact].astype(np.int64)
-        order = np.lexsort((fact, self.facts.begin[fact], ~self.learned(fact), ids, question))
+        before = (self.facts.begin[fact], ~self.learned(fact), self.undated[fact])
+        order = np.lexsort((fact, *before, ids, question))
         return self.once(question[order], ids[order], fact[order])
 
     def once(self, question: Ints, ids: Ints, fact: Ints) -> KnownAnswers:
         """Sorted answers without those that repeat the one before."""
         new = changes(question, ids)
-        return KnownAnswers(question[new], ids[new], fact[new], self.learned(fact[new]))
+        learned = np.bincount(new.cumsum() - 1, self.learned(fact), minlength=int(new.sum()))
+        return KnownAnswers(question[new], ids[new], fact[new], learned > 0)
 
     def learned(self, facts: Ints) -> Bools:
         """Which facts, given by their positions, are of train."""

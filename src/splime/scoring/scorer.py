@@ -15,7 +15,7 @@ from splime.errors import SplimeError, UsageError, enough_memory
 _DEFAULT = {"cpu": 512 << 20, "cuda": 4 << 30}
 # Larger blocks are given back to the system and faulted in again by the C library each time, and
 # fall out of the cache between scoring and counting; but for each a model reads all its entities.
-_CPU_BLOCK, _CPU_ROWS = 16 << 20, 128
+_CPU_BLOCK, _CPU_ROWS = 16 << 20, 64
 
 
 class Scorer(Protocol):

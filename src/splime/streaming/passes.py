@@ -6,12 +6,17 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.arrays import batches, grouped
 from splime.counts import Counts
@@ -20,6 +25,7 @@ from splime.graph import SPLITS, Ids
 from splime.io.files import written_beside
 from splime.io.parquet import ROLES, Batch, Part, Times
 from splime.io.saved import Description, damages
+from splime.io.tables import dated
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.segmentation import Scopes
@@ -30,18 +36,14 @@ from splime.vocabulary import Vocabulary
 _KINDS = 6
 # What a fact is counted as; the ends of longer facts are counted beside their begins.
 _LONGER, _INSTANT, _NO_BEGIN, _NO_END, _ENDS, _NO_TIME = range(_KINDS)
-_NAMES = ["split", "subject", "predicate", "object"]
-_COLUMNS = pa.schema(
-    dict.fromkeys(_NAMES, pa.dictionary(pa.int32(), pa.string()))
-    | {"fact": pa.int64(), "overlap": pa.int32()}
-)
+_NAMES = ["split", "subject", "predicate", "object", "source"]
 PARQUET = {
     "compression": "zstd",
-    "use_dictionary": [*_NAMES, "overlap"],
+    "use_dictionary": [*_NAMES, "overlap", "begin", "end"],
     "column_encoding": {"fact": "DELTA_BINARY_PACKED"},
     # Names stay a dictionary however many there are, and their minimum and maximum help nobody.
     "dictionary_pagesize_limit": 2**26,
-    "write_statistics": ["fact"],
+    "write_statistics": ["split", "fact"],
 }
 """How Arrow writes the triples."""
 # A fact can have many triples, so this many are made and written at a time.
@@ -240,7 +242,7 @@ def settle(
     at = np.ix_(predicates.ids(names), clock.timeline.index(tally.ticks[occur]))
     for table, counted in zip(tables, (instants, begins, ends), strict=True):
         table[at] = counted[1][np.ix_(used, occur)]
-    return clock, predicates, Counts(*tables), facts.sum(axis=(0, 1))
+    return clock, predicates, Counts.of_tables(*tables), facts.sum(axis=(0, 1))
 
 
 def _filled(table: Ints, first: int, last: int) -> Ints:
@@ -288,60 +290,122 @@ def cut(
 ) -> tuple[Ints, Counter[str]]:
     """Write the triples of the facts of a part to a file, which appears when it is complete.
 
-    Returns how many facts and triples each split has (2 x splits), and how many rows were dropped
-    for each reason.
+    Returns how many facts, triples and rows each split has (3 x splits), and how many rows were
+    dropped for each reason.
     """
-    totals, reasons = np.zeros((2, len(SPLITS)), np.int64), Counter[str]()
-    labels = scopes.labels.cast(pa.string())
+    totals, reasons = np.zeros((3, len(SPLITS)), np.int64), Counter[str]()
+    sources, labels = scopes.names.labels, scopes.labels
+    timeline = clock.timeline
+    begins = dated(timeline.starts[scopes.first], timeline.granularity)
+    ends = dated(timeline.ends[scopes.last], timeline.granularity)
+    schema = _schema(begins.type)
 
-    def triples() -> Iterator[pa.RecordBatch]:
+    def triples() -> Iterator[tuple[int, pa.RecordBatch]]:
         for batch in part.batches(*ROLES, progress=progress):
-            times = batch.times(clock.timeline.granularity)
+            times = batch.times(timeline.granularity)
             splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
-            subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
-            sources = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
-            low, high = scopes.find(sources, begin, end)
-            counts = high - low + 1
-            totals[0] += np.bincount(splits, minlength=len(SPLITS))
-            totals[1] += np.bincount(splits, counts, len(SPLITS)).astype(np.int64)
+            totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
             reasons.update(dropped)
+            subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
+            named = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
+            low, high = scopes.find(named, begin, end)
+            counts = high - low + 1
             subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
-            facts = np.arange(batch.fact, batch.fact + len(batch))[kept]
-            for some in batches(counts, _TRIPLES):
-                count, scope, overlap = scopes.cut(
-                    sources[some], begin[some], end[some], low[some], high[some]
-                )
-                split_of, subject_of, object_of, fact = (
-                    np.repeat(column[some], count) for column in (splits, subjects, objects, facts)
-                )
-                arrays = [
-                    _encoded(split_of, pa.array(SPLITS)),
-                    _encoded(subject_of, subject.dictionary),
-                    _encoded(scope, labels),
-                    _encoded(object_of, object_.dictionary),
-                    pa.array(fact),
-                    pa.array(overlap),
-                ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=_COLUMNS)
+            subject_names, object_names = (
+                column.dictionary.cast(pa.large_string()) for column in (subject, object_)
+            )
+            for split in range(len(SPLITS)):
+                own = np.flatnonzero(splits == split)
+                facts = np.arange(len(own)) + totals[0, split]
+                totals[:2, split] += len(own), counts[own].sum()
+                for some in batches(counts[own], _TRIPLES):
+                    rows = own[some]
+                    count, scope, overlap = scopes.cut(
+                        named[rows], begin[rows], end[rows], low[rows], high[rows]
+                    )
+                    subject_of, object_of, source_of, fact = (
+                        np.repeat(column, count)
+                        for column in (subjects[rows], objects[rows], named[rows], facts[some])
+                    )
+                    at = pa.array(scope)
+                    arrays = [
+                        _encoded(np.full(len(scope), split, np.int32), pa.array(SPLITS)),
+                        _encoded(subject_of, subject_names),
+                        _encoded(scope, labels),
+                        _encoded(object_of, object_names),
+                        pa.array(fact),
+                        pa.array(overlap),
+                        _encoded(source_of, sources),
+                        begins.take(at),
+                        ends.take(at),
+                    ]
+                    yield split, pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    _write(triples(), target)
+    _write(_by_split(triples(), target.absolute().parent), schema, target)
     return totals, reasons
 
 
-def join(sources: Sequence[Path], target: Path) -> None:
-    """Write the triples of several files into one, in their order."""
+def _schema(time: pa.DataType) -> pa.Schema:
+    """The columns of triples, as `splime transform` writes them from memory too."""
+    name = pa.dictionary(pa.int32(), pa.large_string())
+    return pa.schema(
+        {
+            "split": pa.dictionary(pa.int32(), pa.string()),
+            **dict.fromkeys(("subject", "predicate", "object"), name),
+            "fact": pa.int64(),
+            "overlap": pa.int32(),
+            "source": name,
+            "begin": time,
+            "end": time,
+        }
+    )
+
+
+def _by_split(
+    triples: Iterator[tuple[int, pa.RecordBatch]], folder: Path
+) -> Iterator[pa.RecordBatch]:
+    """Those of train first, then those of valid and of test, which wait in files without a name."""
+    waiting: dict[int, Any] = {}
+    with ExitStack() as stack:
+        for split, batch in triples:
+            if split == 0:
+                yield batch
+                continue
+            if split not in waiting:
+                file = stack.enter_context(TemporaryFile(dir=folder))
+                waiting[split] = file, pa.ipc.new_stream(file, batch.schema)
+            waiting[split][1].write_batch(batch)
+        for _, (file, writer) in sorted(waiting.items(), key=itemgetter(0)):
+            writer.close()
+            file.seek(0)
+            yield from pa.ipc.open_stream(file)
+
+
+def join(sources: Sequence[Path], totals: Sequence[Ints], target: Path) -> None:
+    """Write the triples of several files into one; `totals` counts the facts of each by split."""
     import pyarrow.parquet as pq
 
+    before = np.cumsum([np.zeros_like(totals[0]), *totals[:-1]], axis=0)
+
     def triples() -> Iterator[pa.RecordBatch]:
-        for source in sources:
-            with pq.ParquetFile(source, read_dictionary=_NAMES, pre_buffer=False) as file:
-                for group in range(file.metadata.num_row_groups):
-                    yield from file.read_row_group(group).to_batches()
+        for split, name in enumerate(SPLITS):
+            for source, facts in zip(sources, before[:, split].tolist(), strict=True):
+                with pq.ParquetFile(source, read_dictionary=_NAMES, pre_buffer=False) as file:
+                    for group in range(file.metadata.num_row_groups):
+                        # A row group has triples of one split.
+                        if file.metadata.row_group(group).column(0).statistics.min != name:
+                            continue
+                        table = file.read_row_group(group)
+                        at = table.schema.get_field_index("fact")
+                        fact = pc.add(table.column(at), facts)
+                        yield from table.set_column(at, "fact", fact).to_batches()
 
-    _write(triples(), target)
+    with pq.ParquetFile(sources[0]) as first:
+        schema = first.schema_arrow
+    _write(triples(), schema, target)
 
 
-def _write(triples: Iterator[pa.RecordBatch], target: Path) -> None:
+def _write(triples: Iterator[pa.RecordBatch], schema: pa.Schema, target: Path) -> None:
     """Write triples to a file, which appears when it is complete.
 
     Writing takes longest, so a thread does it while the next triples are made.
@@ -350,7 +414,7 @@ def _write(triples: Iterator[pa.RecordBatch], target: Path) -> None:
 
     with (
         written_beside(target) as beside,
-        pq.ParquetWriter(beside, _COLUMNS, **PARQUET) as writer,
+        pq.ParquetWriter(beside, schema, **PARQUET) as writer,
         ThreadPoolExecutor(1) as thread,
     ):
         writing = thread.submit(int)  # nothing yet

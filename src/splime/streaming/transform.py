@@ -10,23 +10,25 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import SPLITS, SplitName
+from splime.io.files import working_folder
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.io.parquet import FactFile, find_granularity
+from splime.io.parquet import FactFile, kinds_of_times
+from splime.io.sealed import check_seal
 from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
+from splime.reading import LOG, Reading, Source
 from splime.segmentation import Scopes, Segmentation
-from splime.splitting import time_limits
+from splime.splitting import check_shares, time_limits
 from splime.streaming.duplicates import files_for, with_duplicates, write_fingerprints
 from splime.streaming.passes import Clock, Frame, count, cut, join, settle, spans, summed
 from splime.timeline import Timeline
-from splime.times import tick_range
+from splime.times import Kinds, infer_granularity, tick_range
 
 Engine: TypeAlias = Callable[..., Iterator[Any]]
 """Called like `map`; function, arguments and results may have to go to another process."""
@@ -34,6 +36,7 @@ in_one_process: Engine = map
 """One part after the other."""
 
 _LARGE = 5_000_000
+_BATCH = 1 << 20
 # With several processes: how many facts a part has, at most.
 _PART = 10_000_000
 _IN_MEMORY = "; splime.load and `splime transform --no-stream` load the facts into memory"
@@ -75,7 +78,7 @@ class StreamResult:
     triples: Mapping[SplitName, int]
     segmentation: Segmentation
     seconds: Mapping[str, float]
-    """Of each step: finding duplicates, counting, choosing and applying."""
+    """Of each step: reading times, finding duplicates, counting, choosing and applying."""
 
 
 def is_large(path: Path, method: Method) -> bool:
@@ -97,31 +100,27 @@ def stream_transform(
     target: Path,
     method: Method,
     *,
-    batch_rows: int = 1 << 20,
+    batch_rows: int | None = None,
     engine: Engine = in_one_process,
     progress: Progress = silent,
     **reading: Any,
 ) -> StreamResult:
     """Transform a Parquet file of facts into one of triples, without ever holding all of either.
 
-    The triples are those of `method.fit_transform(splime.read(source, **reading))`, in the order of
-    the rows, whatever the engine. What cannot be streamed is an error that says why. The columns
-    are split, subject, predicate (scoped), object, fact (its row in the source, from 0) and
-    overlap.
+    The table is the one that `splime.export` writes as parquet of
+    `method.fit_transform(splime.read(source, **reading))`, whatever the engine. What cannot be
+    streamed is an error that says why.
 
     Not all options of `splime.read` can be chosen:
 
     - `columns`, `granularity`, `first`, `last` (times, not "end" and "begin"), `keep_duplicates`,
-      `split="none"`, `bucket` and `bucket_on` work as there.
+      `allow_loss`, `split="none"`, `bucket` and `bucket_on` work as there.
     - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`: which names train knows is
       not collected. The default, `split="random"`, is refused: it is drawn from a permutation of
       all facts, which would have to be in memory.
-    - `entities`, `predicates` and `end_before_begin` other than "drop" are refused.
+    - `entities`, `predicates`, `times`, `origin` and `end_before_begin` other than "drop" are
+      refused.
     - In a saved graph only the buckets can be chosen, as in `splime.read`.
-
-    Two things can differ from reading in memory. Times as text are parsed batch by batch, so a
-    batch decides whether one with a time zone among times without, or a long number among dates, is
-    unreadable. And without a `granularity`, only the first million different times decide it.
 
     In memory are a few batches, the predicates, the timestamps, and a dozen numbers for each
     predicate at each timestamp; entities are passed through and never collected. Finding
@@ -134,22 +133,18 @@ def stream_transform(
         source: the file of facts, with columns as `splime.read` takes them.
         target: the file to write; it must not exist.
         method: one that needs only counts, with predicates as its target.
-        batch_rows: how many facts to hold at once.
+        batch_rows: how many facts to hold at once; about a million by default.
         engine: what maps over the parts of the source, `in_one_process` or `in_processes(4)`.
         progress: gets what is being done, how many facts are done, and how many there are.
         reading: options of `splime.read`.
     """
     options = ReadOptions.of(reading)
+    batch_rows = _BATCH if batch_rows is None else batch_rows
     file = FactFile(source, options.columns)
     _check(file, target, method, batch_rows, options)
+    check_seal(source)
     rows, graph = file.rows, file.graph
     parts = file.parts(rows if engine is in_one_process else _PART, batch_rows)
-    granularity = options.granularity or file.granularity or find_granularity(parts)
-    first, last = (
-        None if when is None else tick_range(when, granularity)[side]
-        for side, when in enumerate((options.first, options.last))
-    )
-    frame = Frame(granularity, method.fit_on == "all", graph, first, last)
     seconds: dict[str, float] = {}
 
     def over(what: str, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
@@ -163,7 +158,19 @@ def stream_transform(
             progress(what, part.fact + part.rows, rows)
             yield result
 
-    with _folder_beside(target) as folder:
+    # All times decide how one of them is read; splime's own files have times of one kind.
+    forced, among = options.granularity or file.granularity, None
+    if file.granularity is None:
+        with _timed(seconds, what := "reading times"):
+            among = sum(over(what, kinds_of_times, forced), Kinds())
+    parts = [replace(part, forced=forced, among=among) for part in parts]
+    granularity = forced or infer_granularity(among or Kinds())
+    first, last = (
+        None if when is None else tick_range(when, granularity)[side]
+        for side, when in enumerate((options.first, options.last))
+    )
+    frame = Frame(granularity, method.fit_on == "all", graph, first, last)
+    with working_folder(target) as folder:
         if graph is None and not options.keep_duplicates:
             with _timed(seconds, what := "finding duplicates"):
                 files = files_for(rows)
@@ -177,8 +184,7 @@ def stream_transform(
             tallies = over("counting", count, frame, own)
             clock, predicates, counts, begins = settle(tallies, frame, own, source)
             if options.split == "time":
-                shares = {"valid": 0.1, "test": 0.1, **options.chosen("valid", "test")}
-                limits = time_limits(clock.ticks, begins, granularity, **shares)
+                limits = time_limits(clock.ticks, begins, granularity, **_shares(options))
                 valid_at, test_at = np.searchsorted(clock.ticks, limits).tolist()
                 clock = replace(clock, split_at=(valid_at, test_at))
             if options.bucket is not None:
@@ -203,26 +209,32 @@ def stream_transform(
                 targets = [target]
             results = [*over("applying", cut, clock, scopes, targets)]
             if len(parts) > 1:
-                join(targets, target)
-    facts_made, triples_made = sum(totals for totals, _ in results).tolist()
+                join(targets, [totals[0] for totals, _ in results], target)
+    facts_made, triples_made, rows_read = sum(totals for totals, _ in results).tolist()
+    dropped = dict(sum((dropped for _, dropped in results), Counter()))
+    read = Reading(
+        (Source(source.name, None, rows, sum(facts_made), dropped),),
+        emptied=tuple(
+            split
+            for split, had, has in zip(SPLITS, rows_read, facts_made, strict=True)
+            if had and not has
+        ),
+    )
+    if not options.allow_loss:
+        try:
+            read.check()
+        except DataError:
+            target.unlink()
+            raise
+    LOG.info("%s: %s", source.name, read)
     return StreamResult(
         rows,
         dict(zip(SPLITS, facts_made, strict=True)),
-        dict(sum((dropped for _, dropped in results), Counter())),
+        dropped,
         dict(zip(SPLITS, triples_made, strict=True)),
         Segmentation(scopes, None, method.parameters()),
         seconds,
     )
-
-
-@contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """A folder for what is needed until the target is written."""
-    try:
-        with TemporaryDirectory(".part", f".{target.name}.", target.absolute().parent) as folder:
-            yield Path(folder)
-    except OSError as error:
-        raise SplimeError(f"{target}: cannot be written: {error}") from None
 
 
 @contextmanager
@@ -232,11 +244,17 @@ def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
     seconds[what] = time.perf_counter() - started
 
 
+def _shares(options: ReadOptions) -> dict[str, float]:
+    return {"valid": 0.1, "test": 0.1, **options.chosen("valid", "test")}
+
+
 def _check(
     file: FactFile, target: Path, method: Method, batch_rows: int, options: ReadOptions
 ) -> None:
     """An error for what cannot be streamed."""
-    refused = options.chosen("entities", "predicates")
+    refused = options.chosen(
+        "entities", "predicates", "times", "origin", "unknown_time", "without_time"
+    )
     if options.end_before_begin not in (None, "drop"):
         refused["end_before_begin"] = options.end_before_begin
     for limit, own in (("first", OWN_END), ("last", OWN_BEGIN)):
@@ -260,7 +278,10 @@ def _check(
         raise UsageError(f"{target.parent}: there is no such folder to write to")
     has_splits = "split" in file.names
     options.check_effect(file.path, saved=file.graph is not None, has_splits=has_splits)
-    if has_splits or options.split == "none":
+    if has_splits:
+        return
+    check_shares(**_shares(options))
+    if options.split == "none":
         return
     if options.split != "time":
         raise UsageError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from splime.axes import Axis
 from splime.embedding.settings import Settings
-from splime.errors import SplimeError, check_name
+from splime.errors import SplimeError, check_name, checked
 from splime.static import StaticGraph
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ def find_engine(name: str) -> Engine:
     return engine
 
 
+@checked
 def make_settings(
     model: str | None = None, preset: str | None = None, *, engine: str = "splime", **given: Any
 ) -> Settings:

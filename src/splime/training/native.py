@@ -13,6 +13,7 @@ from splime.arrays import distinct
 from splime.axes import Axis, Values
 from splime.embedding.device import matrix_precision
 from splime.embedding.losses import LOSSES
+from splime.embedding.losses.sampled import SAMPLED_SOFTMAX
 from splime.embedding.making import fill_parameters, make_model
 from splime.embedding.presets import preset_settings
 from splime.embedding.scorer import ModelScorer
@@ -21,6 +22,8 @@ from splime.static import StaticGraph, Triples
 from splime.training.engines import Supervisor, run_epochs
 from splime.training.trainer import LEARNING_RATES, Trainer
 
+MANY_ENTITIES = 50_000
+"""With more (scoped) entities, presets that compare with all of them compare with a sample."""
 _DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
 
 
@@ -40,7 +43,13 @@ class NativeEngine:
         return settings.values()
 
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
-        """A preset's batch is all of train where train is smaller."""
+        """A preset's batch is all of train where train is smaller.
+
+        With very many entities a preset compares with a sample of them, not with all.
+        """
+        against_all = LOSSES[settings.loss].against == "all"
+        if against_all and "loss" not in given and len(static.entities) > MANY_ENTITIES:
+            settings = replace(settings, loss=SAMPLED_SOFTMAX.name)
         if "batch_size" in given:
             return settings
         triples = _examples(static, settings)

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median, mode
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from splime.errors import SplimeError
@@ -44,17 +45,17 @@ class Tried:
 
     @classmethod
     def of(cls, trial: FrozenTrial, space: Space) -> Tried:
-        """A trial of optuna, for people."""
+        """A trial of optuna, for people; one that this search did not write is a ValueError."""
         about, validated = trial.user_attrs, trial.intermediate_values
         configuration = None
         chosen: dict[str, Any] = {}
         if "configuration" in about:
-            configuration = one = Configuration(**about["configuration"])
+            configuration = one = msgspec.convert(about["configuration"], Configuration)
             parameters = {f"{one.method}.{name}": value for name, value in one.parameters.items()}
             prefix = space.prefix(one.model)
             settings = {prefix + n: v for n, v in one.settings.items() if n not in space.fixed}
             chosen = {"method": one.method, **parameters, "model": one.model, **settings}
-        return cls(
+        made = cls(
             number=trial.number,
             state=_STATES.get(trial.state.name, "begun"),
             valid=max(validated.values(), default=None) if trial.value is None else trial.value,
@@ -65,6 +66,7 @@ class Tried:
             same_as=about.get("same_as"),
             error=about.get("error"),
         )
+        return msgspec.convert(vars(made), cls)  # checks the types
 
     def described(self) -> tuple[str, str]:
         """The method and the model, each with what was chosen for it."""

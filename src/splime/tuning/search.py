@@ -10,27 +10,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from io import FileIO
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
 from splime.embedding.device import choose_device
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, WriteError, checked
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import read, save
-from splime.io.files import LOCK, locked, read_toml, to_toml, write_toml, written_beside
+from splime.io.files import LOCK, locked, read_toml, to_toml, validated, write_toml, written_beside
 from splime.progress import Progress, silent
 from splime.report.importance import plot_importance
 from splime.report.style import check_picture, save_picture
@@ -57,6 +59,7 @@ _POLL = 0.5  # seconds between updates of the progress
 _PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
 
 
+@checked
 def tune(
     graph: TemporalGraph,
     out: str | Path,
@@ -125,8 +128,7 @@ def tune(
             data = str((out / DATA).absolute())
             save(graph, out / DATA)
         _run(search, trials, processes, device, progress, stop)
-        done = [Tried.of(one, chosen) for one in search.trials()]
-        return _finish(search, done, data, reading or {}, stop)
+        return _finish(search, search.tried(), data, reading or {}, stop)
 
 
 def _run(
@@ -178,7 +180,7 @@ def _run_processes(
             opened.callback(worker.stdin.close)
             workers[log] = worker
         while any(worker.poll() is None for worker in workers.values()):
-            if stop():
+            if stop() or any(worker.returncode for worker in workers.values()):
                 opened.pop_all().close()
             tell()
             time.sleep(_POLL)
@@ -187,8 +189,8 @@ def _run_processes(
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise SplimeError(
                 f"a process of the search ended with code {worker.returncode}:"
-                f" {said[-1] if said else 'it said nothing'} (see {log}); the same command resumes"
-                " the search"
+                f" {said[-1] if said else 'it said nothing; is the disk full?'} (see {log}); the"
+                " same command resumes the search"
             )
         log.unlink(missing_ok=True)
 
@@ -219,6 +221,31 @@ def _finish(
     picture = plot_importance(chosen, values, shares, finished=finished, name=name)
     save_picture(picture, out / PICTURE)
     return Tuned(out, done, shares, plan)
+
+
+class _Tables(TypedDict):
+    """What search.toml must have."""
+
+    search: _Seed
+    data: _Data
+    methods: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]]
+    fixed: dict[str, Any]
+
+
+class _Seed(TypedDict):
+    """What the search itself was given."""
+
+    seed: int
+
+
+class _Data(TypedDict):
+    """The facts of a search."""
+
+    name: str
+    train: int
+    valid: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -262,11 +289,13 @@ class Search:
     @classmethod
     def open(cls, folder: Path) -> Search:
         """The search that a folder belongs to."""
-        tables = read_toml(folder / SEARCH)
+        path = folder / SEARCH
+        tables = read_toml(path)
+        there = validated(path, tables, _Tables)
         try:
-            return cls(folder, Space.of(tables), tables["search"]["seed"], tables["data"])
-        except (KeyError, TypeError, AttributeError, UsageError) as error:
-            raise DataError(f"{folder / SEARCH}: not a search: {error}") from None
+            return cls(folder, Space.of(tables), there["search"]["seed"], tables["data"])
+        except UsageError as error:
+            raise DataError(f"{path}: not a search: {error}") from None
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -279,10 +308,7 @@ class Search:
     @cached_property
     def study(self) -> Study:
         """Optuna's study, which other processes may read and change too."""
-        optuna, path = need_optuna(), str(self.folder / JOURNAL)
-        journal = optuna.storages.journal
-        # Optuna's other kind of lock needs symbolic links, which not every system has.
-        backend = journal.JournalFileBackend(path, journal.JournalFileOpenLock(path))
+        optuna, path = need_optuna(), self.folder / JOURNAL
         # Nothing is pruned in the first third of the epochs: some improve slowly at first.
         epochs = [make_settings(model, **self.space.fixed).epochs for model in self.space.models]
         before = optuna.logging.get_verbosity()
@@ -290,20 +316,38 @@ class Search:
         try:
             return optuna.create_study(
                 study_name="splime",
-                storage=optuna.storages.JournalStorage(backend),
+                storage=optuna.storages.JournalStorage(_journal(path)),
                 direction="maximize",
                 load_if_exists=True,
                 pruner=optuna.pruners.MedianPruner(n_warmup_steps=1 + max(epochs) // 3),
             )
-        except (ValueError, KeyError, OSError) as error:
-            raise DataError(f"{path}: cannot be read: {error}") from None
+        except Exception as error:  # optuna fails in many ways at lines that are not its own
+            raise self._damaged(error) from None
         finally:
             optuna.logging.set_verbosity(before)
 
     def trials(self) -> list[FrozenTrial]:
         """All trials so far."""
-        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        study = self.study
+        try:
+            trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
+        except Exception as error:  # of lines that were added since
+            raise self._damaged(error) from None
         return trials
+
+    def tried(self) -> list[Tried]:
+        """All trials so far, for people."""
+        try:
+            return [Tried.of(one, self.space) for one in self.trials()]
+        except (ValueError, TypeError, AttributeError, RuntimeError) as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> DataError:
+        """What to say of a journal that this search cannot have written."""
+        return DataError(
+            f"{self.folder / JOURNAL}: holds lines that are not this search's"
+            f" ({type(error).__name__}: {error}); remove them, or begin in another folder"
+        )
 
     def work(
         self, trials: int, unfinished: list[int], device: str, stop: Stop, tell: Callable[[], None]
@@ -360,6 +404,8 @@ class Search:
             if not watch.pruned:
                 return False
             study.tell(trial, state=state.PRUNED)
+        except WriteError:
+            raise  # the trial did nothing wrong: it is left unfinished, and resumed later
         except SplimeError as error:
             trial.set_user_attr("error", str(error))
             study.tell(trial, state=state.FAIL)
@@ -399,12 +445,16 @@ def main(folder: str, trials: str, device: str, *unfinished: str) -> None:
         ended.set()
 
     Thread(target=wait, daemon=True).start()
+    # Some send signals to all processes at once; a stopped trial is resumed.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: ended.set())
     try:
         search = Search.open(Path(folder))
         left = [int(number) for number in unfinished]
         search.work(int(trials), left, device, ended.is_set, tell=lambda: None)
     except SplimeError as error:
-        sys.stderr.write(f"{error}\n")
+        with suppress(OSError):  # the log may be on the full disk
+            sys.stderr.write(f"{error}\n")
         sys.exit(error.exit_code)
 
 
@@ -439,6 +489,40 @@ def _valid_mrr(run: Run) -> float:
         return max(validated)
     evaluation = evaluate_facts(run.scorer, run.graph, run.segmentation, split="valid")
     return evaluation.metrics["exact"]["both"].mrr
+
+
+def _journal(path: Path) -> Any:
+    """Optuna's journal, of which a full disk never leaves half of a line behind."""
+    journal = need_optuna().storages.journal
+    # Optuna's other kind of lock needs symbolic links, which not every system has.
+    lock = journal.JournalFileOpenLock(str(path))
+
+    class Journal(journal.JournalFileBackend):  # type: ignore[misc, name-defined]
+        def append_logs(self, logs: list[dict[str, Any]]) -> None:
+            """Append all lines, or none."""
+            lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
+            try:
+                lock.acquire()
+                try:
+                    with path.open("ab", buffering=0) as file:
+                        _append(file, lines)
+                finally:
+                    lock.release()
+            except OSError as error:
+                raise WriteError(f"{path}: cannot be written: {error}") from None
+
+    return Journal(str(path), lock)
+
+
+def _append(file: FileIO, lines: bytes) -> None:
+    size = file.tell()
+    try:
+        while lines:
+            lines = lines[file.write(lines) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(size)
+        raise
 
 
 def _sampler(seed: int, number: int) -> Any:

@@ -1,7 +1,7 @@
 """The losses. One line here makes a loss known everywhere."""
 
 from splime.embedding.losses.base import LEFT_OUT, Loss
-from splime.embedding.losses.sampled import BCE, MARGIN, SELF_ADVERSARIAL
+from splime.embedding.losses.sampled import BCE, MARGIN, SAMPLED_SOFTMAX, SELF_ADVERSARIAL
 from splime.embedding.losses.softmax import SOFTMAX
 
 LOSSES: dict[str, Loss] = {
@@ -11,6 +11,7 @@ LOSSES: dict[str, Loss] = {
         MARGIN,
         BCE,
         SOFTMAX,
+        SAMPLED_SOFTMAX,
     )
 }
 

@@ -41,6 +41,11 @@ def bce(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:  # no
     return softplus(-positive) + softplus(negative).mean(1)
 
 
+def sampled_softmax(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:  # noqa: ARG001
+    """Cross-entropy of the positive among itself and its negatives: log(1 + Σ exp(fᵢ⁻ - f⁺))."""
+    return softplus(negative.logsumexp(1) - positive)
+
+
 SELF_ADVERSARIAL = Loss(
     "self_adversarial",
     "log loss over negatives weighted by how hard they are (Sun et al.)",
@@ -56,3 +61,10 @@ MARGIN = Loss(
     {"negatives": _NEGATIVES, "margin": _MARGIN},
 )
 BCE = Loss("bce", "binary cross-entropy", "sampled", bce, {"negatives": _NEGATIVES})
+SAMPLED_SOFTMAX = Loss(
+    "sampled_softmax",
+    "cross-entropy over sampled negatives: softmax for very many entities",
+    "sampled",
+    sampled_softmax,
+    {"n3": Range(0.001, 0.3, log=True), "negatives": _NEGATIVES},
+)

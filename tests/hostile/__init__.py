@@ -1,0 +1,1 @@
+"""What people, files and machines do that they should not, by kind of attack."""
