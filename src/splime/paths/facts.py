@@ -107,7 +107,7 @@ class DirectedFacts:
         """1 for each directed fact; 0, both ways, for the facts with these numbers."""
         weights = torch.ones(2, self.facts, device=self.device)
         if without is not None:
-            weights[:, without] = 0
+            weights.index_fill_(1, without, 0.0)
         return weights.view(-1)
 
     def degrees(self, weights: Tensor) -> Tensor:
