@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
-from benchmarks import hostile
+
+hostile = importlib.import_module("benchmarks.hostile")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +22,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("attack", [hostile.broken_file, hostile.flipped_bit])
-def test_the_first_cases(base: Path, tmp_path: Path, attack: hostile.Attack) -> None:
+def test_the_first_cases(base: Path, tmp_path: Path, attack: Any) -> None:
     for number in range(30):
         here = tmp_path / str(number)
         here.mkdir()
