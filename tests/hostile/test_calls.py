@@ -89,6 +89,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "memory": WHOLE,
         "bootstrap": WHOLE,
         "seed": (*WHOLE, -1),
+        "questions": (STRANGE, 2.5, [1], True),
         **seen,
     }
     at: Wrong = {

@@ -65,7 +65,7 @@ def test_very_many_queries_are_sampled_unless_all_are_asked_for(run: Run, many: 
 
 @pytest.mark.parametrize("questions", [0, -3, "some", 2.5, True])
 def test_how_many_questions_must_make_sense(run: Run, questions: Any) -> None:
-    with pytest.raises(UsageError, match="questions is all, or a number"):
+    with pytest.raises(UsageError, match="questions "):
         evaluate(run, questions=questions)
 
 
