@@ -24,6 +24,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import platform
 import random
 import resource
 import shutil
@@ -41,10 +42,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
-
-sys.path.insert(0, str(Path(__file__).parent))  # where the other benchmarks find it
-
-from record import write_results
 
 RESULTS = Path(__file__).parent / "results" / "hostile.json"
 DOCS = Path(__file__).parents[1] / "docs" / "reliability.md"
@@ -483,7 +480,7 @@ def killed(base: Path, here: Path, draw: random.Random) -> Case:
 @contextmanager
 def own_disk(folder: Path) -> Iterator[bool]:
     """A folder on a disk of its own, where this user may mount one."""
-    mount = ["mount", "-t", "tmpfs", "none", folder]
+    mount = ["mount", "-t", "tmpfs", "none", str(folder)]
     is_mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     try:
         yield is_mounted
@@ -591,16 +588,20 @@ def main() -> None:
     before, mark, rest = text.partition(MARKS[0])
     after = rest.partition(MARKS[1])[2]
     DOCS.write_text(f"{before}{mark}\n{table(counts)}\n{MARKS[1]}{after}", encoding="utf-8")
-    write_results(
-        RESULTS,
-        f"python -m benchmarks.hostile --minutes {given.minutes:g} --seed {given.seed}"
-        f" --workers {given.workers}",
-        seed=given.seed,
-        minutes=round(minutes, 1),
-        versions={name: importlib.metadata.version(name) for name in ("torch", "optuna")},
-        counts={kind: dict(each) for kind, each in counts.items()},
-        failures={name: cases for name, cases in shown.items() if cases},
-    )
+    packages = ("numpy", "pyarrow", "torch", "safetensors", "optuna")
+    results = {
+        "command": f"python -m benchmarks.hostile --minutes {given.minutes:g}"
+        f" --seed {given.seed} --workers {given.workers}",
+        "date": time.strftime("%Y-%m-%d"),
+        "seed": given.seed,
+        "minutes": round(minutes, 1),
+        "python": platform.python_version(),
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "cores": os.cpu_count(),
+        "counts": {kind: dict(each) for kind, each in counts.items()},
+        "failures": {name: cases for name, cases in shown.items() if cases},
+    }
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     sys.exit(any(each[way] for each in counts.values() for way in FAILURES))
 
 

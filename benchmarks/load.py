@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +140,10 @@ def train(folder: Path) -> Measured:
 
     graph = read_graph(folder)
     cuts = splime.Split(predicates=SCOPES).fit(graph)
-    settings = {"model": "complex", "dimension": 50, "epochs": 1, "validate_every": 0}
     watch = Watch()
-    run = splime.train(graph, cuts, folder / "run", **settings)
+    run = splime.train(
+        graph, cuts, folder / "run", model="complex", dimension=50, epochs=1, validate_every=0
+    )
     about = {"loss": run.settings.loss, "scopes": len(run.segmentation.predicates)}
     return {**watch.read(), **about}
 
@@ -206,7 +208,7 @@ def cases() -> list[Case]:
         Case(
             f"{name}, {target}",
             "methods",
-            lambda folder, name=name, target=target: fit(folder, name, target),
+            partial(fit, name=name, target=target),
             30 if name == "changepoint" else 60,
             4_000,
             bounds[name],

@@ -699,6 +699,12 @@ def test_broken_files(tmp_path: Path) -> None:
     whole = bytearray((tmp_path / "world.parquet").read_bytes())
     whole[1000:3000] = bytes(2000)
     source.write_bytes(whole)
+    with pytest.raises(DataError, match="the file is damaged"):
+        transform(source, target, Vanilla())
+    pq.write_table(pq.read_table(tmp_path / "world.parquet"), source)  # without a checksum
+    whole = bytearray(source.read_bytes())
+    whole[1000:3000] = bytes(2000)
+    source.write_bytes(whole)
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         transform(source, target, Vanilla())
     assert not target.exists()

@@ -97,7 +97,9 @@ def plain_loss_of_one(positive: Tensor, negative: list[Tensor], settings: Settin
         cost = sum(-torch.log(1 - torch.sigmoid(x)) for x in negative) / NEGATIVES
         return cost - torch.log(torch.sigmoid(positive))
     if settings.loss == "sampled_softmax":
-        return torch.log(1 + sum((x - positive).exp() for x in negative))
+        return (
+            torch.stack([1 + 0 * positive, *((x - positive).exp() for x in negative)]).sum(0).log()
+        )
     shares = [(settings.temperature * x).exp() for x in negative]
     weights = [share / sum(shares) for share in shares]
     if settings.weights == "fixed":

@@ -89,6 +89,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "memory": WHOLE,
         "bootstrap": WHOLE,
         "seed": (*WHOLE, -1),
+        "questions": (STRANGE, 2.5, [1], True),
         **seen,
     }
     at: Wrong = {
@@ -197,7 +198,7 @@ def test_every_public_name_is_here(cases: Mapping[str, Any]) -> None:
 
 
 def test_every_parameter_is_here(cases: Mapping[str, Any]) -> None:
-    left_out = {"warn", "splits", "parameters", "options", "settings", "given"}
+    left_out = {"among", "warn", "splits", "parameters", "options", "settings", "given"}
     for name, (function, _) in cases.items():
         whose = name.partition("(")[0]
         parameters = inspect.signature(function).parameters.values()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-hostile = import_module("benchmarks.hostile")
+hostile = importlib.import_module("benchmarks.hostile")
 
 
 @pytest.fixture(scope="module")

@@ -86,7 +86,7 @@ def test_a_caller_s_arrays_stay_the_caller_s() -> None:
         (lambda **own: Timeline("year", **own), {n: np.arange(3) for n in ("starts", "ends")}),
         (
             lambda **own: Scopes(
-                Vocabulary("pq", kind="predicate"), Timeline.of(np.arange(9), "step"), **own
+                Vocabulary(["p", "q"], kind="predicate"), Timeline.of(np.arange(9), "step"), **own
             ),
             {
                 "cuts": np.array([3]),

@@ -112,7 +112,8 @@ def test_json_stays_json(facts: Path, carried: tuple[Path, Called]) -> None:
     names = {row["name"] for row in json.loads(safe(done))["answers"]}
     assert names == set(splime.load(str(facts)).entities)
     done = call("inspect", facts, "--json")
-    assert json.loads(safe(done))["statistics"]["name"] == facts.stem
+    assert safe(done)
+    assert json.loads(done.out)["statistics"]["name"] == facts.stem
 
 
 def test_what_python_prints(facts: Path, carried: tuple[Path, Called]) -> None:

@@ -64,7 +64,8 @@ def test_memory_follows_from_the_facts() -> None:
     try:
         counts = Counts.of(source, begin, begin, 100_000, 100_000)
         assert counts.held.facts.sum() == 1_000
-        counts.within(source.astype(np.int64), begin.astype(np.int64) * 0 - 1, 2 * begin + 1)
+        cuts = 2 * begin.astype(np.int64)
+        counts.within(source.astype(np.int64), cuts - 1, cuts + 1)
         assert tracemalloc.get_traced_memory()[1] < 50e6
     finally:
         tracemalloc.stop()

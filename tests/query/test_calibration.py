@@ -63,7 +63,7 @@ def test_cases_of_times_share_the_truth(trained: dict[str, Path], name: str) -> 
     whole = np.bincount(cases.row, cases.share.numpy(), minlength=len(cases))
     assert whole == pytest.approx(np.ones(len(cases)))
     assert torch.isfinite(cases.scores[cases.row, cases.column]).all()
-    assert make_cases(query.scoring, "time", "valid", 7).scores.shape[0] == 7
+    assert make_cases(query.scoring, "time", "valid", 60).scores.shape[0] == 60
 
 
 def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None:

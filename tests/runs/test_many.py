@@ -65,7 +65,7 @@ def test_very_many_queries_are_sampled_unless_all_are_asked_for(run: Run, many: 
 
 @pytest.mark.parametrize("questions", [0, -3, "some", 2.5, True])
 def test_how_many_questions_must_make_sense(run: Run, questions: Any) -> None:
-    with pytest.raises(UsageError, match="questions is all, or a number"):
+    with pytest.raises(UsageError, match="questions "):
         evaluate(run, questions=questions)
 
 
@@ -77,7 +77,7 @@ def test_very_many_entities_are_sampled_unless_the_loss_is_given(
     graph: TemporalGraph, tmp_path: Path, many: None
 ) -> None:
     said: list[str] = []
-    small = {"model": "complex", "dimension": 4, "epochs": 1, "validate_every": 0}
+    small: dict[str, Any] = {"model": "complex", "dimension": 4, "epochs": 1, "validate_every": 0}
     cuts = splime.Vanilla().fit(graph)
     run = splime.train(graph, cuts, tmp_path / "sampled", warn=said.append, **small)
     assert run.settings.loss == "sampled_softmax"

@@ -122,7 +122,7 @@ def test_there_and_back(graph: TemporalGraph) -> None:
         ({"method": {"split": {"grow": {"low": 0, "high": 2, "log": True}}}}, "above 0"),
         ({"method": {"split": {"grow": {"low": 1, "high": 2, "log": 1}}}}, "log is true or false"),
         ({"method": {"split": {"grow": 3, "predicates": 9}}}, "one of grow, predicates"),
-        ({"method": {"split": {"by": ["time", "size"]}}}, "by time or by count, not by 'size'"),
+        ({"method": {"split": {"by": ["time", "size"]}}}, "by is one of time, count, not 'size'"),
         ({"method": {"split": {"by": []}}}, "at least one value"),
         ({"method": {"split": {"by": [[1]]}}}, "values are words, numbers"),
         ({"settings": {"margn": 1}}, "there is no setting 'margn'.*Did you mean margin"),

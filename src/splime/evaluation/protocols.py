@@ -53,13 +53,13 @@ class Options:
         check_fields(self, choices=False)
 
 
-def default_questions(facts: int, sides: int, candidates: int) -> Questions:
-    """How many queries are ranked by default, of so many facts (or triples) of a split.
+def default_questions(queries: int, candidates: int) -> int | Literal["all"]:
+    """How many of so many queries are ranked by default.
 
-    >>> default_questions(10_000, 2, 10_000), default_questions(100_000, 2, 100_000)
+    >>> default_questions(20_000, 10_000), default_questions(200_000, 100_000)
     ('all', 20000)
     """
-    return "all" if facts * sides * candidates <= MOST_SCORES else SAMPLE
+    return "all" if queries * candidates <= MOST_SCORES else SAMPLE
 
 
 def _draw(count: int, sides: int, questions: Questions, seed: int) -> Ints | None:
@@ -136,7 +136,7 @@ def evaluate_scoped(
     candidates = len(scoping.names(kinds[0]))
     questions = options.questions
     if questions is None:
-        questions = default_questions(count, len(kinds), candidates)
+        questions = default_questions(count * len(kinds), candidates)
     drawn = _draw(count, len(kinds), questions, options.seed)
     if drawn is not None:
         asked = scoping.cut(asked.facts.take(drawn))
@@ -242,10 +242,9 @@ def evaluate_triples(
     if not len(left.triples):
         reasons = ", ".join(f"{why} {count:,}" for why, count in left.left_out.items())
         raise UsageError(f"{split} has no triples left to rank (left out: {reasons})")
-    asked = len(getattr(static, split))
+    count, candidates = len(left.triples), int(left.candidates.sum())
     if questions is None:
-        questions = default_questions(asked, 2, len(static.entities))
-    count = len(left.triples)
+        questions = default_questions(2 * count, candidates)
     drawn = _draw(count, 2, questions, seed)
     if drawn is not None:
         left = left._replace(triples=left.triples.take(drawn))
@@ -264,7 +263,7 @@ def evaluate_triples(
         leak_filter=filter,
         left_out=left.left_out,
         queries=ranks[0].size,
-        candidates=int(left.candidates.sum()),
+        candidates=candidates,
         timestamps=len(timeline),
         buckets=timeline.bucketed,
         seconds=perf_counter() - began,

@@ -138,8 +138,8 @@ def _compare(
         # Row by row numpy counts four times faster than torch does.
         rows, limits = scores.numpy(), own.numpy()
         for number, at in enumerate(row.tolist()):
-            better[number] = np.count_nonzero(rows[at] > limits[number])
-            equal[number] = np.count_nonzero(rows[at] == limits[number])
+            better[number] = int(np.count_nonzero(rows[at] > limits[number]))
+            equal[number] = int(np.count_nonzero(rows[at] == limits[number]))
         return better, equal
     aligned = count == len(scores) and torch.equal(row, torch.arange(count, device=row.device))
     for start in range(0, count, step):

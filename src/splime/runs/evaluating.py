@@ -89,7 +89,7 @@ def kept(
     for evaluation in evaluations(run):
         if any(getattr(evaluation, name) != value for name, value in wanted.items()):
             continue
-        if not _asks(evaluation, run, questions):
+        if not _asks(evaluation, questions):
             continue
         if triple and ("repeated" in evaluation.left_out) != run.settings.distinct:
             continue
@@ -98,14 +98,12 @@ def kept(
     return None
 
 
-def _asks(evaluation: Evaluation, run: Run, questions: Questions) -> bool:
-    """Whether an evaluation ranked as many queries as one with these arguments would."""
-    if questions is None:
-        sides = len(_asked(evaluation.protocol))
-        source: Any = run.static if evaluation.protocol == "triple" else run.graph
-        names = source.predicates if evaluation.protocol == "predicate" else source.entities
-        questions = default_questions(len(getattr(source, evaluation.split)), sides, len(names))
+def _asks(evaluation: Evaluation, questions: Questions) -> bool:
+    """Whether an evaluation ranked the queries that one with this argument would."""
     sample = evaluation.sample
+    if questions is None:
+        queries = evaluation.queries if sample is None else sample.of
+        questions = default_questions(queries, evaluation.candidates)
     if sample is None:
         return questions == "all" or evaluation.queries <= questions
     return (sample.queries, sample.seed) == (questions, 0)

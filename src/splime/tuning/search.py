@@ -344,8 +344,11 @@ class Search:
 
     def _damaged(self, error: Exception) -> DataError:
         """What to say of a journal that this search cannot have written."""
+        path = self.folder / JOURNAL
+        if isinstance(error, OSError):
+            return DataError(f"{path}: cannot be read: {error}")
         return DataError(
-            f"{self.folder / JOURNAL}: holds lines that are not this search's"
+            f"{path}: cannot be read: it holds lines that are not this search's"
             f" ({type(error).__name__}: {error}); remove them, or begin in another folder"
         )
 
