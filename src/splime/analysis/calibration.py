@@ -29,6 +29,8 @@ FEWEST = 50
 """With fewer facts there are no probabilities."""
 # Scores that are kept at once, and that are worked on at once: so many stay in the cache.
 _NUMBERS, _BLOCK = 1 << 23, 1 << 19
+# Questions to a model that knows time itself, which takes longer for each.
+_AFFORDED = 10_000
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -82,7 +84,10 @@ class Calibrations:
         needed = f"{FEWEST} are needed to calibrate them"
         if valid < FEWEST:
             return Calibration(None, valid, f"valid has {valid:,} facts, and {needed}")
-        cases = make_cases(self._scoring, kind, "valid", MOST)
+        most = _AFFORDED // self._scoring.questions_for(kind)
+        if most < FEWEST:
+            return Calibration(None, 0, "to calibrate them this model would take too long")
+        cases = make_cases(self._scoring, kind, "valid", min(most, MOST))
         if len(cases) < FEWEST:
             kept = "predicates that are cut" if kind == "time" else "names and times that train has"
             why = f"valid has {len(cases):,} facts of {kept}, and {needed}"
@@ -135,7 +140,8 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
     facts: Facts = getattr(graph, split)
     facts = facts.take(~scoring.doubts.asked(kind, facts))  # such questions get no probabilities
     if kind == "time":
-        if scoping.entities is None:  # of a predicate that is not cut there is nothing to choose
+        if scoping.entities is None and scoring.has_absolute_scopes:
+            # Of a predicate that is not cut there is nothing to choose.
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:

@@ -90,7 +90,7 @@ def models() -> None:
         from splime.embedding.losses import LOSSES
         from splime.embedding.models import MODELS
         from splime.embedding.presets import PRESETS
-        from splime.training.engines import make_settings
+        from splime.training.engines import PATH, make_settings
     except ImportError as error:
         table = Table("model", "what it scores", box=None, pad_edge=False)
         for name, about in _models_in_source():
@@ -102,6 +102,9 @@ def models() -> None:
         settings = make_settings(name)
         about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
         table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+    settings = make_settings(PATH)
+    about = f"{settings.layers} layers, dimension {settings.dimension}, dropout {settings.dropout}"
+    table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", about)
     show(table, "")
     table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
     for loss in LOSSES.values():
@@ -208,6 +211,8 @@ def _chosen(
     for key in parameters:
         if not any(_taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
+    if not chosen and training.get("model") == "path":
+        return {"path": make_method("vanilla")}
     return chosen or standard_methods()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -179,9 +179,9 @@ class NamedAnswers(NamedTuple):
     names: pa.Array
     scopes: pa.ListArray
     """The names of the scoped predicates that they were scored by."""
-    begin: list[str]
+    begin: Sequence[str | None]
     """The first date of those scopes."""
-    end: list[str]
+    end: Sequence[str | None]
 
     def rows(self, scoring: Scoring, kind: Kind, facts: Facts) -> list[Answer]:
         """The answers to one question."""
@@ -298,7 +298,7 @@ def _times(
     names = scopes.labels.take(pa.array(spans.scope))
     named = _named(scoring, Best.concat(by_block), names, spans.predicate, np.arange(len(names)))
     times: tuple[Ids, Ids] = spans.begin, spans.end
-    if scoring.scoping.entities is None:
+    if scoring.scoping.entities is None and scoring.has_absolute_scopes:
         times = scopes.first[spans.scope], scopes.last[spans.scope]
     begin, end = dates(scopes.timeline, *times)
     return named._replace(begin=begin, end=end)
@@ -317,8 +317,10 @@ def _named(
     count = np.ones(len(start), np.int64) if count is None else count
     labels = scopes.labels.take(pa.array(scope[expand(start, count)[1]]))
     offsets = pa.array(np.append(0, count.cumsum()), pa.int32())
-    begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
     listed = pa.ListArray.from_arrays(offsets, labels)
+    if not scoring.has_absolute_scopes:
+        return NamedAnswers(best, names, listed, [None] * len(best.id), [None] * len(best.id))
+    begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
     return NamedAnswers(best, names, listed, *dates(scopes.timeline, begin, end))
 
 

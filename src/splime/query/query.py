@@ -120,6 +120,7 @@ class Query:
                 remarks = ["no probabilities: train states this without a time, for all times"]
             # Where entities are cut too, the answers are spans, of which there are more.
             predicates_only = self.run.segmentation.entities is None
+            predicates_only &= self.scoring.has_absolute_scopes
             scopes = len(self.run.segmentation.predicates.of_name(int(facts.predicate[0])))
             if predicates_only and scopes == 1:
                 remarks.insert(
@@ -396,6 +397,8 @@ def _can_tell(kind: Kind, query: Query, fact: Fact) -> bool:
         return True
     cuts = query.run.segmentation
     dated = fact.begin is not None or fact.end is not None
+    if not query.scoring.has_absolute_scopes:
+        return dated
     return dated and (cuts.entities is not None or len(cuts.scopes_of(fact.predicate)) > 1)
 
 

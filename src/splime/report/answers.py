@@ -24,7 +24,7 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         yield timeline_table(answers)
     else:
         yield ranking_table(answers)
-    if rows and question.kind in ("object", "subject"):
+    if rows and rows[0].scopes and question.kind in ("object", "subject"):
         # The same for all answers.
         yield Text(f"scored by {_scope(rows[0])}", style="dim")
     for remark in answers.remarks:

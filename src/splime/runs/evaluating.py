@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, check_name, checked
+from splime.errors import DataError, SplimeError, UsageError, check_name, checked
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
 from splime.evaluation.protocols import (
     Options,
@@ -24,6 +24,7 @@ from splime.io.files import locked, read_json, write_json, written_beside
 from splime.io.sealed import check_seal, sealed_writer
 from splime.runs import folder as files
 from splime.runs.run import Run
+from splime.scoring.timed import TimedScorer
 
 PROTOCOLS = ("fact", "triple", "predicate")
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
@@ -45,6 +46,11 @@ def evaluate(
     """
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
+        if isinstance(run.scorer, TimedScorer):
+            raise UsageError(
+                f"{run.path}: this model knows time itself and scores no triples without it; choose"
+                " the protocol fact or predicate"
+            )
         options.setdefault("distinct", run.settings.distinct)
         evaluation = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
     else:

@@ -117,6 +117,15 @@ class Scoring:
     def __post_init__(self) -> None:
         check_name("aggregation", self.how, get_args(Aggregate))
 
+    @property
+    def has_absolute_scopes(self) -> bool:
+        """Whether answers are scored by scopes of predicates; else the model knows time itself."""
+        return True
+
+    def questions_for(self, kind: Kind) -> int:  # noqa: ARG002
+        """How many questions to the model one question of a kind takes, about."""
+        return 1
+
     @cached_property
     def known(self) -> KnownFacts:
         """The facts of all splits, to look answers up in."""

@@ -39,6 +39,18 @@ class TimedScoring(Scoring):
 
     scorer: TimedScorer  # type: ignore[assignment]
 
+    @property
+    def has_absolute_scopes(self) -> bool:
+        """No: they would be relative to the question."""
+        return False
+
+    def questions_for(self, kind: Kind) -> int:
+        """One for an entity; both ways for each predicate, or each timestamp."""
+        if kind in ("object", "subject"):
+            return 1
+        graph = self.scoping.graph
+        return 2 * len(graph.predicates if kind == "predicate" else graph.timeline)
+
     def queries(self, kind: Kind, asked: CutFacts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
         facts = asked.facts
@@ -51,7 +63,7 @@ class TimedScoring(Scoring):
             if kind == "predicate":
                 every = np.arange(candidates, dtype=some.predicate.dtype)
                 each = some.take(np.repeat(np.arange(len(some)), candidates))
-                each = Facts(each.subject, np.tile(every, len(some)), *each.columns()[2:])
+                each = Facts.owning(each.subject, np.tile(every, len(some)), *each.columns()[2:])
                 scores = self.scorer.facts(each).view(len(some), candidates)
             else:
                 scores = self.scorer.entities(kind, some)
@@ -63,13 +75,13 @@ class TimedScoring(Scoring):
         one = np.ones(len(fact), np.int64)
         return Queries(number, rows * one, one, score, room.queries)
 
-    def scoped_predicates(self, facts: Facts) -> Iterator[Block]:
+    def scoped_predicates(self, facts: Facts) -> Iterator[Block]:  # noqa: ARG002
         """There are none."""
-        raise UsageError("this model has no scoped predicates to choose the best of; leave out best")
+        raise UsageError("this model has no scoped predicates to choose the best of")
 
     def scopes_of(self, facts: Facts) -> tuple[Ints, Ints]:
-        """The predicate itself: scopes are relative to the question."""
-        return np.ones(len(facts), np.int64), facts.predicate.astype(np.int64)
+        """There are none."""
+        return np.zeros(len(facts), np.int64), np.empty(0, np.int64)
 
     def spans_of(self, facts: Facts) -> Spans:
         """Every timestamp is a span of its own."""
@@ -77,14 +89,16 @@ class TimedScoring(Scoring):
         question = np.repeat(np.arange(len(facts)), size)
         time = np.tile(np.arange(size), len(facts))
         names: list[Ids] = [facts.subject, facts.predicate, facts.object, facts.predicate]
-        return Spans(question, time, time, time, *(each[question].astype(np.int64) for each in names))
+        return Spans(
+            question, time, time, time, *(each[question].astype(np.int64) for each in names)
+        )
 
     def span_block(self, spans: Spans, questions: int) -> Block:
         """The score of every span, a row for each question."""
         timeline = self.scoping.graph.timeline
-        columns = [column.astype(np.int32) for column in (spans.subject, spans.predicate, spans.object)]
+        names = (column.astype(np.int32) for column in spans[4:7])
         begin, end = timeline.starts[spans.begin], timeline.ends[spans.end]
-        asked = Facts(*columns, begin, end, np.zeros(len(begin), np.uint8))
+        asked = Facts.owning(*names, begin, end, np.zeros(len(begin), np.uint8))
         scores = self.scorer.facts(asked).view(questions, -1)
         return Block(np.arange(questions), scores, torch.ones(questions, device=scores.device))
 

@@ -1,4 +1,4 @@
-"""The engine of the path model: questions about the facts of train, answered from its other facts."""
+"""The engine of the path model: questions about facts of train, answered from its other facts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
-from splime.paths.relative import KINDS, RelativeScopes, Times
-from splime.paths.relative import Kind as RelativeKind
+from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
 from splime.static import StaticGraph
 from splime.times import Ints
@@ -52,7 +51,12 @@ _BLOCK = 256 << 20
 class PathEngine:
     """Trains the path model."""
 
-    def make_settings(self, model: str | None, preset: str | None, **given: Any) -> Settings:
+    def make_settings(
+        self,
+        model: str | None,  # noqa: ARG002
+        preset: str | None,
+        **given: Any,
+    ) -> Settings:
         """Those of the only preset, changed by what is given."""
         if preset not in (None, "strong"):
             raise UsageError(f"the path model has one preset, strong; not {preset!r}")
@@ -158,7 +162,7 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
     return PathModel(
         len(graph.predicates),
         len(relative_scopes(graph, settings)),
-        layers=settings.layers or STRONG["layers"],
+        layers=STRONG["layers"] if settings.layers is None else settings.layers,
         width=settings.dimension,
         dropout=settings.dropout or 0.0,
         seed=settings.seed,

@@ -1,0 +1,163 @@
+"""Runs of the path model: trained, stopped, resumed, evaluated and asked like all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import splime
+from splime.errors import UsageError
+from splime.graph import TemporalGraph
+from splime.paths.relative import Times
+from splime.runs import Run, evaluate, train
+from splime.scoring.timed import TimedScoring
+from splime.training.engines import Interrupted, make_settings
+from splime.training.paths import PathScorer, relative_scopes
+from tests.runs.small import StopAfter, call, small_graph
+
+SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
+
+
+@pytest.fixture(scope="module")
+def graph() -> TemporalGraph:
+    return small_graph(test=60)
+
+
+@pytest.fixture(scope="module")
+def run(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(graph, splime.Vanilla(), tmp_path_factory.mktemp("path"), **SMALL, epochs=12)
+
+
+def test_it_learns_when(run: Run, graph: TemporalGraph, tmp_path: Path) -> None:
+    # Objects change every four years, so a model without time can only guess among them.
+    timeless = train(graph, splime.Vanilla(), tmp_path, **SMALL, epochs=12, relative="none")
+    mrr = {each: evaluate(each).metrics["exact"]["both"].mrr for each in (run, timeless)}
+    assert mrr[run] > mrr[timeless] + 0.03
+    assert run.history[-1].loss < run.history[0].loss
+
+
+def test_stopped_and_resumed_it_ends_with_the_same_bytes(
+    graph: TemporalGraph, tmp_path: Path
+) -> None:
+    def again(where: str, steps: int) -> None:
+        watch = StopAfter(steps)
+        train(graph, splime.Vanilla(), tmp_path / where, **SMALL, epochs=3, watch=watch)
+
+    again("whole", 10_000)
+    for steps in (4, 7, 13):
+        with pytest.raises(Interrupted):
+            again("parts", steps)
+    again("parts", 10_000)
+    whole, parts = (tmp_path / name / "model.safetensors" for name in ("whole", "parts"))
+    assert whole.read_bytes() == parts.read_bytes()
+
+
+def test_ranks_are_those_of_a_loop_over_the_facts(run: Run) -> None:
+    graph, scorer = run.graph, run.scorer
+    assert isinstance(scorer, PathScorer)
+    evaluation = evaluate(run, "fact", split="valid")
+    scorer.model.eval()
+    scopes = relative_scopes(graph, run.settings)
+    every = {(s, p, o, b, e, u) for s, p, o, b, e, u in zip(*graph.facts().columns(), strict=True)}
+    for row in range(len(graph.valid)):
+        fact = graph.valid.take(np.array([row]))
+        s, p, o, b, e, u = (column[0] for column in fact.columns())
+        near = scorer.read.scopes(scopes, Times.of(fact))
+        with torch.inference_mode():
+            scores = scorer.model(
+                scorer.read, torch.tensor([int(s)]), torch.tensor([int(p)]), near, plain=True
+            )[0]
+        others = [x for x in range(len(graph.entities)) if (s, p, x, b, e, u) not in every]
+        rank = 1 + int((scores[others] > scores[int(o)] + 1e-5).sum())
+        assert abs(evaluation.ranks["exact"][row, 0] - rank) <= 0.5
+
+
+def test_all_questions(run: Run) -> None:
+    query = splime.Query(run)
+    assert isinstance(query.scoring, TimedScoring)
+    what = query.ask("entity 3", "p1", "?", at=1999, limit=None)
+    assert len(what) == len(run.graph.entities)
+    who = query.ask("?", "p1", "entity 3", during=(1992, 1995))
+    assert who.question.kind == "subject"
+    which = query.ask("entity 3", "?", "entity 6", at=1999)
+    assert sorted(row.name for row in which) == ["p0", "p1", "p2"]
+    when = query.ask("entity 3", "p1", "entity 6", "?", limit=None)
+    timeline = run.graph.timeline
+    assert [row.begin for row in when.timeline()] == timeline.labels()
+    for answers in (what, who, which, when):
+        scores = [row.score for row in answers]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_answers_are_scored_at_the_time(run: Run) -> None:
+    query = splime.Query(run)
+    early, late = (query.ask("entity 3", "p1", "?", at=year, limit=None) for year in (1990, 2005))
+    assert {row.name: row.score for row in early} != {row.name: row.score for row in late}
+
+
+def test_predicates_and_triples(run: Run) -> None:
+    assert evaluate(run, "predicate").queries == len(run.graph.test)
+    with pytest.raises(UsageError, match="protocol"):
+        evaluate(run, "triple")
+
+
+def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
+    splime.save(graph, tmp_path / "facts.parquet")
+    small = ("--layers", 1, "--dimension", 16, "--epochs", 1, "--batch-size", 20)
+    done = call(
+        "train", tmp_path / "facts.parquet", "--model", "path", *small, "--out", tmp_path / "run"
+    )
+    assert done.code == 0, done.err
+    assert call("evaluate", tmp_path / "run").code == 0
+    asked = call("ask", tmp_path / "run", "entity 3", "p1", "?", "--at", "1999")
+    assert asked.code == 0, asked.err
+    done = call(
+        "run", tmp_path / "facts.parquet", "--model", "path", *small, "--out", tmp_path / "all"
+    )
+    assert done.code == 0, done.err
+    assert (tmp_path / "all" / "report.html").exists()
+    assert "path" in call("models").out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"relative": "sometimes"}, "relative"),
+        ({"relative": "events:1,x"}, "first distance"),
+        ({"relative": "none:1,2"}, "distances"),
+        ({"dimension": 33}, "width"),
+        ({"layers": 0}, "layer"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"past": "later"}, "past"),
+        ({"loss": "bce"}, "no effect"),
+    ],
+)
+def test_nonsense(graph: TemporalGraph, tmp_path: Path, wrong: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        train(graph, splime.Vanilla(), tmp_path / "run", **{**SMALL, "epochs": 1, **wrong})
+    assert not (tmp_path / "run" / "config.toml").exists()
+
+
+def test_cuts_are_refused(graph: TemporalGraph, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no cuts"):
+        train(graph, splime.Split(grow=2), tmp_path / "run", **SMALL, epochs=1)
+
+
+def test_settings_are_checked_before_the_facts_are_read() -> None:
+    assert make_settings("path").layers == 4
+    assert make_settings("complex").layers is None
+
+
+def test_the_past_alone(graph: TemporalGraph, tmp_path: Path) -> None:
+    run = train(graph, splime.Vanilla(), tmp_path, **SMALL, epochs=1, past="train")
+    scorer = run.scorer
+    assert isinstance(scorer, PathScorer)
+    first = graph.train.take(np.array([int(np.argmin(graph.train.begin))]))
+    scores = scorer.entities("object", first)[0]
+    # Nothing begins before the first fact, so no entity but the given one differs from the others.
+    others = np.delete(np.arange(len(graph.entities)), int(first.subject[0]))
+    assert np.ptp(scores[others].numpy()) < 1e-5
