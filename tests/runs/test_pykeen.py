@@ -56,7 +56,7 @@ def test_trained_opened_and_ranked(model: str, graph: TemporalGraph, tmp_path: P
     scorer = run.scorer
     s, p, o = torch.from_numpy(run.static.train.array()[:7].astype(np.int64)).T
     with torch.inference_mode():
-        theirs = scorer.model  # type: ignore[attr-defined]
+        theirs = scorer.model
         for mine, expected, third in (
             (scorer.objects(s, p), theirs.score_t(torch.stack([s, p], 1)), o),
             (scorer.subjects(p, o), theirs.score_h(torch.stack([p, o], 1)), s),

@@ -74,7 +74,7 @@ def _draw(count: int, sides: int, questions: Questions, seed: int) -> Ints | Non
 
 @checked
 def evaluate_facts(
-    scorer: Scorer,
+    scorer: Scorer | TimedScorer,
     graph: TemporalGraph,
     segmentation: Segmentation,
     *,
@@ -106,7 +106,7 @@ def evaluate_facts(
 
 @checked
 def evaluate_predicates(
-    scorer: Scorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
+    scorer: Scorer | TimedScorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
 ) -> Evaluation:
     """Rank the predicate of every fact of a split among all source predicates.
 

@@ -34,8 +34,6 @@ from splime.training.engines import ENGINES, Engine, find_engine
 if TYPE_CHECKING:
     import torch
 
-    from splime.scoring.scorer import Scorer
-
 
 class _About(TypedDict):
     """What about.json must have."""
@@ -144,8 +142,8 @@ class Run:
         return tensors
 
     @cached_property
-    def scorer(self) -> Scorer:
-        """The scores of the model, for evaluation and questions."""
+    def scorer(self) -> Any:
+        """The scores of the model: a `Scorer`, or a `TimedScorer` where it knows time itself."""
         path = self.path / files.MODEL
         parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
         try:

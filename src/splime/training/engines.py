@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from splime.scoring.scorer import Scorer
+    from splime.scoring.timed import TimedScorer
 
 ENGINES = {
     "splime": "splime.training.native",
@@ -47,7 +48,7 @@ class Learner(Protocol):
     def parameters(self) -> dict[str, Tensor]:
         """What is kept of the model, by the names in files."""
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> Scorer | TimedScorer:
         """The scores of the model as it is now."""
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
@@ -127,7 +128,7 @@ class Engine(Protocol):
         settings: Settings,
         tensors: Mapping[str, Tensor],
         device: torch.device,
-    ) -> Scorer:
+    ) -> Scorer | TimedScorer:
         """The scores of a trained model; a ValueError where the tensors are not its parameters."""
 
 

@@ -309,16 +309,19 @@ class _OtherAnswers:
     """The other answers to the questions of train that train states at the same time."""
 
     def __init__(self, graph: TemporalGraph) -> None:
-        starts, counts, ids = [], [], []
-        for kind in ("object", "subject"):
-            facts = keyed(cast(Kind, kind), graph.train, graph)
+        starts: list[Ints] = []
+        counts: list[Ints] = []
+        ids: list[Ints] = []
+        kinds: tuple[Kind, ...] = ("object", "subject")
+        for kind in kinds:
+            facts = keyed(kind, graph.train, graph)
             order = np.lexsort((facts.end, facts.begin, facts.key))
             columns = [column[order] for column in (facts.key, facts.begin, facts.end)]
             new = np.flatnonzero(changes(*columns))
             size = np.diff(np.append(new, len(order)))
             start, count = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
             start[order], count[order] = np.repeat(new, size), np.repeat(size, size)
-            starts.append(start + sum(map(len, ids)))
+            starts.append(start + sum(len(each) for each in ids))
             counts.append(count)
             ids.append(facts.id[order])
         self._start, self._count, self._ids = map(np.concatenate, (starts, counts, ids))
