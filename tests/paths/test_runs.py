@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,39 @@ def test_all_questions(run: Run) -> None:
     for answers in (what, who, which, when):
         scores = [row.score for row in answers]
         assert scores == sorted(scores, reverse=True)
+
+
+def test_evidence_is_chains_of_known_facts(run: Run) -> None:
+    query = splime.Query(run)
+    best = query.ask("entity 3", "p1", "?", at=1999)[0].name
+    why = query.why("entity 3", "p1", "?", at=1999)
+    assert why.answer == best
+    known = set(run.graph.rows("train"))
+    for reason in why.reasons:
+        facts = [step.fact for step in reason.steps]
+        assert known.issuperset(facts)
+        assert len(facts) <= SMALL["layers"]
+        place = "entity 3"
+        for fact in facts:
+            assert place in (fact.subject, fact.object)
+            place = fact.object if place == fact.subject else fact.subject
+        assert place == best
+    contributions = [reason.contribution for reason in why.reasons]
+    assert contributions == sorted(contributions, reverse=True)
+    assert contributions
+    asked = call("ask", run.path, "entity 3", "p1", "?", "--at", "1999", "--why", "--json")
+    assert json.loads(asked.out)["evidence"] == why.to_json()
+
+
+def test_evidence_of_other_questions_and_models(
+    run: Run, graph: TemporalGraph, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="who or what"):
+        splime.Query(run).why("entity 3", "?", "entity 6", at=1999, answer="p1")
+    other = splime.train(graph, splime.Vanilla(), tmp_path, dimension=4, epochs=1)
+    with pytest.raises(UsageError, match="path model"):
+        splime.Query(other).why("entity 3", "p1", "?", at=1999)
+    assert call("ask", tmp_path, "entity 3", "p1", "?", "--why").code == 2
 
 
 def test_answers_are_scored_at_the_time(run: Run) -> None:

@@ -70,6 +70,13 @@ def ask(
         Path | None,
         _many_option(metavar="FILE", help="Where their answers go: .tsv, .json or .parquet."),
     ] = None,
+    why: Annotated[
+        bool,
+        Option(
+            "--why",
+            help="Also show the facts that the best answer rests on (a run of the path model).",
+        ),
+    ] = False,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
 ) -> None:
@@ -83,6 +90,8 @@ def ask(
 
     - when: splime ask run "Sara Finnby" livesIn Melcourt
 
+    - why: splime ask run "Sara Finnby" livesIn "?" --at 1982 --why
+
     - near: splime ask run --near livesIn --at 1982
 
     - names that begin with -: splime ask run --at 1982 -- -name livesIn "?"; what is called ? or _
@@ -93,7 +102,7 @@ def ask(
     from splime.query import Query, write_answers
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
-    from splime.report.answers import answer_parts
+    from splime.report.answers import answer_parts, evidence_parts
     from splime.runs import Run
 
     names = [name for name in (subject, predicate, object) if name is not None]
@@ -126,7 +135,15 @@ def ask(
     else:
         time = None if ASKED in given or has_time else ASKED
         answers = query.ask(given[0], given[1], given[2], time, **when, **how)
+    evidence = None
+    if why:
+        if not given or not answers.rows:
+            raise UsageError("--why explains the answer to one question that asks who or what")
+        evidence = query.why(given[0], given[1], given[2], answer=answers[0].name, **when)
     if as_json:
-        show_json(answers.to_json())
-    else:
-        show(*answer_parts(answers))
+        more = {} if evidence is None else {"evidence": evidence.to_json()}
+        show_json({**answers.to_json(), **more})
+        return
+    show(*answer_parts(answers))
+    if evidence is not None:
+        show(*evidence_parts(evidence))

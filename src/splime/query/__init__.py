@@ -2,6 +2,7 @@
 
 from splime.analysis.calibration import Calibration
 from splime.query.answers import Answer, Answers
+from splime.query.evidence import Evidence
 from splime.query.many import write_answers
 from splime.query.query import Query, Reliability, reliability
 from splime.query.questions import Question
@@ -11,6 +12,7 @@ __all__ = [
     "Answer",
     "Answers",
     "Calibration",
+    "Evidence",
     "KnownFact",
     "Query",
     "Question",

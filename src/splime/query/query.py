@@ -15,6 +15,7 @@ from splime.errors import UsageError, check_name, checked
 from splime.graph import Fact, Facts, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
+from splime.query.evidence import Evidence, make_evidence
 from splime.query.many import answer_tables
 from splime.query.questions import (
     Question,
@@ -132,6 +133,30 @@ class Query:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
         temperature = None if doubt else calibration.temperature
         return Answers(question, rows, temperature, tuple(remarks), doubt)
+
+    @checked
+    def why(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        answer: str | None = None,
+        at: When | None = None,
+        during: tuple[When, When] | None = None,
+        most: int = 5,
+    ) -> Evidence:
+        """The facts that an answer rests on, as chains from the given entity to it.
+
+        The question is one that `ask` answers with entities; without an `answer` it is the best
+        one. Only a run of the path model knows which facts its answers rest on.
+        """
+        asked = (self.run.graph, (subject, predicate, object), None, at, during)
+        question, facts = read_question(*asked)
+        if answer is None:
+            with torch.inference_mode(), memory_errors():
+                answer = self.answer(question, facts, Options(1)).rows[0].name
+        return make_evidence(self.run, question, facts, answer, most)
 
     @checked
     def near(

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from splime.query import Answer, Answers
+from splime.query import Answer, Answers, Evidence
 from splime.query.answers import percent
 from splime.report.tables import make_table
 
@@ -30,6 +30,25 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
     for remark in answers.remarks:
         doubtful = bool(answers.doubt) and answers.doubt in remark
         yield Text(remark, style="" if doubtful else "dim")
+
+
+def evidence_parts(evidence: Evidence) -> Iterator[RenderableType]:
+    """The chains of facts that an answer rests on, a fact in a line."""
+    if not evidence.reasons:
+        yield Text(f"no facts lead to {evidence.answer} in so many steps")
+        return
+    columns = ("fact", "when", "seen from the question")
+    table = make_table("", "adds", *columns, words=columns)
+    table.title = Text(f"why {evidence.answer}: the facts that it rests on")
+    for reason in evidence.reasons:
+        for number, (fact, scope) in enumerate(reason.steps):
+            begin, end = fact.begin or "?", fact.end or "?"
+            adds = "" if number else f"{reason.contribution:.3g}"
+            names = Text(f"{fact.subject} {fact.predicate} {fact.object}")
+            when = begin if begin == end else f"{begin}..{end}"
+            last = number + 1 == len(reason.steps)
+            table.add_row(adds, names, when, Text(scope), end_section=last)
+    yield table
 
 
 def ranking_table(answers: Answers) -> Table:

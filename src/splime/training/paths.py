@@ -18,6 +18,7 @@ from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
 from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
+from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
@@ -346,9 +347,10 @@ class PathScorer:
     ) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
         self.device = model.query.device
-        facts = read_facts(graph, settings) if facts is None else facts
+        self.known = read_facts(graph, settings) if facts is None else facts
+        """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
-        self.read = DirectedFacts.of(facts, entities, predicates).to(self.device)
+        self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
         # A question needs the state of every entity, and while a layer is made a few of them.
         self._block = max(1, min(256, _BLOCK // (16 * entities * model.width)))
 
@@ -369,6 +371,15 @@ class PathScorer:
                 scores.append(self.model(self.read, *(x.to(self.device) for x in ids), scopes))
         self.model.train(was_training)
         return torch.cat(scores)
+
+    def why(self, kind: Kind, fact: Facts, *, most: int = 5) -> list[Chain]:
+        """The chains of known facts that the object (or subject) of one fact rests on."""
+        given, answer = int(fact.subject[0]), int(fact.object[0])
+        predicate = int(fact.predicate[0])
+        if kind == "subject":
+            given, answer, predicate = answer, given, predicate + self.read.predicates
+        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
+        return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
