@@ -69,7 +69,7 @@ def by_lines(pick: Pick, delimiter: str = "\t", spaced: bool = False) -> Any:
         rows: list[Fact | None] = []
         for line in re.split("\r\n|\r|\n", text):
             cells = [c for c in re.split("[ \t]+", line) if c] if spaced else line.split(delimiter)
-            if line.strip(" \t") and cells:
+            if line.strip(" \t" if spaced else " ") and cells:
                 rows.append(picked(pick, cells))
         return rows
 
@@ -235,7 +235,7 @@ def half(cells: list[str]) -> Fact:
     if len(cells) == 3:
         return (*cells, None, None)
     s, p, o, word, time = cells
-    match = re.fullmatch("<?occurs?(since|until)>?", word.strip(), re.IGNORECASE)
+    match = re.fullmatch("<?(?:occurs?_?)?(since|until)>?", word.strip(), re.IGNORECASE)
     if match is None:
         return s, p, o, year(word), year(time)
     return (s, p, o, *((year(time), None) if match[1].lower() == "since" else (None, year(time))))
@@ -274,7 +274,8 @@ def json_lines(rng: random.Random) -> Sample:
 
     def pick(cells: list[str]) -> Fact:
         fact = json.loads(cells[0])
-        times = (year(str(fact.get(each) or "")) for each in ("begin", "end"))
+        given = (fact.get(each) or "" for each in ("begin", "end"))
+        times = (year(f"{each:.0f}" if isinstance(each, float) else str(each)) for each in given)
         names = (fact[each] for each in ("subject", "predicate", "object"))
         return (*(each if isinstance(each, str) else str(int(each)) for each in names), *times)
 

@@ -150,6 +150,13 @@ def test_parquet_is_taken_as_it_is(tmp_path: Path) -> None:
     assert facts(table) == [("Q1", "playsFor", "Q2", "1999", None)]
 
 
+def test_a_finer_end_is_noted() -> None:
+    rows = [("a", "p", "b", f"since {year}") for year in range(1990, 1999)]
+    graph = splime.read([*rows, ("a", "p", "b", "until 2014-05-01")], split="none")
+    assert graph.reading.notes[IN_TWO_ROWS] == 1
+    assert graph.reading.notes["time finer than a year, cut to it"] == 1
+
+
 def test_splits_do_not_share_facts() -> None:
     since, until = ("a", "p", "b", "since", "1999"), ("a", "p", "b", "until", "2003")
     graph = splime.read({"train": [since], "test": [until]})

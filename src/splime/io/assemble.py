@@ -223,7 +223,7 @@ class Spans:
             if parsed.truncated.any():
                 finer |= column.lookup(parsed.truncated)
         unit = self._columns[0][1].granularity
-        rows = np.flatnonzero(finer & account.kept)
+        rows = np.flatnonzero(finer & (account.kept | account.joined))
         account.record(f"time finer than a {unit}, cut to it", rows, keep=True)
         self._settle_timeless(limits, account, options)
         if self.unknown.any():

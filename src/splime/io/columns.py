@@ -212,7 +212,8 @@ class Account:
     def __init__(self, raw: RawFacts) -> None:
         self.raw = raw
         self.kept: Bools = np.ones(raw.rows, bool)
-        self._joined = 0
+        self.joined: Bools = np.zeros(raw.rows, bool)
+        """Rows that became the end of the fact in another row."""
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -243,13 +244,13 @@ class Account:
         """Note that a fact was written in two rows, which count as one."""
         self.record(IN_TWO_ROWS, rows, keep=True)
         self.kept[others] = False
-        self._joined += len(others)
+        self.joined[others] = True
 
     def source(self) -> Source:
         """The counts."""
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
-        rows = raw.rows - self._joined
+        rows = raw.rows - int(self.joined.sum())
         return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header)
 
     def examples(self) -> list[Example]:

@@ -115,7 +115,7 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
     wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
     if missing := [role for role in wanted if role not in roles]:
         # Numbers where a name would not survive the command line.
-        plain = all(re.fullmatch(r"[\w .-]{1,40}", name.strip()) for name in names)
+        plain = all(re.fullmatch(r"[\w .-]{1,40}", name) for name in names)
         known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
         line = ",".join(known.get(role, role.upper()) for role in wanted)
         left = [name for at, name in enumerate(names) if at not in {*roles.values(), split}]
