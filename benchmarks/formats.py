@@ -15,6 +15,7 @@ import argparse
 import csv
 import io
 import json
+import logging
 import multiprocessing
 import random
 import re
@@ -69,7 +70,7 @@ def by_lines(pick: Pick, delimiter: str = "\t", spaced: bool = False) -> Any:
         rows: list[Fact | None] = []
         for line in re.split("\r\n|\r|\n", text):
             cells = [c for c in re.split("[ \t]+", line) if c] if spaced else line.split(delimiter)
-            if line.strip(" \t" if spaced else " ") and cells:
+            if line.strip(" \t") and cells:
                 rows.append(picked(pick, cells))
         return rows
 
@@ -510,6 +511,7 @@ def table() -> str:
 
 
 def main() -> None:
+    logging.getLogger("splime").setLevel(logging.ERROR)  # warnings about broken files
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--files", type=int, default=100_000, help="how many graphs to break")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def read_mixed(
     cells = [Encoder() for _ in layout.facts]
     lines = array("q")
     header = None
-    for number, row in rows_of(path, dialect):
+    for number, row in _rows(path, dialect):
         if len(row) == 3 and any(map(is_marker, row)):
             raise error  # what is left of a longer one
         if not lines and header is None and len(row) == width and looks_like_header(row, layout):
@@ -147,10 +147,15 @@ def read_mixed(
     return qualified
 
 
+def _rows(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a file; a line of nothing but delimiters is none."""
+    return ((number, row) for number, row in rows_of(path, dialect) if any(map(str.strip, row)))
+
+
 def _widths(path: Path, dialect: Dialect) -> set[int]:
     """How many columns the rows have: 3, and perhaps 4 or 5; empty if it is anything else."""
     widths: set[int] = set()
-    for _, row in rows_of(path, dialect):
+    for _, row in _rows(path, dialect):
         widths.add(len(row))
         if not (widths <= {3, 4} or widths <= {3, 5}):
             return set()
