@@ -19,7 +19,10 @@ from splime.errors import UsageError
 
 HINTS = get_type_hints(Settings)
 LITERALS = [name for name, hint in HINTS.items() if get_origin(hint) is Literal]
-AT_LEAST_1 = ["dimension", "negatives", "batch_size", "epochs", "patience", "steps"]
+MAYBE = {name: get_args(hint)[0] for name, hint in HINTS.items() if type(None) in get_args(hint)}
+"""Settings that need not be set, with their type."""
+CHOSEN = [name for name, hint in MAYBE.items() if get_origin(hint) is Literal]
+AT_LEAST_1 = ["dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"]
 AT_LEAST_0 = ["margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"]
 
 
@@ -56,14 +59,30 @@ WRONG: dict[Any, list[Any]] = {
     bool: [1, 0, "true", None],
     int | None: [1.5, "3", True],
     str | None: [1, True],
+    float | None: ["0.1", False],
+    bool | None: [1, 0, "true"],
 }
 
 
-@pytest.mark.parametrize("name", [name for name in HINTS if name not in LITERALS])
+@pytest.mark.parametrize("name", [name for name in HINTS if name not in [*LITERALS, *CHOSEN]])
 def test_kinds(name: str) -> None:
     for wrong in WRONG[HINTS[name]]:
         with pytest.raises(UsageError, match=rf"^{name} must be"):
             Settings.of({name: wrong})
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_words_that_need_not_be_set(name: str) -> None:
+    assert getattr(Settings.of({name: None}), name) is None
+    for wrong in ("x", 1, True):
+        with pytest.raises(UsageError, match=f"{name} is one of"):
+            Settings.of({name: wrong})
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
+def test_dropout(dropout: float) -> None:
+    with pytest.raises(UsageError, match="dropout"):
+        Settings(dropout=dropout)
 
 
 @pytest.mark.parametrize("levels", ["", "day", "0", "predicate,,1", "1,-2", "1,1", "time, time"])
@@ -138,9 +157,13 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from(get_args(hint))
     if name == "levels":
         return st.sampled_from([None, "1", "predicate,4,time"])
-    if hint is bool:
+    if name in CHOSEN:
+        return st.none() | st.sampled_from(get_args(MAYBE[name]))
+    if name == "dropout":
+        return st.none() | st.floats(0, 0.9)
+    if hint in (bool, bool | None):
         return st.booleans()
-    if hint is str:
+    if hint in (str, str | None):
         return st.text(max_size=8)
     least = 2 if name in AT_LEAST_1 or name == "norm" else 0
     if hint is float:

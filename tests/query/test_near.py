@@ -101,7 +101,7 @@ def test_errors(split: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="outside of the graph's time"):
         query.near("entity 1", at=1066)
     split.engine = "pykeen"
-    with pytest.raises(UsageError, match="one of PyKEEN's, of which splime has scores but no"):
+    with pytest.raises(UsageError, match="splime has scores but no vectors"):
         query.near("entity 1")
 
 

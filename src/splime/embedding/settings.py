@@ -118,13 +118,17 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in ("dimension", "negatives", "batch_size", "epochs", "patience", "steps"):
+        for name in (
+            *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"),
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")
         for name in ("margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"):
             if not 0 <= getattr(self, name) < 2**63:
                 raise UsageError(f"{name} must not be negative, or infinite: {getattr(self, name)}")
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout must be at least 0 and below 1, not {self.dropout}")
         if not 0 < self.learning_rate < 2**63:
             raise UsageError(
                 f"learning_rate must be positive, and not infinite: {self.learning_rate}"

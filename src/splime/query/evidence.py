@@ -77,7 +77,10 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
     if question.kind not in ("object", "subject"):
         raise UsageError("evidence is for questions that ask who or what")
     column = np.array([run.graph.entities.id(answer)], np.int32)
-    asked = replace(facts, **{question.kind: column})
+    if question.kind == "object":
+        asked = replace(facts, object=column)
+    else:
+        asked = replace(facts, subject=column)
     chains = scorer.why(question.kind, asked, most=most)  # type: ignore[arg-type]
     count = len(scorer.known)
     numbers = sorted({number % count for chain in chains for number in chain.facts})
@@ -85,7 +88,7 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
     rows = list(replace(run.graph, train=own).rows("train"))
     scopes = scorer.relative.scopes(Times.of(asked), Times.of(own))[:, 0].tolist()
     names = [scorer.relative.name(scope) for scope in scopes]
-    step = {number: Step(*each) for number, *each in zip(numbers, rows, names, strict=True)}
+    step = {n: Step(fact, name) for n, fact, name in zip(numbers, rows, names, strict=True)}
     return Evidence(
         question,
         answer,
