@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -159,10 +159,12 @@ class Repeated:
     Its indices are those of the runs; on the diagonal is the entry of two equal rows.
     """
 
-    def __init__(self, entries: Floats, sizes: Ints, upto: Ints) -> None:
+    def __init__(self, entries: Floats, sizes: Ints, upto: Ints, costs: Floats, gains: Floats):
         self.entries, self.sizes = entries, sizes
         self.upto = upto
         """Sums over the rows of all runs before, in units."""
+        self.costs, self.gains = costs.tolist(), gains.tolist()
+        """The near cost of each run, and what it costs to join it with the next."""
         self.at = [0, *sizes.cumsum().tolist()]
         """The first row of each run, and the number of all rows."""
 
@@ -197,13 +199,12 @@ def repeated_grams(inner: csr_array, sizes: Ints, counts: Ints) -> Iterator[tupl
             column = inner.indices[place] - first[some[whose // count]]
             dense.reshape(-1, count)[whose, column] = inner.data[place]
             size = sizes[run].reshape(-1, count)
-            made = zip(*_repeated(dense, size), size, strict=True)
-            for number, (entries, upto, own) in zip(some.tolist(), made, strict=True):
-                yield number, Repeated(entries, own, upto)
+            for number, *made in zip(some.tolist(), *_repeated(dense, size), strict=True):
+                yield number, Repeated(*made)
 
 
-def _repeated(inner: Floats, sizes: Ints) -> tuple[Floats, Ints]:
-    """Of signals with as many runs: the entries of their Gram matrices, and the sums of those."""
+def _repeated(inner: Floats, sizes: Ints) -> tuple[Floats, Ints, Ints, Floats, Floats]:
+    """What `Repeated` holds, of signals with as many runs."""
     squares = np.diagonal(inner, axis1=1, axis2=2)
     entries = squares[:, :, None] + squares[:, None, :]
     entries -= np.multiply(inner, 2, out=inner)
@@ -224,27 +225,47 @@ def _repeated(inner: Floats, sizes: Ints) -> tuple[Floats, Ints]:
     inside[:, run, run] += more
     np.cumsum(inside, axis=1, out=inside)
     np.cumsum(inside, axis=2, out=inside)
-    return entries, upto
+
+    whole = np.diagonal(upto, axis1=1, axis2=2)
+    costs = []
+    for count in (1, 2):
+        units = whole[:, count:] - 2 * np.diagonal(upto, count, axis1=1, axis2=2)
+        units += whole[:, :-count]
+        size = sizes if count == 1 else sizes[:, 1:] + sizes[:, :-1]
+        costs.append(size - units / scale[:, None] / size)
+    one, two = costs
+    return entries, sizes, upto, one, two - (one[:, 1:] + one[:, :-1])
 
 
 def _medians(distances: Floats, sizes: Ints) -> Floats:
     """The median squared distance over all pairs of rows of each signal, 0 for one row."""
     rows = sizes.sum(axis=1)
-    pairs = rows * (rows - 1) // 2
-    left, right = np.triu_indices(sizes.shape[1], 1)
-    apart = distances[:, left, right]
-    order = np.argsort(apart, axis=1)
-    apart = np.take_along_axis(apart, order, axis=1)
-    upto = np.take_along_axis(sizes[:, left] * sizes[:, right], order, axis=1).cumsum(axis=1)
-    equal = pairs - upto[:, -1] if upto.shape[1] else pairs  # pairs within the runs
-    signal = np.arange(len(sizes))
-    middle = []
-    for rank in ((pairs - 1) // 2, pairs // 2):
-        at = np.count_nonzero(upto <= (rank - equal)[:, None], axis=1)
-        inside = (rank >= equal) & (pairs > 0)
-        middle.append(np.zeros(len(sizes)))
-        middle[-1][inside] = apart[signal[inside], at[inside]]
-    return (middle[0] + middle[1]) / 2
+    pairs = rows * (rows - 1)  # each is there twice, in both orders
+    weights = sizes[:, :, None] * sizes[:, None, :]
+    run = np.arange(sizes.shape[1])
+    weights[:, run, run] -= sizes
+    medians = np.zeros(len(sizes))
+    for signal in np.flatnonzero(pairs):
+        half, own = int(pairs[signal]) // 2, (distances[signal].ravel(), weights[signal].ravel())
+        low = _ranked(*own, (half - 1) // 2 * 2)
+        medians[signal] = low if half % 2 else (low + _ranked(*own, half)) / 2
+    return medians
+
+
+def _ranked(values: Floats, weights: Ints, rank: int) -> float:
+    """The value with so much weight before it in ascending order."""
+    while True:
+        value = values[len(values) // 2]
+        less = values < value
+        before = int(weights[less].sum())
+        if rank < before:
+            values, weights = values[less], weights[less]
+            continue
+        upto = int(weights[values <= value].sum())
+        if rank < upto:
+            return float(value)
+        more = values > value
+        values, weights, rank = values[more], weights[more], rank - upto
 
 
 def join_equal(
@@ -326,6 +347,14 @@ def _equal_cost(rows: int) -> float:
     return _exact_cost(_part(np.full((rows, rows), np.exp(-_LEAST))))
 
 
+@lru_cache(1 << 16)
+def _pair_cost(left: int, right: int, entry: float) -> float:
+    """The exact cost of two runs that are not all rows."""
+    block = np.full((left + right, left + right), np.exp(-_LEAST))
+    block[:left, left:] = block[left:, :left] = entry
+    return _exact_cost(_part(block))
+
+
 def _part(block: Floats) -> Floats:
     """The entries of some rows as a part of a larger matrix, as sums depend on it."""
     part: Floats = np.empty((len(block), len(block) + 1))[:, :-1]
@@ -366,9 +395,11 @@ def bottom_up(
     cost = _costs(gram)
     end_of = dict(zip(starts, [*starts[1:], len(gram)], strict=True))
     start_of = {end: start for start, end in end_of.items()}
-    # Segments of one row cost nothing.
-    single = len(starts) == len(gram) and not isinstance(gram, Repeated)
-    total = 0.0 if single else sum(cost.near(*segment) for segment in end_of.items())
+    single = len(starts) == len(gram)  # segments of one row cost nothing
+    if isinstance(gram, Repeated):
+        total = sum(gram.costs)
+    else:
+        total = 0.0 if single else sum(cost.near(*segment) for segment in end_of.items())
     if joined is not None:
         joined(len(end_of) - 1, total)
 
@@ -382,7 +413,10 @@ def bottom_up(
     def gone(start: int, middle: int, end: int) -> bool:
         return end_of.get(start) != middle or end_of.get(middle) != end
 
-    if single:
+    if isinstance(gram, Repeated):
+        gains = enumerate(gram.gains)
+        heap = [(gain - cost.slack, False, at, at + 1, at + 2) for at, gain in gains]
+    elif single:
         heap = [(gain, True, at, at + 1, at + 2) for at, gain in enumerate(cost.first_gains())]
     else:
         heap = [candidate(*part, end_of[part[1]]) for part in end_of.items() if part[1] in end_of]
@@ -469,12 +503,8 @@ class _Cost(ABC):
     def beside(self) -> Floats:
         """K of each row and the next."""
 
-    def length(self, start: int, end: int) -> int:
-        """The rows of a segment."""
-        return end - start
-
     def near(self, start: int, end: int) -> float:
-        length = self.length(start, end)
+        length = end - start
         if length == 1:
             return 0.0
         if (start, end) not in self.nears:
@@ -561,8 +591,13 @@ class _RepeatedCost(_Cost):
         super().__init__(gram.at[-1])
         self.gram = gram
 
-    def length(self, start: int, end: int) -> int:
-        return self.gram.at[end] - self.gram.at[start]
+    def near(self, start: int, end: int) -> float:
+        if end - start == 1:
+            return self.gram.costs[start]
+        if (start, end) not in self.nears:
+            length = self.gram.at[end] - self.gram.at[start]
+            self.nears[start, end] = length - self.units(start, end) * self.unit / length
+        return self.nears[start, end]
 
     def units(self, start: int, end: int) -> int:
         upto = self.gram.upto
@@ -572,4 +607,15 @@ class _RepeatedCost(_Cost):
         return self.gram.block(start, end)
 
     def beside(self) -> Floats:
-        raise NotImplementedError
+        beside: Floats = np.diagonal(self.gram.entries, 1)
+        return beside
+
+    def exact(self, start: int, end: int) -> float:
+        if end - start > 2 or end - start == len(self.gram):
+            return super().exact(start, end)
+        # The same few are asked for again and again.
+        sizes, entries = self.gram.sizes, self.gram.entries
+        if end - start == 1:
+            return _equal_cost(int(sizes[start]))
+        entry = float(entries[start, start + 1])
+        return _pair_cost(int(sizes[start]), int(sizes[start + 1]), entry)
