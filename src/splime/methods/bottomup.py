@@ -37,6 +37,8 @@ _LEAST, _MOST = 1e-2, 1e2
 _CLEAR = 1e-6
 # Up to so many equal rows the order of their unions is worked out.
 _LONGEST = 1_000
+# The sums over segments of fewer rows than this are made beforehand.
+_NARROW = 6
 # Entries of small Gram matrices that are computed at once.
 _AT_ONCE = 1 << 17
 
@@ -136,12 +138,12 @@ class SparseGram:
         np.fill_diagonal(block, 1)
         return block
 
-    def beside(self) -> Floats:
-        """The entries of each row and the next."""
-        row = np.arange(self.rows - 1)
-        values: Floats = self.others[self.kind[:-1], self.kind[1:]]
-        at = np.searchsorted(self.key, row * self.rows + row + 1)
-        is_entry = np.append(self.key, -1)[at] == row * self.rows + row + 1
+    def beside(self, steps: int = 1) -> Floats:
+        """The entries of each row and the next, or one some steps ahead."""
+        row = np.arange(self.rows - steps)
+        values: Floats = self.others[self.kind[:-steps], self.kind[steps:]]
+        at = np.searchsorted(self.key, row * self.rows + row + steps)
+        is_entry = np.append(self.key, -1)[at] == row * self.rows + row + steps
         values[is_entry] = self.entries[at[is_entry]]
         return values
 
@@ -163,7 +165,8 @@ class Repeated:
         self.entries, self.sizes = entries, sizes
         self.upto = upto
         """Sums over the rows of all runs before, in units."""
-        self.costs, self.gains = costs.tolist(), gains.tolist()
+        self.costs: list[float] = costs.tolist()
+        self.gains: list[float] = gains.tolist()
         """The near cost of each run, and what it costs to join it with the next."""
         self.at = [0, *sizes.cumsum().tolist()]
         """The first row of each run, and the number of all rows."""
@@ -298,7 +301,7 @@ def join_equal(
             return None
     if unions >= rows - runs:
         return gram.at[:-1]
-    if runs == 1 or gram.sizes.max() > _LONGEST:
+    if gram.sizes.max() > _LONGEST:
         return None
     # Unions of equal rows cost the same but for rounding, which follows from their numbers alone.
     # So the order is known in each run, and of several runs the cheapest union comes first, the
@@ -315,7 +318,7 @@ def join_equal(
 
 @cache
 def equal_unions(rows: int) -> tuple[Floats, Ints]:
-    """The unions in a run of equal rows, in their order: the highest gain so far, and the middle."""
+    """The unions in a run of equal rows, in order: the highest gain so far, and the middle."""
     end_of = {start: start + 1 for start in range(rows)}
     start_of = {end: start for start, end in end_of.items()}
 
@@ -352,6 +355,15 @@ def _pair_cost(left: int, right: int, entry: float) -> float:
     """The exact cost of two runs that are not all rows."""
     block = np.full((left + right, left + right), np.exp(-_LEAST))
     block[:left, left:] = block[left:, :left] = entry
+    return _exact_cost(_part(block))
+
+
+@lru_cache(1 << 16)
+def _narrow_cost(*sides: tuple[float, ...]) -> float:
+    """The exact cost of some rows that are not all, from the diagonals of their entries."""
+    block = np.zeros((len(sides) + 1, len(sides) + 1))
+    for steps, side in enumerate(sides, start=1):
+        block += np.diag(side, steps) + np.diag(side, -steps)
     return _exact_cost(_part(block))
 
 
@@ -413,6 +425,7 @@ def bottom_up(
     def gone(start: int, middle: int, end: int) -> bool:
         return end_of.get(start) != middle or end_of.get(middle) != end
 
+    heap: list[tuple[float, bool, int, int, int]]
     if isinstance(gram, Repeated):
         gains = enumerate(gram.gains)
         heap = [(gain - cost.slack, False, at, at + 1, at + 2) for at, gain in gains]
@@ -568,8 +581,28 @@ class _SparseCost(_Cost):
         np.cumsum(gram.each_kind, axis=0, out=self.kinds[1:])
         more = np.rint(gram.entries * 2.0**self.bits).astype(np.int64) - self.others[gram._pair]
         self.more = np.append(0, np.cumsum(more))
+        # Most segments that a search looks at are narrow.
+        sides = [gram.beside(steps) for steps in range(1, min(_NARROW, len(gram)))]
+        self.sides: list[list[float]] = [side.tolist() for side in sides]
+        """The entries of each row and one some steps ahead, by the steps less 1."""
+        widths = [np.zeros(len(gram) + 1, np.int64), np.full(len(gram), 1 << self.bits)]
+        for side in sides:
+            twice, once = widths[-1], widths[-2][1:-1]  # what two narrower segments share
+            corners = 2 * np.rint(side * 2.0**self.bits).astype(np.int64)
+            widths.append(twice[:-1] + twice[1:] - once + corners)
+        self.widths: list[list[int]] = [units.tolist() for units in widths]
+        """The units of each segment of 0, 1, 2, ... rows."""
+
+    def exact(self, start: int, end: int) -> float:
+        width = end - start
+        if not 1 < width < len(self.widths) or width == len(self.gram):
+            return super().exact(start, end)
+        sides = self.sides[: width - 1]
+        return _narrow_cost(*(tuple(side[start : end - 1 - at]) for at, side in enumerate(sides)))
 
     def units(self, start: int, end: int) -> int:
+        if end - start < len(self.widths):
+            return self.widths[end - start][start]
         count = self.kinds[end] - self.kinds[start]
         others = int(count @ self.others @ count) - int(count @ self.others.diagonal())
         key = np.arange(start, end) * self.gram.rows + end

@@ -83,7 +83,7 @@ class ChangePointSplit(Method):
         )
         count = len(known.counts.totals)
         upto = np.searchsorted(source, np.arange(count + 1))
-        intervals = Intervals(source, *columns[:2], count)
+        intervals = Intervals(source, columns[0], columns[1], count)
         links = np.diff(np.append(0, (intervals.last - intervals.first + 1).cumsum())[upto])
         alone = np.diff(intervals.offsets) > _DENSE
         if self.min_size > 1:
