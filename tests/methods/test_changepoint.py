@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 import splime
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
+from splime.methods.signatures import PROXIMITIES
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,42 @@ def test_planted_changes_are_found() -> None:
             cut_count += len(changes)
     assert hits == planted_count == 45
     assert hits / cut_count > 0.9
+
+
+@pytest.mark.parametrize("proximity", PROXIMITIES)
+@pytest.mark.parametrize(
+    "stop",
+    [
+        {"epsilon": 5.0},
+        {"epsilon": 0.3},  # reached while equal timestamps are joined
+        {"penalty": 0.5},
+        {"penalty": 0.005},
+        {"changes": 2},
+        {"changes": 20},
+    ],
+    ids=str,
+)
+def test_names_searched_together_are_cut_as_each_alone(
+    proximity: str, stop: dict[str, Any]
+) -> None:
+    """Facts that last give runs of equal signatures, and entities many ties."""
+    rng = np.random.default_rng(0)
+    for last, closed in ((20, True), (300, False), (1_500, True)):
+        begin = rng.integers(0, last, 200)
+        end = np.minimum(begin + rng.choice([0, 0, 3, 40, 400], 200), last)
+        subject, object_ = rng.integers(0, 15, (2, 200))
+        rows = [
+            (f"e{s}", "p", f"e{o}", int(b), int(e))
+            for s, o, b, e in zip(subject, object_, begin, end, strict=True)
+        ]
+        graph = splime.read(rows, split="none", granularity="step", keep_duplicates=True)
+        method = ChangePointSplit(proximity=proximity, closed=closed, target="entities", **stop)
+        scopes = method.fit(graph).entities
+        assert scopes is not None
+        facts = graph.train
+        first, behind = graph.timestamps(facts)
+        for entity in range(len(graph.entities)):
+            own = (facts.subject == entity) | (facts.object == entity)
+            columns = first[own], behind[own], facts.subject[own], facts.object[own]
+            alone = 2 * method.change_points(*columns) - 1
+            assert scopes.cuts_of(entity).tolist() == alone.tolist()

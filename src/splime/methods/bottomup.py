@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from splime.arrays import expand
+from splime.times import Ints
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
@@ -29,6 +33,14 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _EQUAL = 1e-12
 # ruptures clips γ·d² to these before the exponential.
 _LEAST, _MOST = 1e-2, 1e2
+# Costs that differ by this differ in truth: it is far above any rounding.
+_CLEAR = 1e-6
+# Up to so many equal rows the order of their unions is worked out.
+_LONGEST = 1_000
+# The sums over segments of fewer rows than this are made beforehand.
+_NARROW = 6
+# Entries of small Gram matrices that are computed at once.
+_AT_ONCE = 1 << 17
 
 
 def rbf_gram(signal: csr_array) -> Floats:
@@ -126,12 +138,12 @@ class SparseGram:
         np.fill_diagonal(block, 1)
         return block
 
-    def beside(self) -> Floats:
-        """The entries of each row and the next."""
-        row = np.arange(self.rows - 1)
-        values: Floats = self.others[self.kind[:-1], self.kind[1:]]
-        at = np.searchsorted(self.key, row * self.rows + row + 1)
-        is_entry = np.append(self.key, -1)[at] == row * self.rows + row + 1
+    def beside(self, steps: int = 1) -> Floats:
+        """The entries of each row and the next, or one some steps ahead."""
+        row = np.arange(self.rows - steps)
+        values: Floats = self.others[self.kind[:-steps], self.kind[steps:]]
+        at = np.searchsorted(self.key, row * self.rows + row + steps)
+        is_entry = np.append(self.key, -1)[at] == row * self.rows + row + steps
         values[is_entry] = self.entries[at[is_entry]]
         return values
 
@@ -143,8 +155,232 @@ def _kernel(distances: Floats, median: float) -> Floats:
     return np.exp(-distances)
 
 
+class Repeated:
+    """The Gram matrix of rows that stand there several times in succession: runs of equal rows.
+
+    Its indices are those of the runs; on the diagonal is the entry of two equal rows.
+    """
+
+    def __init__(self, entries: Floats, sizes: Ints, upto: Ints, costs: Floats, gains: Floats):
+        self.entries, self.sizes = entries, sizes
+        self.upto = upto
+        """Sums over the rows of all runs before, in units."""
+        self.costs: list[float] = costs.tolist()
+        self.gains: list[float] = gains.tolist()
+        """The near cost of each run, and what it costs to join it with the next."""
+        self.at = [0, *sizes.cumsum().tolist()]
+        """The first row of each run, and the number of all rows."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def block(self, start: int, end: int) -> Floats:
+        """The entries between the rows of some runs, as a part of a larger matrix."""
+        run = np.repeat(np.arange(start, end), self.sizes[start:end])
+        block: Floats = np.empty((len(run), len(run) + (end - start < len(self))))[:, : len(run)]
+        block[:] = self.entries[run[:, None], run]
+        np.fill_diagonal(block, 1)
+        return block
+
+
+def repeated_grams(inner: csr_array, sizes: Ints, counts: Ints) -> Iterator[tuple[int, Repeated]]:
+    """The Gram matrices of several signals, each with its number, from the products of their runs.
+
+    Run i has `sizes[i]` rows, and the first `counts[0]` runs are those of the first signal. Signals
+    with as many runs are computed together: most are small.
+    """
+    first = counts.cumsum() - counts
+    order = np.argsort(counts, kind="stable")
+    for same in np.split(order, np.flatnonzero(np.diff(counts[order])) + 1):
+        count = int(counts[same[0]]) if len(same) else 0
+        step = max(1, _AT_ONCE // max(count, 1) ** 2)
+        for start in range(0, len(same) if count else 0, step):
+            some = same[start : start + step]
+            run = (first[some, None] + np.arange(count)).ravel()
+            whose, place = expand(inner.indptr[run].astype(np.int64), np.diff(inner.indptr)[run])
+            dense = np.zeros((len(some), count, count))
+            column = inner.indices[place] - first[some[whose // count]]
+            dense.reshape(-1, count)[whose, column] = inner.data[place]
+            size = sizes[run].reshape(-1, count)
+            for number, *made in zip(some.tolist(), *_repeated(dense, size), strict=True):
+                yield number, Repeated(*made)
+
+
+def _repeated(inner: Floats, sizes: Ints) -> tuple[Floats, Ints, Ints, Floats, Floats]:
+    """What `Repeated` holds, of signals with as many runs."""
+    squares = np.diagonal(inner, axis1=1, axis2=2)
+    entries = squares[:, :, None] + squares[:, None, :]
+    entries -= np.multiply(inner, 2, out=inner)
+    entries[entries < _EQUAL] = 0
+    medians = _medians(entries, sizes)
+    entries *= np.divide(1, medians, out=np.ones(len(medians)), where=medians > 0)[:, None, None]
+    np.clip(entries, _LEAST, _MOST, out=entries)
+    np.exp(np.negative(entries, out=entries), out=entries)
+
+    rows = sizes.sum(axis=1)
+    scale = np.array([2.0 ** _bits(count) for count in rows.tolist()])
+    upto = np.zeros((len(inner), *(np.array(inner.shape[1:]) + 1)), np.int64)
+    inside = upto[:, 1:, 1:]
+    inside[:] = np.rint(entries * scale[:, None, None])
+    run = np.arange(sizes.shape[1])
+    more = sizes * (scale.astype(np.int64)[:, None] - inside[:, run, run])  # each row with itself
+    inside *= sizes[:, :, None] * sizes[:, None, :]
+    inside[:, run, run] += more
+    np.cumsum(inside, axis=1, out=inside)
+    np.cumsum(inside, axis=2, out=inside)
+
+    whole = np.diagonal(upto, axis1=1, axis2=2)
+    costs = []
+    for count in (1, 2):
+        units = whole[:, count:] - 2 * np.diagonal(upto, count, axis1=1, axis2=2)
+        units += whole[:, :-count]
+        size = sizes if count == 1 else sizes[:, 1:] + sizes[:, :-1]
+        costs.append(size - units / scale[:, None] / size)
+    one, two = costs
+    return entries, sizes, upto, one, two - (one[:, 1:] + one[:, :-1])
+
+
+def _medians(distances: Floats, sizes: Ints) -> Floats:
+    """The median squared distance over all pairs of rows of each signal, 0 for one row."""
+    rows = sizes.sum(axis=1)
+    pairs = rows * (rows - 1)  # each is there twice, in both orders
+    weights = sizes[:, :, None] * sizes[:, None, :]
+    run = np.arange(sizes.shape[1])
+    weights[:, run, run] -= sizes
+    medians = np.zeros(len(sizes))
+    for signal in np.flatnonzero(pairs):
+        half, own = int(pairs[signal]) // 2, (distances[signal].ravel(), weights[signal].ravel())
+        low = _ranked(*own, (half - 1) // 2 * 2)
+        medians[signal] = low if half % 2 else (low + _ranked(*own, half)) / 2
+    return medians
+
+
+def _ranked(values: Floats, weights: Ints, rank: int) -> float:
+    """The value with so much weight before it in ascending order."""
+    while True:
+        value = values[len(values) // 2]
+        less = values < value
+        before = int(weights[less].sum())
+        if rank < before:
+            values, weights = values[less], weights[less]
+            continue
+        upto = int(weights[values <= value].sum())
+        if rank < upto:
+            return float(value)
+        more = values > value
+        values, weights, rank = values[more], weights[more], rank - upto
+
+
+def join_equal(
+    gram: Repeated,
+    *,
+    epsilon: float | None = None,
+    penalty: float | None = None,
+    changes: int | None = None,
+) -> list[int] | None:
+    """Where segments begin if the search ends while it joins equal rows; all runs if it goes on.
+
+    Joining equal rows costs less than anything else, whatever their number, so that a search
+    begins with that. Where rounding would decide whether that is so, the answer is None.
+    """
+    rows, runs = gram.at[-1], len(gram)
+    least = 1 - float(gram.entries[0, 0])
+    beside = np.diagonal(gram.entries, 1)
+    if len(beside) and beside.max() > 1 - least - _CLEAR:
+        return None
+    if changes is not None:
+        unions = rows - 1 - changes
+    elif penalty is not None:
+        if penalty < least + _CLEAR:
+            return None
+        unions = rows
+    else:
+        assert epsilon is not None
+        unions = math.ceil(epsilon / least)
+        if min(unions * least - epsilon, epsilon - (unions - 1) * least) < _CLEAR:
+            return None
+    if unions >= rows - runs:
+        return gram.at[:-1]
+    if gram.sizes.max() > _LONGEST:
+        return None
+    # Unions of equal rows cost the same but for rounding, which follows from their numbers alone.
+    # So the order is known in each run, and of several runs the cheapest union comes first, the
+    # earliest on ties: what follows a dearer union in its run comes right after it.
+    inside = [equal_unions(size) for size in gram.sizes.tolist()]
+    reached = np.concatenate([reached for reached, _ in inside])
+    middle = np.concatenate(
+        [start + middle for start, (_, middle) in zip(gram.at[:-1], inside, strict=True)]
+    )
+    joined = middle[np.argsort(reached, kind="stable")[: max(unions, 0)]]
+    starts: list[int] = np.delete(np.arange(rows), joined).tolist()
+    return starts
+
+
+@cache
+def equal_unions(rows: int) -> tuple[Floats, Ints]:
+    """The unions in a run of equal rows, in order: the highest gain so far, and the middle."""
+    end_of = {start: start + 1 for start in range(rows)}
+    start_of = {end: start for start, end in end_of.items()}
+
+    def candidate(start: int, middle: int, end: int) -> tuple[float, int, int, int]:
+        parts = _equal_cost(middle - start) + _equal_cost(end - middle)
+        return _equal_cost(end - start) - parts, start, middle, end
+
+    heap = [candidate(start, start + 1, start + 2) for start in range(rows - 1)]
+    heapify(heap)
+    gains, middles = [], []
+    while heap:
+        gain, start, middle, end = heappop(heap)
+        if end_of.get(start) != middle or end_of.get(middle) != end:
+            continue
+        gains.append(gain)
+        middles.append(middle)
+        del end_of[middle], start_of[middle]
+        end_of[start], start_of[end] = end, start
+        if start in start_of:
+            heappush(heap, candidate(start_of[start], start, end))
+        if end in end_of:
+            heappush(heap, candidate(start, end, end_of[end]))
+    return np.maximum.accumulate(np.array(gains, float)), np.array(middles, np.int64)
+
+
+@cache
+def _equal_cost(rows: int) -> float:
+    """The exact cost of equal rows that are not all rows."""
+    return _exact_cost(_part(np.full((rows, rows), np.exp(-_LEAST))))
+
+
+@lru_cache(1 << 16)
+def _pair_cost(left: int, right: int, entry: float) -> float:
+    """The exact cost of two runs that are not all rows."""
+    block = np.full((left + right, left + right), np.exp(-_LEAST))
+    block[:left, left:] = block[left:, :left] = entry
+    return _exact_cost(_part(block))
+
+
+@lru_cache(1 << 16)
+def _narrow_cost(*sides: tuple[float, ...]) -> float:
+    """The exact cost of some rows that are not all, from the diagonals of their entries."""
+    block = np.zeros((len(sides) + 1, len(sides) + 1))
+    for steps, side in enumerate(sides, start=1):
+        block += np.diag(side, steps) + np.diag(side, -steps)
+    return _exact_cost(_part(block))
+
+
+def _part(block: Floats) -> Floats:
+    """The entries of some rows as a part of a larger matrix, as sums depend on it."""
+    part: Floats = np.empty((len(block), len(block) + 1))[:, :-1]
+    part[:] = block
+    np.fill_diagonal(part, 1)
+    return part
+
+
+def _exact_cost(block: Floats) -> float:
+    return float(len(block) - block.sum() / len(block))
+
+
 def bottom_up(
-    gram: Floats | SparseGram,
+    gram: Floats | SparseGram | Repeated,
     *,
     epsilon: float | None = None,
     penalty: float | None = None,
@@ -168,11 +404,14 @@ def bottom_up(
     starts = list(range(len(gram))) if min_size == 1 else _halve(0, len(gram), min_size)
     if not starts:
         return []
-    cost = _SparseCost(gram) if isinstance(gram, SparseGram) else _SegmentCost(gram)
+    cost = _costs(gram)
     end_of = dict(zip(starts, [*starts[1:], len(gram)], strict=True))
     start_of = {end: start for start, end in end_of.items()}
     single = len(starts) == len(gram)  # segments of one row cost nothing
-    total = 0.0 if single else sum(cost.near(*segment) for segment in end_of.items())
+    if isinstance(gram, Repeated):
+        total = sum(gram.costs)
+    else:
+        total = 0.0 if single else sum(cost.near(*segment) for segment in end_of.items())
     if joined is not None:
         joined(len(end_of) - 1, total)
 
@@ -186,7 +425,11 @@ def bottom_up(
     def gone(start: int, middle: int, end: int) -> bool:
         return end_of.get(start) != middle or end_of.get(middle) != end
 
-    if single:
+    heap: list[tuple[float, bool, int, int, int]]
+    if isinstance(gram, Repeated):
+        gains = enumerate(gram.gains)
+        heap = [(gain - cost.slack, False, at, at + 1, at + 2) for at, gain in gains]
+    elif single:
         heap = [(gain, True, at, at + 1, at + 2) for at, gain in enumerate(cost.first_gains())]
     else:
         heap = [candidate(*part, end_of[part[1]]) for part in end_of.items() if part[1] in end_of]
@@ -226,12 +469,23 @@ def bottom_up(
     return sorted(end_of)[1:]
 
 
+def _costs(gram: Floats | SparseGram | Repeated) -> _Cost:
+    if isinstance(gram, Repeated):
+        return _RepeatedCost(gram)
+    return _SparseCost(gram) if isinstance(gram, SparseGram) else _SegmentCost(gram)
+
+
 def _halve(start: int, end: int, min_size: int) -> list[int]:
     """Where the segments begin that come from halving again and again."""
     if end - start < 2 * min_size:
         return [start] if start < end else []
     middle = (start + end) // 2
     return _halve(start, middle, min_size) + _halve(middle, end, min_size)
+
+
+def _bits(rows: int) -> int:
+    """The bits of an entry that leave room for the sum over all rows."""
+    return 62 - 2 * rows.bit_length()
 
 
 class _Cost(ABC):
@@ -242,7 +496,7 @@ class _Cost(ABC):
     """
 
     def __init__(self, rows: int) -> None:
-        self.bits = 62 - 2 * rows.bit_length()
+        self.bits = _bits(rows)
         self.unit = 2.0**-self.bits
         # Rounding the entries to units moves the cost of n rows by at most n / 2 units, a gain by
         # twice that; the second term bounds the rounding in the float sums that `exact` makes.
@@ -275,8 +529,7 @@ class _Cost(ABC):
 
     def exact(self, start: int, end: int) -> float:
         if (start, end) not in self.summed:
-            length = end - start
-            self.summed[start, end] = length - self.block(start, end).sum() / length
+            self.summed[start, end] = _exact_cost(self.block(start, end))
         return self.summed[start, end]
 
     def exact_gain(self, start: int, middle: int, end: int) -> float:
@@ -328,8 +581,28 @@ class _SparseCost(_Cost):
         np.cumsum(gram.each_kind, axis=0, out=self.kinds[1:])
         more = np.rint(gram.entries * 2.0**self.bits).astype(np.int64) - self.others[gram._pair]
         self.more = np.append(0, np.cumsum(more))
+        # Most segments that a search looks at are narrow.
+        sides = [gram.beside(steps) for steps in range(1, min(_NARROW, len(gram)))]
+        self.sides: list[list[float]] = [side.tolist() for side in sides]
+        """The entries of each row and one some steps ahead, by the steps less 1."""
+        widths = [np.zeros(len(gram) + 1, np.int64), np.full(len(gram), 1 << self.bits)]
+        for side in sides:
+            twice, once = widths[-1], widths[-2][1:-1]  # what two narrower segments share
+            corners = 2 * np.rint(side * 2.0**self.bits).astype(np.int64)
+            widths.append(twice[:-1] + twice[1:] - once + corners)
+        self.widths: list[list[int]] = [units.tolist() for units in widths]
+        """The units of each segment of 0, 1, 2, ... rows."""
+
+    def exact(self, start: int, end: int) -> float:
+        width = end - start
+        if not 1 < width < len(self.widths) or width == len(self.gram):
+            return super().exact(start, end)
+        sides = self.sides[: width - 1]
+        return _narrow_cost(*(tuple(side[start : end - 1 - at]) for at, side in enumerate(sides)))
 
     def units(self, start: int, end: int) -> int:
+        if end - start < len(self.widths):
+            return self.widths[end - start][start]
         count = self.kinds[end] - self.kinds[start]
         others = int(count @ self.others @ count) - int(count @ self.others.diagonal())
         key = np.arange(start, end) * self.gram.rows + end
@@ -342,3 +615,40 @@ class _SparseCost(_Cost):
 
     def beside(self) -> Floats:
         return self.gram.beside()
+
+
+class _RepeatedCost(_Cost):
+    """Costs in O(1) of segments of whole runs."""
+
+    def __init__(self, gram: Repeated) -> None:
+        super().__init__(gram.at[-1])
+        self.gram = gram
+
+    def near(self, start: int, end: int) -> float:
+        if end - start == 1:
+            return self.gram.costs[start]
+        if (start, end) not in self.nears:
+            length = self.gram.at[end] - self.gram.at[start]
+            self.nears[start, end] = length - self.units(start, end) * self.unit / length
+        return self.nears[start, end]
+
+    def units(self, start: int, end: int) -> int:
+        upto = self.gram.upto
+        return int(upto[end, end]) - 2 * int(upto[start, end]) + int(upto[start, start])
+
+    def block(self, start: int, end: int) -> Floats:
+        return self.gram.block(start, end)
+
+    def beside(self) -> Floats:
+        beside: Floats = np.diagonal(self.gram.entries, 1)
+        return beside
+
+    def exact(self, start: int, end: int) -> float:
+        if end - start > 2 or end - start == len(self.gram):
+            return super().exact(start, end)
+        # The same few are asked for again and again.
+        sizes, entries = self.gram.sizes, self.gram.entries
+        if end - start == 1:
+            return _equal_cost(int(sizes[start]))
+        entry = float(entries[start, start + 1])
+        return _pair_cost(int(sizes[start]), int(sizes[start + 1]), entry)

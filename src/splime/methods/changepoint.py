@@ -6,17 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from splime.arrays import batches, expand
 from splime.axes import Range, Values
 from splime.errors import UsageError, check_name
 from splime.graph import Ids, TemporalGraph
 from splime.methods.base import CHOOSING, Known, Method, parameter
-from splime.methods.bottomup import Floats, SparseGram, bottom_up, rbf_gram
-from splime.methods.signatures import PROXIMITIES, Integers, signatures
+from splime.methods.bottomup import (
+    Floats,
+    SparseGram,
+    bottom_up,
+    join_equal,
+    rbf_gram,
+    repeated_grams,
+)
+from splime.methods.signatures import PROXIMITIES, Integers, Intervals, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
 
 # Up to so many timestamps a matrix of all pairs of them is cheap.
 _DENSE = 1_000
+# Links of sources that are searched together: bounds the memory.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +76,60 @@ class ChangePointSplit(Method):
 
     def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of each source, from the facts it has."""
-        columns = known.begin, known.end, known.subject, known.object
-        cuts = []
-        for rows in _rows(known.sources, len(known.counts.totals)):
-            # A change at a timestamp is a cut just before it.
-            cuts.append(2 * self.change_points(*(column[rows] for column in columns)) - 1)
-            progress(CHOOSING, len(cuts), len(known.counts.totals))
+        order = np.argsort(known.sources, kind="stable")
+        source, *columns = (
+            column[order]
+            for column in (known.sources, known.begin, known.end, known.subject, known.object)
+        )
+        count = len(known.counts.totals)
+        upto = np.searchsorted(source, np.arange(count + 1))
+        intervals = Intervals(source, columns[0], columns[1], count)
+        links = np.diff(np.append(0, (intervals.last - intervals.first + 1).cumsum())[upto])
+        alone = np.diff(intervals.offsets) > _DENSE
+        if self.min_size > 1:
+            alone[:] = True
+        links[alone] = 0
+        cuts = [np.empty(0, np.int64)] * count
+        for batch in batches(links, _AT_ONCE):
+            some = np.flatnonzero(links[batch]) + batch.start
+            if len(some):
+                _, rows = expand(upto[some], np.diff(upto)[some])
+                alone[self._choose_runs(cuts, some, intervals, rows, *columns[2:])] = True
+            for one in np.flatnonzero(alone[batch]) + batch.start:
+                own = slice(upto[one], upto[one + 1])
+                # A change at a timestamp is a cut just before it.
+                cuts[one] = 2 * self.change_points(*(column[own] for column in columns)) - 1
+            progress(CHOOSING, batch.stop, count)
         return cuts
+
+    def _choose_runs(
+        self,
+        cuts: list[Ints],
+        sources: Ints,
+        intervals: Intervals,
+        rows: Ints,
+        subject: Integers,
+        object: Integers,
+    ) -> list[int]:
+        """The cuts of sources with few intervals, all together; gives back those it cannot cut."""
+        runs = intervals.runs(
+            rows, sources, subject, object, proximity=self.proximity, closed=self.closed
+        )
+        inner = (runs.scores @ runs.scores.T).tocsr()
+        limit = {name: getattr(self, name) for name in self.one_of}
+        first = runs.counts.cumsum() - runs.counts
+        row = np.append(0, runs.sizes.cumsum())[first]
+        undecided = []
+        for number, gram in repeated_grams(inner, runs.sizes, runs.counts):
+            source = int(sources[number])
+            starts = join_equal(gram, **limit)
+            if starts is None:
+                undecided.append(source)
+                continue
+            if len(starts) == len(gram):
+                starts = [0, *(gram.at[run] for run in bottom_up(gram, **limit))]
+            cuts[source] = 2 * runs.timestamps(row[number] + np.array(starts[1:], np.int64)) - 1
+        return undecided
 
     def change_points(self, *facts: Integers) -> Ints:
         """The timestamps just before which the signatures of a predicate change.

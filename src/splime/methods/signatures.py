@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import batches, distinct, expand
+from splime.arrays import batches, changes, distinct, expand
 from splime.methods.bottomup import Floats
 from splime.times import Bools, Ints
 
@@ -219,3 +219,82 @@ def signatures(
     )
     scores.eliminate_zeros()
     return Signatures(timestamps, links.pairs, scores)
+
+
+class Runs(NamedTuple):
+    """Signatures of several sources; neighbours that are equal are one row, a run."""
+
+    counts: Ints
+    """How many runs each source has."""
+    sizes: Ints
+    """At how many timestamps each run holds."""
+    scores: csr_array
+    """The signature of each run; those of different sources have no column in common."""
+    before: Ints
+    """How many timestamps there are before each interval, over all sources."""
+    begin: Ints
+    """The first timestamp of each interval; a run has one interval or more."""
+
+    def timestamps(self, rows: Ints) -> Ints:
+        """The timestamps of rows, which are counted over all sources."""
+        interval = np.searchsorted(self.before, rows, side="right") - 1
+        return self.begin[interval] + rows - self.before[interval]
+
+
+class Intervals:
+    """The intervals in which nothing of a source begins or ends, source after source."""
+
+    def __init__(self, source: Integers, begin: Integers, end: Integers, sources: int) -> None:
+        self.stride = int(end.max(initial=0)) + 2
+        first = source.astype(np.int64) * self.stride
+        self.points = distinct(np.concatenate([first + begin, first + end + 1]))
+        """The source and the timestamp of each, as one number; the last ones are behind all."""
+        self.first, last = (
+            np.searchsorted(self.points, first + at) for at in (begin, end.astype(np.int64) + 1)
+        )
+        self.last = last - 1
+        """The first and the last interval of each fact."""
+        self.offsets = np.searchsorted(self.points, np.arange(sources + 1) * self.stride)
+        """Where the intervals of each source begin."""
+
+    def runs(
+        self,
+        rows: Ints,
+        sources: Ints,
+        subject: Integers,
+        object: Integers,
+        *,
+        proximity: str,
+        closed: bool,
+    ) -> Runs:
+        """The runs of some sources, from the rows of their facts."""
+        # The same entity is another one for another source.
+        own = self.first[rows]
+        own = self.points[own] // self.stride * (int(max(subject.max(), object.max())) + 1)
+        ends = own + subject[rows], own + object[rows]
+        known = distinct(np.concatenate(ends))
+        numbers = (np.searchsorted(known, end) for end in ends)
+        linked = signatures(
+            self.first[rows], self.last[rows], *numbers, proximity=proximity, closed=closed
+        )
+        interval, scores = linked.timestamps, linked.scores
+        source, begin = np.divmod(self.points[interval], self.stride)
+        length = self.points[interval + 1] - self.points[interval]
+        first = np.flatnonzero(changes(source) | ~_like_previous(scores))
+        counts = np.diff(np.searchsorted(source[first], np.append(sources, sources[-1] + 1)))
+        sizes = np.add.reduceat(length, first)
+        return Runs(counts, sizes, scores[first], length.cumsum() - length, begin)
+
+
+def _like_previous(scores: csr_array) -> Bools:
+    """Whether each row equals the one before it."""
+    count = np.diff(scores.indptr)
+    like = np.zeros(len(count), bool)
+    like[1:] = count[1:] == count[:-1]
+    row = np.flatnonzero(like)
+    whose, place = expand(scores.indptr[row].astype(np.int64), count[row].astype(np.int64))
+    previous = place - count[row][whose]
+    differs = scores.indices[place] != scores.indices[previous]
+    differs |= scores.data[place] != scores.data[previous]
+    like[row[whose[differs]]] = False
+    return like
