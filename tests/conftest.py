@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from splime.graph import TemporalGraph
 # The tensors of the tests are tiny: threads on a busy machine would mostly wait for each other.
 # Before anything imports torch, and for the programs that tests start, too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which some of them test.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
 # be run again; HYPOTHESIS_PROFILE=search looks further.

@@ -141,7 +141,7 @@ def test_few_scopes(run: Run, graph: TemporalGraph, tmp_path: Path) -> None:
 def test_other_runs(run: Run, fine: Path) -> None:
     run.engine = "pykeen"
     for ask in (smoothness, project):
-        with pytest.raises(UsageError, match="one of PyKEEN's"):
+        with pytest.raises(UsageError, match="no vectors of this model"):
             ask(run)
     damaged = Run(fine)
     damaged.model.predicates.vectors()[:] = float("nan")
