@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -149,18 +149,6 @@ class RelativeScopes:
             raise UsageError(f"bins of relative scopes must be at least 1, not {bins}")
         edges = _edges(_distances(train, kind), _LADDERS[granularity], bins)
         return cls(kind, granularity, edges, unknown, past)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, to be saved."""
-        return {**asdict(self), "edges": list(self.edges)}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> RelativeScopes:
-        """From what `to_dict` gave."""
-        try:
-            return cls(**{**values, "edges": tuple(values.get("edges", ()))})
-        except TypeError as error:
-            raise UsageError(f"these are no relative scopes: {error}") from None
 
     def __len__(self) -> int:
         """How many scopes there are."""

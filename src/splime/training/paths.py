@@ -170,11 +170,6 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
     )
 
 
-def read_facts(graph: TemporalGraph, settings: Settings) -> Facts:
-    """The facts that questions are answered from: of train, or everything (that lies before)."""
-    return graph.facts() if settings.past == "all" else graph.train
-
-
 class PathTrainer:
     """Asks for the object and the subject of each fact of train, from the other facts.
 
@@ -338,16 +333,10 @@ class _OtherAnswers:
 class PathScorer:
     """Scores of all entities, from the facts that are given and the time that is asked about."""
 
-    def __init__(
-        self,
-        model: PathModel,
-        graph: TemporalGraph,
-        settings: Settings,
-        facts: Facts | None = None,
-    ) -> None:
+    def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
         self.device = model.query.device
-        self.known = read_facts(graph, settings) if facts is None else facts
+        self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
