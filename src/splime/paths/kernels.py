@@ -13,9 +13,8 @@ from torch import Tensor
 
 from splime.paths.facts import DirectedFacts, Order
 
-# Facts of a program, and those that it reads at once; numbers of its tile of questions x width.
-_FACTS, _AT_ONCE, _TILE = 32, 4, 1024
-_WARPS = 4
+# Facts of a program; numbers of a program's tile of questions x width.
+_FACTS, _TILE = 32, 1024
 # Facts of a program of the table's gradient, and those that it multiplies at once.
 _ALIKE, _BLOCK = 256, 64
 # Rows of an update, and programs that share the rows where sums over them are needed.
@@ -29,45 +28,36 @@ _SMALL = torch.bfloat16
 def _messages(
     out, h, table, scopes, weights, targets, sources, predicates, times, numbers,
     facts, questions, kinds,
-    FACTS: tl.constexpr, AT_ONCE: tl.constexpr, QUESTIONS: tl.constexpr, WIDTH: tl.constexpr,
+    FACTS: tl.constexpr, QUESTIONS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """Neighbouring facts by target: the sum is written where the target changes.
-
-    Some facts are read at once, since one after the other would wait for the memory.
-    """
+    """Neighbouring facts by target: the sum is written where the target changes."""
     first = tl.program_id(0) * FACTS
     last = tl.minimum(first + FACTS, facts)
     b = tl.program_id(1) * QUESTIONS + tl.arange(0, QUESTIONS)
     d = tl.arange(0, WIDTH)
-    asked = (b < questions)[:, None]
+    asked = b < questions
     within = b[:, None] * WIDTH + d[None, :]
     size = questions * WIDTH
     total = tl.zeros((QUESTIONS, WIDTH), tl.float32)
     current = tl.load(targets + first)
-    for start in range(first, last, AT_ONCE):
-        i = start + tl.arange(0, AT_ONCE)
-        inside = i < last
-        target = tl.load(targets + i, inside, -1)
-        source = tl.load(sources + i, inside, 0).to(tl.int64)
-        weight = tl.load(weights + tl.load(numbers + i, inside, 0), inside, 0.0)
-        predicate = tl.load(predicates + i, inside, 0).to(tl.int64)
-        time = tl.load(times + i, inside, 0).to(tl.int64)
-        used = (weight != 0)[:, None] & (b < questions)[None, :]
-        k = tl.load(scopes + time[:, None] * questions + b[None, :], used, 255).to(tl.int32)
-        seen = (k < 255)[:, :, None]
-        at = (predicate[:, None] * questions + b[None, :]) * kinds + k
-        x = tl.load(h + source[:, None, None] * size + within[None], seen, 0.0).to(tl.float32)
-        m = tl.load(table + at[:, :, None] * WIDTH + d[None, None, :], seen, 0.0).to(tl.float32)
-        message = x * m * weight[:, None, None]
-        if tl.max(target, 0) == current and tl.min(target, 0) == current:
-            total += tl.sum(message, 0)
-        else:
-            tl.atomic_add(out + current.to(tl.int64) * size + within, total, asked)
+    for i in range(first, last):
+        target = tl.load(targets + i)
+        if target != current:
+            tl.atomic_add(out + current.to(tl.int64) * size + within, total, asked[:, None])
             total = tl.zeros((QUESTIONS, WIDTH), tl.float32)
-            current = tl.load(targets + tl.minimum(start + AT_ONCE, last - 1))
-            place = out + target.to(tl.int64)[:, None, None] * size + within[None]
-            tl.atomic_add(place, message, seen)
-    tl.atomic_add(out + current.to(tl.int64) * size + within, total, asked)
+            current = target
+        source = tl.load(sources + i).to(tl.int64)
+        weight = tl.load(weights + tl.load(numbers + i))
+        if weight != 0:
+            predicate = tl.load(predicates + i).to(tl.int64)
+            time = tl.load(times + i).to(tl.int64)
+            k = tl.load(scopes + time * questions + b, asked, 255).to(tl.int32)
+            seen = (k < 255)[:, None]
+            at = (predicate * questions + b) * kinds + k
+            x = tl.load(h + source * size + within, seen, 0.0).to(tl.float32)
+            m = tl.load(table + at[:, None] * WIDTH + d[None, :], seen, 0.0).to(tl.float32)
+            total += weight * x * m
+    tl.atomic_add(out + current.to(tl.int64) * size + within, total, asked[:, None])
 
 
 @triton.jit
@@ -328,7 +318,7 @@ def add_messages(
     _messages[triton.cdiv(count, _FACTS), triton.cdiv(questions, tile)](
         out, h, table, scopes, weights, targets, sources, order.predicate, order.time,
         order.number, count, questions, table.shape[2],
-        FACTS=_FACTS, AT_ONCE=_AT_ONCE, QUESTIONS=tile, WIDTH=width, num_warps=_WARPS,
+        FACTS=_FACTS, QUESTIONS=tile, WIDTH=width, num_warps=4,
     )  # fmt: skip
 
 

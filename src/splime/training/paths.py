@@ -20,6 +20,7 @@ from splime.errors import UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
+from splime.paths.messages import kept
 from splime.paths.model import PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
@@ -33,6 +34,7 @@ STRONG: Mapping[str, Any] = {
     "layers": 4,
     "dimension": 32,
     "dropout": 0.1,
+    "fact_dropout": 0.0,
     "relative": "auto",
     "learning_rate": 5e-3,
     "batch_size": 32,
@@ -99,6 +101,7 @@ class PathEngine:
             "layers": Range(2, 6),
             "dimension": Values((16, 32, 64)),
             "dropout": Values((0.0, 0.1, 0.2)),
+            "fact_dropout": Values((0.0, 0.1, 0.2)),
             "learning_rate": Range(0.001, 0.01, log=True),
         }
 
@@ -225,13 +228,17 @@ class PathTrainer(Loop):
         scopes = self.facts.scopes(self.relative, self._times.take(fact))
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
+        seed = self._seeds[self._at][0]
+        if self.settings.fact_dropout:
+            size = torch.Size((self.facts.facts,))
+            weights = weights * kept(size, self.settings.fact_dropout, seed, -1).repeat(2)
         scores = self.model(
             self.facts,
             self._given[examples],
             self._predicate[examples],
             scopes,
             weights,
-            seed=self._seeds[self._at][0],
+            seed=seed,
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
         loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
