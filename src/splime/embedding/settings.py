@@ -95,9 +95,6 @@ class Settings:
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
-    fact_dropout: float | None = _setting(
-        None, "path: the share of all facts that a step of training does not see"
-    )
     relative: str | None = _setting(
         None,
         "path: scopes relative to the time asked about: auto, none (time does not count), events or"
@@ -130,11 +127,8 @@ class Settings:
         for name in ("margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"):
             if not 0 <= getattr(self, name) < 2**63:
                 raise UsageError(f"{name} must not be negative, or infinite: {getattr(self, name)}")
-        for name in ("dropout", "fact_dropout"):
-            if not 0 <= (getattr(self, name) or 0.0) < 1:
-                raise UsageError(
-                    f"{name} must be at least 0 and below 1, not {getattr(self, name)}"
-                )
+        if self.dropout is not None and not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout must be at least 0 and below 1, not {self.dropout}")
         if not 0 < self.learning_rate < 2**63:
             raise UsageError(
                 f"learning_rate must be positive, and not infinite: {self.learning_rate}"

@@ -20,7 +20,6 @@ from splime.errors import UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
-from splime.paths.messages import kept
 from splime.paths.model import PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
@@ -34,16 +33,16 @@ STRONG: Mapping[str, Any] = {
     "layers": 4,
     "dimension": 32,
     "dropout": 0.1,
-    "fact_dropout": 0.0,
     "relative": "auto",
     "learning_rate": 5e-3,
     "batch_size": 32,
     "epochs": 4,
     "validate_every": 1,
     "patience": 5,
+    "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
+_ALSO = ("past", "unknown_scopes", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -101,7 +100,6 @@ class PathEngine:
             "layers": Range(2, 6),
             "dimension": Values((16, 32, 64)),
             "dropout": Values((0.0, 0.1, 0.2)),
-            "fact_dropout": Values((0.0, 0.1, 0.2)),
             "learning_rate": Range(0.001, 0.01, log=True),
         }
 
@@ -228,17 +226,13 @@ class PathTrainer(Loop):
         scopes = self.facts.scopes(self.relative, self._times.take(fact))
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
-        seed = self._seeds[self._at][0]
-        if self.settings.fact_dropout:
-            size = torch.Size((self.facts.facts,))
-            weights = weights * kept(size, self.settings.fact_dropout, seed, -1).repeat(2)
         scores = self.model(
             self.facts,
             self._given[examples],
             self._predicate[examples],
             scopes,
             weights,
-            seed=seed,
+            seed=self._seeds[self._at][0],
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
         loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
