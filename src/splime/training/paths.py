@@ -23,6 +23,7 @@ from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
+from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
 from splime.training.engines import Supervisor, run_epochs
@@ -372,15 +373,7 @@ class PathScorer:
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
-        total = torch.zeros(len(facts), device=self.device)
-        for start in range(0, len(facts), self._block):
-            at = np.arange(start, min(start + self._block, len(facts)))
-            some = facts.take(at)
-            for kind, wanted in (("object", some.object), ("subject", some.subject)):
-                scores = self.entities(cast(Kind, kind), some).log_softmax(1)
-                answer = torch.from_numpy(wanted.astype(np.int64)).to(self.device)
-                total[start : start + len(at)] += scores.gather(1, answer[:, None])[:, 0] / 2
-        return total
+        return likelihoods(self, facts, self._block)
 
 
 engine = PathEngine()
