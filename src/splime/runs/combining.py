@@ -7,7 +7,7 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -65,7 +65,10 @@ def combine(
         chosen = choose_weights(scorings, progress)
     graph = members[0].graph
     static = apply(make_method("vanilla").fit(graph), graph)
-    settings = {"model": COMBINED, "weights": chosen.weights}
+    past = {run.settings.past for run in members}
+    settings: dict[str, Any] = {"model": COMBINED, "weights": chosen.weights}
+    if len(past) == 1:
+        settings["past"] = past.pop()
     own = {
         "names": [str(run.path) for run in members],
         "sha256": [fingerprint(run.config) for run in members],
@@ -171,13 +174,13 @@ def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> C
 def _measure(members: Sequence[Scoring], facts: Facts) -> Callable[[Sequence[float]], float]:
     """How weights become the MRR of some facts; the members are asked for their scores here."""
     graph = members[0].scoping.graph
-    every, count = graph.facts(), len(facts)
+    every, count, device = graph.facts(), len(facts), members[0].scorer.device
     block = max(1, _COMPARED // max(1, len(graph.entities)))
     kinds: tuple[Kind, ...] = ("object", "subject")
     asked = []
     for kind in kinds:
         own, known = (keyed(kind, each, graph) for each in (facts, every))
-        scores = [log_probabilities(member, kind, facts) for member in members]
+        scores = [log_probabilities(member, kind, facts).to(device) for member in members]
         asked.append((scores, own.id, Known(known, own)))
 
     def measure(weights: Sequence[float]) -> float:

@@ -77,7 +77,7 @@ class Run:
     def settings(self) -> Settings:
         """The settings of the training; of PyKEEN's only those count that the configuration has."""
         if self.engine == files.COMBINED:
-            return Settings(model=files.COMBINED)
+            return Settings(model=files.COMBINED, past=self.config["settings"].get("past"))
         try:
             return find_engine(self.engine).read_settings(self.config["settings"])
         except SplimeError as error:

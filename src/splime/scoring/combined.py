@@ -21,11 +21,11 @@ class CombinedScorer:
 
     def entities(self, kind: Kind, facts: Facts) -> torch.Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""
-        total = torch.zeros(len(facts), len(self.members[0].scoping.names(kind)))
-        total = total.to(self.device)
+        names = self.members[0].scoping.names(kind)
+        total = torch.zeros(len(facts), len(names), device=self.device)
         for member, weight in zip(self.members, self.weights, strict=True):
             if weight:
-                total += weight * log_probabilities(member, kind, facts)
+                total += weight * log_probabilities(member, kind, facts).to(self.device)
         return total
 
     def facts(self, facts: Facts) -> torch.Tensor:

@@ -42,7 +42,7 @@ STRONG: Mapping[str, Any] = {
     "patience": 5,
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
+_ALSO = ("past", "unknown_scopes", "begin_only", "seed", "steps", "precision")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -159,6 +159,15 @@ def relative_scopes(graph: TemporalGraph, settings: Settings) -> RelativeScopes:
     )
 
 
+def times_asked_about(facts: Facts, settings: Settings) -> Times:
+    """Those of questions about facts."""
+    times = Times.of(facts)
+    if not settings.begin_only:
+        return times
+    begin, _ = times.points()
+    return Times(begin, begin, times.unknown)
+
+
 def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
     """An untrained model for the predicates of a graph."""
     return PathModel(
@@ -187,7 +196,7 @@ class PathTrainer:
         )
         self.relative = relative_scopes(graph, settings)
         self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
-        self._times = Times.of(train).to(device)
+        self._times = times_asked_about(train, settings).to(device)
         given = np.concatenate([train.subject, train.object])
         self._given, self._answer, self._predicate = (
             torch.from_numpy(column.astype(np.int64)).to(device)
@@ -336,6 +345,7 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
+        self.settings = settings
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
@@ -348,7 +358,7 @@ class PathScorer:
         """A row for each fact: its object (or subject) is asked for, at its time."""
         given, inverse = (facts.subject, 0) if kind == "object" else (facts.object, 1)
         predicate = facts.predicate.astype(np.int64) + inverse * self.read.predicates
-        times = Times.of(facts).to(self.device)
+        times = times_asked_about(facts, self.settings).to(self.device)
         was_training = self.model.training
         self.model.eval()
         scores = []
@@ -368,7 +378,8 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
+        times = times_asked_about(fact, self.settings).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
         return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
