@@ -114,15 +114,12 @@ class Results:
 
     def add(self, case: Case, record: Mapping[str, Any]) -> None:
         """Remember what a case gave; its metrics are called figures in the file."""
-        self.records[case.key()] = {
-            "command": f"splime reproduce {self.path.stem} --run",
-            "case": asdict(case),
-            **record,
-        }
+        own = {"command": f"splime reproduce {self.path.stem} --run", "case": asdict(case)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path.parent, wait=_WAIT):  # several processes may add to the same file
+        with locked(self.path.parent, wait=_WAIT):  # others may add to the same file
             if self.path.exists():
-                self.records = {**read_json(self.path), **self.records}
+                self.records = read_json(self.path)
+            self.records[case.key()] = {**own, **record}
             write_json(self.path, dict(sorted(self.records.items())))
 
     def average(self, cases: Iterable[Case], name: str | None = None, **wanted: str) -> Average:

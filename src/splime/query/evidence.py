@@ -81,8 +81,8 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
     scorer = _path_scorer(run.scorer)
     if scorer is None:
         raise UsageError(
-            f"{run.path}: only the path model knows the facts that its answers rest on; train one"
-            " with --model path"
+            f"{run.path}: only the path model knows the facts that its answers rest on, and there"
+            " is none here; train one with --model path"
         )
     if question.kind not in ("object", "subject"):
         raise UsageError("evidence is for questions that ask who or what")
