@@ -23,6 +23,7 @@ from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
+from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
 from splime.training.engines import Supervisor, run_epochs
@@ -42,7 +43,7 @@ STRONG: Mapping[str, Any] = {
     "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "seed", "steps")
+_ALSO = ("past", "unknown_scopes", "begin_only", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -159,6 +160,15 @@ def relative_scopes(graph: TemporalGraph, settings: Settings) -> RelativeScopes:
     )
 
 
+def times_asked_about(facts: Facts, settings: Settings) -> Times:
+    """Those of questions about facts."""
+    times = Times.of(facts)
+    if not settings.begin_only:
+        return times
+    begin, _ = times.points()
+    return Times(begin, begin, times.unknown)
+
+
 def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
     """An untrained model for the predicates of a graph."""
     return PathModel(
@@ -184,7 +194,7 @@ class PathTrainer(Loop):
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
         self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
-        self._times = Times.of(train).to(device)
+        self._times = times_asked_about(train, settings).to(device)
         predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
         self._given, self._answer, self._predicate = (
             torch.from_numpy(column.astype(np.int64)).to(device)
@@ -310,6 +320,7 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
+        self.settings = settings
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
@@ -322,7 +333,7 @@ class PathScorer:
         """A row for each fact: its object (or subject) is asked for, at its time."""
         given, inverse = (facts.subject, 0) if kind == "object" else (facts.object, 1)
         predicate = facts.predicate.astype(np.int64) + inverse * self.read.predicates
-        times = Times.of(facts).to(self.device)
+        times = times_asked_about(facts, self.settings).to(self.device)
         was_training = self.model.training
         self.model.eval()
         scores = []
@@ -342,20 +353,13 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
+        times = times_asked_about(fact, self.settings).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
         return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
-        total = torch.zeros(len(facts), device=self.device)
-        for start in range(0, len(facts), self._block):
-            at = np.arange(start, min(start + self._block, len(facts)))
-            some = facts.take(at)
-            for kind, wanted in (("object", some.object), ("subject", some.subject)):
-                scores = self.entities(cast(Kind, kind), some).log_softmax(1)
-                answer = torch.from_numpy(wanted.astype(np.int64)).to(self.device)
-                total[start : start + len(at)] += scores.gather(1, answer[:, None])[:, 0] / 2
-        return total
+        return likelihoods(self, facts, self._block)
 
 
 engine = PathEngine()
