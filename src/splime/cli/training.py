@@ -90,7 +90,7 @@ def models() -> None:
         from splime.embedding.losses import LOSSES
         from splime.embedding.models import MODELS
         from splime.embedding.presets import PRESETS
-        from splime.training.engines import PATH, make_settings
+        from splime.training.engines import LATEST, PATH, make_settings
     except ImportError as error:
         table = Table("model", "what it scores", box=None, pad_edge=False)
         for name, about in _models_in_source():
@@ -105,6 +105,7 @@ def models() -> None:
     settings = make_settings(PATH)
     about = f"{settings.layers} layers, dimension {settings.dimension}, dropout {settings.dropout}"
     table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", about)
+    table.add_row(LATEST, "The answers of the latest facts, a baseline.", "nothing to learn")
     show(table, "")
     table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
     for loss in LOSSES.values():
@@ -201,6 +202,8 @@ def _chosen(
     methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
 ) -> dict[str, Method]:
     """The methods that were chosen, each with those of the parameters that it has."""
+    from splime.training.engines import OWN_ENGINES
+
     if not methods and parameters:
         raise UsageError(
             f"--{next(iter(parameters))} belongs to a method; choose one with --method"
@@ -211,8 +214,8 @@ def _chosen(
     for key in parameters:
         if not any(_taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
-    if not chosen and training.get("model") == "path":
-        return {"path": make_method("vanilla")}
+    if not chosen and (model := str(training.get("model")).lower()) in OWN_ENGINES:
+        return {model: make_method("vanilla")}
     return chosen or standard_methods()
 
 

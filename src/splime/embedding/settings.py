@@ -108,7 +108,8 @@ class Settings:
     )
     past: Literal["train", "all"] | None = _setting(
         None,
-        "path: forecast, from facts that begin before the time asked about: those of train, or all",
+        "path, latest: forecast, from facts that begin before the time asked about: those of train,"
+        " or all",
     )
     precision: Literal["float32", "tf32"] = _setting(
         "float32", "of matrix products; tf32 is faster on GPUs that have it"

@@ -115,6 +115,10 @@ def coverage_table(statistics: Statistics) -> Iterator[RenderableType]:
             f"the split is chronological: {begins}, after all facts of train have begun; {why}"
             " can be learned there"
         )
+        yield Text(
+            "to forecast: splime train DATA --model path --past all --out RUN (--past train: from"
+            " facts of train alone); the baseline that repeats the latest facts: --model latest"
+        )
     if far := statistics.far_times:
         lies = "fact lies" if far.count == 1 else "facts lie"
         yield Text(
@@ -259,7 +263,7 @@ def run_table(run: Run) -> Table:
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     settings, about, history = run.config["settings"], run.about, run.history
     parameters = {name: value for name, value in method.items() if name != "name"}
-    names = ("dimension", "loss", "optimizer", "learning_rate", "batch_size")
+    names = ("dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
@@ -274,7 +278,8 @@ def run_table(run: Run) -> Table:
         return list_table(f"run {run.path}", rows | _of_members(run))
     last = history[-1]
     rows["epochs"] = f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}"
-    rows["loss"] = f"{history[0].loss:.4g} → {last.loss:.4g}"
+    if about["parameters"]:  # else there was nothing to train
+        rows["loss"] = f"{history[0].loss:.4g} → {last.loss:.4g}"
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
@@ -358,6 +363,9 @@ def conditions(evaluation: Evaluation) -> str:
         f"left out: {left or 'nothing'}",
         f"{evaluation.seconds:.1f} s",
     ]
+    if evaluation.past is not None:
+        whose = "all splits" if evaluation.past == "all" else "train"
+        parts.insert(1, f"forecast from the facts of {whose} that begin before")
     if evaluation.aggregate is not None:
         parts.insert(2, f"scores of scopes: {evaluation.aggregate}")
     if evaluation.leak_filter is not None:

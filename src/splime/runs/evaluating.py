@@ -56,6 +56,7 @@ def evaluate(
     else:
         chosen = Options(split=split, **options)  # type: ignore[arg-type]
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
+        evaluation = replace(evaluation, past=run.settings.past)
     try:
         _keep(run.path, evaluation)
     except SplimeError as error:

@@ -22,10 +22,12 @@ ENGINES = {
     "splime": "splime.training.native",
     "pykeen": "splime.training.pykeen",
     "paths": "splime.training.paths",
+    "latest": "splime.training.latest",
 }
 """The module of each engine, which has an `engine`."""
-PATH = "path"
-"""The model that the engine `paths` trains; nobody needs to name that engine."""
+PATH, LATEST = "path", "latest"
+OWN_ENGINES = {PATH: "paths", LATEST: "latest"}
+"""Models with an engine of their own, which nobody needs to name."""
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
@@ -145,9 +147,8 @@ def run_epochs(learner: SteppedLearner, supervisor: Supervisor) -> None:
 
 
 def engine_of(model: str | None, engine: str) -> str:
-    """The engine that trains a model: splime's own models are trained by two."""
-    path = engine == "splime" and model is not None and model.lower() == PATH
-    return "paths" if path else engine
+    """The engine that trains a model: some of splime's own have one for themselves."""
+    return OWN_ENGINES.get((model or "").lower(), engine) if engine == "splime" else engine
 
 
 def find_engine(name: str) -> Engine:
