@@ -156,12 +156,14 @@ def test_a_combination_is_a_run(runs: list[Path], tmp_path: Path, graph: Tempora
     here = [shutil.copytree(path, tmp_path / path.name) for path in runs[:2]]
     for path in here:
         assert call("evaluate", path).code == 0
+    (here[0] / "lock").touch()  # as if somebody worked in it meanwhile
     out = tmp_path / "combined"
     made = call("combine", *here, "--out", out, "--device", "cpu")
     assert (made.code, made.err) == (0, "")
     assert "member 2" in made.out
     for path in here:
         shutil.rmtree(path)
+    assert not (out / "members" / "1" / "lock").exists()
     run = Run(out)
     assert repr(run).endswith(": combined on facts, Vanilla)")
     assert [member.engine for member in run.members] == ["splime", "paths"]
