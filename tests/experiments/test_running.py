@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_combinations_wait_for_their_members(
     study = replace(
         STUDY, rows=[Row("small", "together", [together]), Row("small", "alone", members)]
     )
-    how = {"data": data, "device": "cpu"}
+    how: dict[str, Any] = {"data": data, "device": "cpu"}
     study.run(results, ["alone"], tmp_path, **how)
     kept = [tmp_path / member.key() for member in members]
     assert all(map(is_finished, kept))
