@@ -157,16 +157,8 @@ def relative_scopes(graph: TemporalGraph, settings: Settings) -> RelativeScopes:
         edges,
         unknown=bool(settings.unknown_scopes),
         past=settings.past is not None,
+        begin_only=bool(settings.begin_only),
     )
-
-
-def times_asked_about(facts: Facts, settings: Settings) -> Times:
-    """Those of questions about facts."""
-    times = Times.of(facts)
-    if not settings.begin_only:
-        return times
-    begin, _ = times.points()
-    return Times(begin, begin, times.unknown)
 
 
 def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
@@ -194,7 +186,7 @@ class PathTrainer(Loop):
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
         self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
-        self._times = times_asked_about(train, settings).to(device)
+        self._times = Times.of(train).to(device)
         predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
         self._given, self._answer, self._predicate = (
             torch.from_numpy(column.astype(np.int64)).to(device)
@@ -320,7 +312,6 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
-        self.settings = settings
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
@@ -333,7 +324,7 @@ class PathScorer:
         """A row for each fact: its object (or subject) is asked for, at its time."""
         given, inverse = (facts.subject, 0) if kind == "object" else (facts.object, 1)
         predicate = facts.predicate.astype(np.int64) + inverse * self.read.predicates
-        times = times_asked_about(facts, self.settings).to(self.device)
+        times = Times.of(facts).to(self.device)
         was_training = self.model.training
         self.model.eval()
         scores = []
@@ -353,8 +344,7 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        times = times_asked_about(fact, self.settings).to(self.device)
-        scopes = self.read.scopes(self.relative, times)
+        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
         return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
