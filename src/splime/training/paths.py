@@ -335,7 +335,7 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
-        self.device = model.query.device
+        self.device, self.past = model.query.device, settings.past
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
