@@ -17,7 +17,7 @@ from splime.embedding.settings import Settings
 from splime.errors import UsageError
 from splime.graph import Fact, TemporalGraph
 from splime.query import Query
-from splime.runs import Run, evaluate, evaluations, train
+from splime.runs import Run, combine, evaluate, evaluations, train
 from splime.training.engines import make_settings
 from splime.training.paths import PathScorer, PathTrainer, make_path_model
 from tests.runs.small import call, small_graph, small_run
@@ -137,9 +137,20 @@ def test_what_cannot_be_asked_over_other_facts(
     days = splime.read([("a", "p1", "b", "1999-05-03")], split="none")
     with pytest.raises(UsageError, match="--granularity year"):
         run.over(days)
-    factors = small_run(graph, tmp_path, splime.Vanilla(), epochs=1)
-    with pytest.raises(UsageError, match="vector for each entity"):
-        factors.over(facts(NEW))
+    factors = small_run(graph, tmp_path / "factors", splime.Vanilla(), epochs=1)
+    combined = combine([run, factors], tmp_path / "combined")
+    for each in (factors, combined):
+        with pytest.raises(UsageError, match="vector for each entity"):
+            each.over(facts(NEW))
+
+
+def test_combinations_of_such_runs(run: Run, latest: Run, tmp_path: Path) -> None:
+    combined = combine([run, latest], tmp_path / "combined").over(facts(NEW))
+    asked = combined.graph.train.take(slice(-2, None))
+    first, second = combined.config["settings"]["weights"]
+    parts = [each.over(facts(NEW)).scorer.entities("object", asked) for each in (run, latest)]
+    wanted = first * parts[0].log_softmax(1) + second * parts[1].log_softmax(1)
+    torch.testing.assert_close(combined.scorer.entities("object", asked), wanted)
 
 
 def test_metrics_over_other_facts_are_not_kept(graph: TemporalGraph, tmp_path: Path) -> None:

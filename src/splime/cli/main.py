@@ -18,14 +18,14 @@ from splime.cli.ask import ask
 from splime.cli.console import SIGNALS, Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
-from splime.cli.results import compare, embeddings, evaluate, plot, report
+from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
 from splime.reading import LOG
 
 _COMMANDS = (
-    *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
-    *(plot, report, reproduce),
+    *(run, inspect, transform, methods, train, models, evaluate, compare, combine, tune),
+    *(ask, plot, report, reproduce),
 )
 
 app = typer.Typer(

@@ -95,6 +95,9 @@ class Settings:
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
+    begin_only: bool | None = _setting(
+        None, "path: whether only the begin of the time asked about counts, not its end"
+    )
     relative: str | None = _setting(
         None,
         "path: scopes relative to the time asked about: auto, none (time does not count), events or"

@@ -97,8 +97,8 @@ def _cuts(findings: Findings) -> Iterator[str]:
 
 
 def _training(findings: Findings) -> Iterator[str]:
-    histories = {name: run.history for name, run in findings.runs.items()}
-    yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
+    if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
+        yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
     for name, run in findings.runs.items():
         yield _folded(name, tables.run_table(run))
 

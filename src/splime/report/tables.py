@@ -267,23 +267,35 @@ def run_table(run: Run) -> Table:
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
-    last = history[-1]
     rows = {
         "data": f"{data['name'] or 'facts'}, {data['train']:,} facts in train",
         "cuts": described(method["name"], parameters),
         "scoped predicates": f"{cuts['predicates']:,}",
         "model": described(settings["model"], shown),
         "parameters": f"{about['parameters']:,}",
-        "epochs": f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}",
-        "loss": f"{history[0].loss:.4g} → {last.loss:.4g}",
     }
-    if not about["parameters"]:  # then there was nothing to train
-        del rows["loss"]
+    if run.members:
+        return list_table(f"run {run.path}", rows | _of_members(run))
+    last = history[-1]
+    rows["epochs"] = f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}"
+    if about["parameters"]:  # else there was nothing to train
+        rows["loss"] = f"{history[0].loss:.4g} → {last.loss:.4g}"
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
         rows["valid MRR (fact, exact)"] = f"{best:.3f} after epoch {epoch}, kept"
     return list_table(f"run {run.path}", rows)
+
+
+def _of_members(run: Run) -> dict[str, str]:
+    """The weight of each member, and what it has on valid alone."""
+    valid, rows = run.about["valid"], {}
+    weighed = zip(run.members, run.config["settings"]["weights"], valid["members"], strict=True)
+    for number, (member, weight, mrr) in enumerate(weighed, 1):
+        model = member.config["settings"]["model"]
+        rows[f"member {number}"] = f"{weight:.3f} {model}; valid MRR {mrr:.3f}"
+    rows["valid MRR (fact, exact)"] = f"{valid['mrr']:.3f} on {counted(valid['facts'], 'fact')}"
+    return rows
 
 
 def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:
@@ -310,6 +322,15 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
         for group, metrics in groups.items():
             table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
         yield table
+
+
+def members_table(evaluation: Evaluation, members: Mapping[str, Evaluation]) -> Table:
+    """The metrics of the members of a combination, by the first filter."""
+    name = evaluation.filters[0]
+    table = make_table(f"members alone (filter {name})", "", *METRICS.values())
+    for member, own in members.items():
+        table.add_row(Text(member), *_cells(own.metrics[name]["both"]))
+    return table
 
 
 def few_facts(has: str, what: str) -> str:

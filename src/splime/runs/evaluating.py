@@ -110,6 +110,16 @@ def kept(
     return None
 
 
+def kept_of_members(run: Run, evaluation: Evaluation) -> dict[str, Evaluation]:
+    """The same evaluation of each member of a combination, where its folder has it."""
+    own = {}
+    for number, member in enumerate(run.members, 1):
+        for each in evaluations(member):
+            if key(each) == key(evaluation):
+                own[f"{number}: {member.config['settings']['model']}"] = each
+    return own
+
+
 def _asks(evaluation: Evaluation, questions: Questions) -> bool:
     """Whether an evaluation ranked the queries that one with this argument would."""
     sample = evaluation.sample

@@ -33,11 +33,13 @@ from splime.runs.folder import (
     read_history,
 )
 from splime.runs.tensors import NAMES, check_names, load_tensors
+from splime.scoring.combined import CombinedScorer
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
+from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
 from splime.timeline import Timeline
-from splime.training.engines import ENGINES, READS_FACTS, Engine, find_engine
+from splime.training.engines import ENGINES, READS_FACTS, find_engine
 from splime.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -69,10 +71,9 @@ class Run:
         self.path = Path(path)
         self.config = read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
-        """`splime`, or the library that trained the model."""
-        if self.engine not in ENGINES:
+        """`splime`, the library that trained the model, or `combined`."""
+        if self.engine not in (*ENGINES, files.COMBINED):
             raise DataError(f"{self.path / CONFIG}: there is no engine {self.engine!r}")
-        self._engine: Engine = find_engine(self.engine)
         if not files.is_finished(self.path):
             raise UsageError(
                 f"{self.path}: this run is not finished; the command that began it resumes it"
@@ -87,8 +88,10 @@ class Run:
     @cached_property
     def settings(self) -> Settings:
         """The settings of the training; of PyKEEN's only those count that the configuration has."""
+        if self.engine == files.COMBINED:
+            return Settings(model=files.COMBINED, past=self.config["settings"].get("past"))
         try:
-            return self._engine.read_settings(self.config["settings"])
+            return find_engine(self.engine).read_settings(self.config["settings"])
         except SplimeError as error:
             raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
 
@@ -132,8 +135,8 @@ class Run:
 
     @cached_property
     def history(self) -> list[Epoch]:
-        """The loss of every epoch, and the validations."""
-        return read_history(self.path / files.HISTORY)
+        """The loss of every epoch, and the validations; a combination has none."""
+        return [] if self.engine == files.COMBINED else read_history(self.path / files.HISTORY)
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -154,12 +157,36 @@ class Run:
         return tensors
 
     @cached_property
+    def members(self) -> list[Run]:
+        """The runs that a combination adds up, each in a folder in its own; of others none."""
+        if self.engine != files.COMBINED:
+            return []
+        self.tensors  # noqa: B018  # whether the configuration is what was written
+        members = []
+        for number, expected in enumerate(self.config[files.MEMBERS]["sha256"], 1):
+            path = self.path / files.MEMBERS / str(number)
+            try:
+                member = Run(path, device=self.device.type)
+            except UsageError as error:
+                raise DataError(f"a member of the combination is missing: {error}") from None
+            if fingerprint(member.config) != expected:
+                raise DataError(f"{path}: not the run that was combined")
+            member.graph = self.graph  # the same, and read already
+            members.append(member)
+        return members
+
+    @cached_property
     def scorer(self) -> Any:
         """The scores of the model: a `Scorer`, or a `TimedScorer` where it knows time itself."""
         path = self.path / files.MODEL
+        if self.members:
+            scorings = [make_scoring(member.scorer, member.scoping) for member in self.members]
+            return CombinedScorer(scorings, self.config["settings"]["weights"])
         parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
         try:
-            return self._engine.open(self.static, self.settings, parameters, self.device)
+            return find_engine(self.engine).open(
+                self.static, self.settings, parameters, self.device
+            )
         except (ValueError, UsageError) as error:
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
 
@@ -178,18 +205,25 @@ class Run:
         test are those of `facts` where it has some. Facts of predicates that the run has not
         learned are left out, and `warn` is told how many.
         """
-        if self.engine not in READS_FACTS:
+        if any(run.engine not in READS_FACTS for run in self.members or [self]):
             raise UsageError(
                 f"{self.path}: this model has a vector for each entity of its train, and knows no"
                 " other facts; a run of the path model (--model path) can be asked over others"
             )
+        return self._on(_joined(self.graph, facts, instead, warn))
+
+    def _on(self, graph: TemporalGraph) -> Run:
+        """The same with another graph of the same predicates."""
         tensors = self.tensors  # whose names are those of the graph in the folder
-        graph = _joined(self.graph, facts, instead, warn)
-        other = copy(self)
+        other, members = copy(self), [member._on(graph) for member in self.members]
         for name in ("static", "scoping", "scorer"):
             vars(other).pop(name, None)
         vars(other).update(
-            graph=graph, segmentation=Vanilla().fit(graph), tensors=tensors, own_facts=False
+            graph=graph,
+            segmentation=Vanilla().fit(graph),
+            tensors=tensors,
+            members=members,
+            own_facts=False,
         )
         return other
 
