@@ -21,6 +21,7 @@ _MARK = "_"
 Name = Annotated[str | None, Argument(help="A name, or ? for what is asked.")]
 
 
+@options.with_options
 def ask(
     run: options.RunFolder,
     subject: Name = None,
@@ -33,7 +34,8 @@ def ask(
         str | None,
         Option(
             metavar="BEGIN..END",
-            help="An interval instead: 2009..2017. Without any time: the whole time of the graph.",
+            help="An interval instead: 2009..2017. Without any time: the whole time of the graph;"
+            " of a run that forecasts (--past), the first time after it.",
         ),
     ] = None,
     limit: Annotated[int, Option(help="How many answers.")] = 10,
@@ -77,8 +79,12 @@ def ask(
             help="Also show the facts that the best answer rests on (a run of the path model).",
         ),
     ] = False,
+    facts: options.OtherFacts = None,
+    instead: options.Instead = False,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
+    *,
+    reading_facts: dict[str, Any],
 ) -> None:
     """Ask a trained run: the ? (or _) stands where the answer belongs.
 
@@ -92,6 +98,8 @@ def ask(
 
     - why: splime ask run "Sara Finnby" livesIn "?" --at 1982 --why
 
+    - with new facts: splime ask run Newcomer livesIn "?" --at 1982 --facts newer.tsv
+
     - near: splime ask run --near livesIn --at 1982
 
     - names that begin with -: splime ask run --at 1982 -- -name livesIn "?"; what is called ? or _
@@ -103,7 +111,6 @@ def ask(
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
     from splime.report.answers import answer_parts, evidence_parts
-    from splime.runs import Run
 
     names = [name for name in (subject, predicate, object) if name is not None]
     # Like \?, which read_question knows, \_ is what is called _ itself.
@@ -123,7 +130,8 @@ def ask(
             raise UsageError("questions of a file have their own times; leave out --at, --during")
         check_out(out)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
-    query = Query(Run(run, device=device), aggregate=aggregate)  # type: ignore[arg-type]
+    opened = options.open_run(run, device, facts, instead, reading_facts)
+    query = Query(opened, aggregate=aggregate)  # type: ignore[arg-type]
     how: dict[str, Any] = {"limit": limit, "known": known, "best": best}
     if file is not None and out is not None:
         with progress_bar() as progress:

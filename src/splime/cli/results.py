@@ -17,6 +17,7 @@ from splime.progress import progress_bar, working
 embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
 
 
+@options.with_options
 def evaluate(
     run: options.RunFolder,
     protocol: Annotated[
@@ -70,14 +71,19 @@ def evaluate(
             "--strata", help="Also metrics by what train has, kind of time, predicate and period."
         ),
     ] = False,
+    facts: options.OtherFacts = None,
+    instead: options.Instead = False,
     as_json: options.AsJson = False,
+    *,
+    reading_facts: dict[str, Any],
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
 
+    Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     from splime.report.tables import evaluation_tables, members_table
-    from splime.runs import Run, evaluate as evaluate_run
+    from splime.runs import evaluate as evaluate_run
     from splime.runs.evaluating import kept_of_members
 
     given = {
@@ -92,7 +98,7 @@ def evaluate(
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
         if name in how and protocol in wrong:
             raise UsageError(f"protocol {protocol} has no option --{name}")
-    opened = Run(run, device=device)
+    opened = options.open_run(run, device, facts, instead, reading_facts)
     with progress_bar() as progress:
         how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
         evaluation = evaluate_run(opened, protocol, **how)

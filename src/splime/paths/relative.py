@@ -89,8 +89,9 @@ class Times(NamedTuple):
 class RelativeScopes:
     """Which scope, a small number, a fact has for a question.
 
-    Kinds: `events` compares begins; `intervals` has bins of distance before and after, and Allen's
-    relations between them; `none` is one scope for all, so that time does not count.
+    Kinds: `events` says how far the begin of a fact lies from the question's time; `intervals` has
+    bins of distance before and after, and Allen's relations between them; `none` is one scope for
+    all, so that time does not count.
 
     An unknown begin or end is the known one; a fact without any time is always there. With
     `unknown` such facts have scopes of their own wherever the unknown side would decide.
@@ -209,7 +210,8 @@ class RelativeScopes:
         if self.kind == "none":
             scope = torch.zeros(count, width, dtype=torch.uint8, device=begin.device)
         elif self.kind == "events":
-            scope = self._bins(begin - q_begin)
+            # A question about a stretch of time is about all that begins in it.
+            scope = self._bins((begin - q_begin).clamp(max=0) + (begin - q_end).clamp(min=0))
             scope = scope.where(~timeless, 2 * len(self.edges) + 1 if self.unknown else 0)
         else:
             scope = self._intervals(begin, end, q_begin, q_end, unknown, timeless)

@@ -42,7 +42,8 @@ def evaluate(
     """Evaluate a run by a protocol; metrics and ranks are kept in its folder.
 
     The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
-    the folder cannot be written, the metrics are only returned, and `warn` gets the reason.
+    the folder cannot be written, the metrics are only returned, and `warn` gets the reason. Those
+    of a run over other facts (`Run.over`) are only returned, too.
     """
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
@@ -57,6 +58,8 @@ def evaluate(
         chosen = Options(split=split, **options)  # type: ignore[arg-type]
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
         evaluation = replace(evaluation, past=run.settings.past)
+    if not run.own_facts:
+        return evaluation
     try:
         _keep(run.path, evaluation)
     except SplimeError as error:
@@ -85,6 +88,8 @@ def kept(
 
     Ranks that are damaged, or that do not give the metrics beside them, are a DataError.
     """
+    if not run.own_facts:
+        return None
     triple = protocol == "triple"
     wanted = {
         "protocol": protocol,

@@ -18,6 +18,8 @@ class CombinedScorer:
     def __init__(self, members: Sequence[Scoring], weights: Sequence[float]) -> None:
         self.members, self.weights = members, weights
         self.device = members[0].scorer.device
+        pasts = {getattr(member.scorer, "past", None) for member in members}
+        self.past = pasts.pop() if len(pasts) == 1 else None
 
     def entities(self, kind: Kind, facts: Facts) -> torch.Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from splime.arrays import grouped
 from splime.errors import UsageError
 from splime.graph import Facts
+from splime.scoring.doubts import Doubts
 from splime.scoring.queries import GIVEN, Aggregate, Block, Queries, Scoring, Spans
 from splime.scoring.scoping import CutFacts, Kind, Scoping
 from splime.scoring.scorer import Ids, Room, Scorer, check_nan
@@ -38,6 +40,12 @@ class TimedScoring(Scoring):
     """Questions are asked at the times that they give; there is nothing to aggregate."""
 
     scorer: TimedScorer  # type: ignore[assignment]
+
+    @cached_property
+    def doubts(self) -> Doubts:
+        """What train does not have, and the model cannot know."""
+        forecasts = getattr(self.scorer, "past", None) is not None
+        return Doubts(self.scoping, timed=True, forecasts=forecasts)
 
     @property
     def has_absolute_scopes(self) -> bool:

@@ -28,6 +28,8 @@ ENGINES = {
 PATH, LATEST = "path", "latest"
 OWN_ENGINES = {PATH: "paths", LATEST: "latest"}
 """Models with an engine of their own, which nobody needs to name."""
+READS_FACTS = ("paths", "latest")
+"""Engines whose models are asked over any facts: they have no vectors of entities."""
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong

@@ -121,9 +121,9 @@ class LatestScorer:
     device = torch.device("cpu")
 
     def __init__(self, graph: TemporalGraph, settings: Settings) -> None:
-        self._graph, self._past = graph, settings.past is not None
+        self._graph, self.past = graph, settings.past
         known = graph.facts() if settings.past == "all" else graph.train
-        if self._past:
+        if self.past:
             known = known.take(known.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
         # By predicate, and those of a triple together.
         known = known.take(np.lexsort((known.object, known.subject, known.predicate)))
@@ -167,14 +167,14 @@ class LatestScorer:
         """How many of some known facts may be seen by questions that begin at these times."""
         own = self._begin[known]
         return (
-            np.searchsorted(np.sort(own), begins) if self._past else np.full(len(begins), len(own))
+            np.searchsorted(np.sort(own), begins) if self.past else np.full(len(begins), len(own))
         )
 
     def _near(self, known: Any, begin: Any, end: Any) -> Floats:
         """1 / (1 + gap) of known facts to times; 0 for those that must not be seen."""
         gap = np.maximum(begin - self._end[known], self._begin[known] - end)
         near = 1 / (1 + np.maximum(gap, 0))
-        return np.where(self._begin[known] < begin, near, 0.0) if self._past else near
+        return np.where(self._begin[known] < begin, near, 0.0) if self.past else near
 
 
 def _score(nearest: Floats, share: Floats) -> Floats:
