@@ -26,7 +26,7 @@ _PARTS = 8
 _EPSILON = np.float32(1e-5)
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any]) -> Any:
     """Compiled when it is first called, and kept on disk where there is a place for it."""
     try:
         return njit(nogil=True, cache=True, error_model="numpy")(function)
@@ -40,7 +40,7 @@ class _Kernels:
     def __init__(self, width: int) -> None:
         hidden = 2 * width
 
-        @_compiled
+        @compiled
         def messages(
             out, h, table, scopes, weights, starts, other, predicate, time, number,
             questions, kinds, first, last,
@@ -63,7 +63,7 @@ class _Kernels:
                         message = w * message * load(h, (of_h + b) * width, width)
                         store(out, at, load(out, at, width) + message)
 
-        @_compiled
+        @compiled
         def table_gradient(
             out, h, gradient, scopes, weights, starts, source, target, time, number,
             questions, kinds, first, last,
@@ -87,7 +87,7 @@ class _Kernels:
                         product = w * product * load(gradient, (of_gradient + b) * width, width)
                         store(out, at, load(out, at, width) + product)
 
-        @_compiled
+        @compiled
         def update(
             out, h, a, weight, bias, norm_weight, norm_bias,
             place, period, least, scale, first, last,
@@ -108,7 +108,7 @@ class _Kernels:
                     x = drop(x, place + row % period * width, least) * spread(scale, width)
                 store(out, at, load(h, at, width) + x)
 
-        @_compiled
+        @compiled
         def update_gradient(
             of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
             gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
@@ -167,7 +167,7 @@ class _Kernels:
                         store(of_h, at, to_h)
                         store(of_a, at, to_a)
 
-        @_compiled
+        @compiled
         def scores(out, h, weight, own, last_weight, entities, questions, first, last):
             # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
             for row in range(first, last):
@@ -177,7 +177,7 @@ class _Kernels:
                 at = row % questions * entities + row // questions
                 out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
 
-        @_compiled
+        @compiled
         def scores_gradient(
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
             scratch, entities, questions, first, last,

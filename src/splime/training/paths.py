@@ -41,7 +41,7 @@ STRONG: Mapping[str, Any] = {
     "patience": 5,
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
+_ALSO = ("past", "unknown_scopes", "aggregation", "reach", "seed", "steps", "precision")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -166,6 +166,8 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
         layers=STRONG["layers"] if settings.layers is None else settings.layers,
         width=settings.dimension,
         dropout=settings.dropout or 0.0,
+        aggregation=settings.aggregation or "sum",
+        reach=settings.reach,
         seed=settings.seed,
     )
 
@@ -244,7 +246,8 @@ class PathTrainer:
         )
         rows = rows.to(self.device)
         fact = rows % len(self.graph.train)
-        scopes = self.facts.scopes(self.relative, self._times.take(fact))
+        times = self._times.take(fact)
+        scopes = self.facts.scopes(self.relative, times)
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
         drawn = seed_of(self.settings.seed, self.epoch, self.step + 1) & 0x7FFFFFFF
@@ -254,6 +257,7 @@ class PathTrainer:
             self._predicate[rows],
             scopes,
             weights,
+            times=times,
             seed=torch.tensor(drawn, device=self.device),
         )
         scores = scores.index_put((question, other), scores.new_tensor(-torch.inf))
@@ -355,9 +359,10 @@ class PathScorer:
             some = slice(start, start + self._block)
             at = torch.arange(len(facts), device=self.device)[some]
             ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            scopes = self.read.scopes(self.relative, times.take(at))
+            own = times.take(at)
+            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
             with torch.inference_mode():
-                scores.append(self.model(self.read, *(x.to(self.device) for x in ids), scopes))
+                scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
 
