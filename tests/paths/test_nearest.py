@@ -52,7 +52,10 @@ def test_the_nearest_facts_are_read_and_no_others(
     facts = make_facts(rows, 8, 3)
     relative = RelativeScopes("events", "step", (1, 2), past=past)
     start, predicates, times = questions(4, seed)
-    scopes, weights = facts.scopes(relative, times), facts.weights(torch.tensor([0] if rows else []).long())
+    scopes, weights = (
+        facts.scopes(relative, times),
+        facts.weights(torch.tensor([0] if rows else []).long()),
+    )
     near = nearest(facts, start, scopes, times, weights, 3, most)
     model = make_model(seed=seed, reach=most, aggregation=["sum", "mean"][seed % 2]).eval()
     with torch.no_grad():
@@ -72,9 +75,7 @@ def test_the_nearest_facts_are_read_and_no_others(
         own[near.number[of == question]] = 1
         alone = slice(question, question + 1)
         with torch.no_grad():
-            plain = model(
-                facts, start[alone], predicates[alone], scopes[:, alone], own, plain=True
-            )
+            plain = model(facts, start[alone], predicates[alone], scopes[:, alone], own, plain=True)
         torch.testing.assert_close(scores[alone], plain, rtol=1e-4, atol=1e-4)
 
 

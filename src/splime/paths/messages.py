@@ -36,6 +36,10 @@ class Layers(NamedTuple):
     norm_weight: Tensor
     norm_bias: Tensor
 
+    def of(self, layer: int) -> tuple[Tensor, ...]:
+        """What the update of one layer needs."""
+        return tuple(part[layer] for part in self[3:])
+
 
 def plain_table(layers: Layers, layer: int) -> Tensor:
     """base · (1 + gate) + shift."""
@@ -162,8 +166,7 @@ class _Propagate(torch.autograd.Function):
             a[at] += q
             if keep:
                 kept.append((h, small, table, a))
-            own = tuple(part[layer] for part in layers[3:])
-            h, small = on.update(h, a, own, dropout, seed, layer)
+            h, small = on.update(h, a, layers.of(layer), dropout, seed, layer)
         ctx.save_for_backward(given, scopes, weights, seed, *parts)
         ctx.kept = kept
         ctx.facts, ctx.share, ctx.dropout, ctx.first = facts, share, dropout, first
@@ -178,7 +181,7 @@ class _Propagate(torch.autograd.Function):
         of_parts = [torch.zeros_like(part) for part in parts]
         for layer in range(len(layers.base) - 1, ctx.first - 1, -1):
             h, small, table, a = ctx.kept[layer - ctx.first]
-            own = tuple(part[layer] for part in layers[3:])
+            own = layers.of(layer)
             of_h, of_a, of_own = on.update_gradient(of_h, h, a, own, ctx.dropout, seed, layer)
             of_q += of_a[at]
             of_a = of_a if ctx.share is None else of_a.mul_(ctx.share)

@@ -88,6 +88,26 @@ class _Kernels:
                         store(out, at, load(out, at, width) + product)
 
         @compiled
+        def fact_gradient(
+            out, of_h, h, gradient, table, scopes, weights, source, predicate, target, time, number,
+            factors, questions, kinds,
+        ):  # fmt: skip
+            for i in range(len(source)):
+                w = spread(weights[number[i]], width)
+                for b in range(questions):
+                    scope = np.int64(scopes[np.int64(time[i]) * questions + b])
+                    if scope == LEFT_OUT:
+                        continue
+                    of_table = np.int64(predicate[i]) * questions + b
+                    at = (np.int64(source[i]) * questions + b) * width
+                    passed = load(table, (of_table * kinds + scope) * width, width)
+                    passed = passed * load(
+                        gradient, (np.int64(target[i]) * questions + b) * width, width
+                    )
+                    out[i] += factors[b] * total(passed * load(h, at, width))
+                    store(of_h, at, load(of_h, at, width) + w * passed)
+
+        @compiled
         def update(
             out, h, a, weight, bias, norm_weight, norm_bias,
             place, period, least, scale, first, last,
@@ -208,6 +228,7 @@ class _Kernels:
                 store(of_h, row * width, to_h)
 
         self.messages, self.table_gradient = messages, table_gradient
+        self.fact_gradient = fact_gradient
         self.update, self.update_gradient = update, update_gradient
         self.scores, self.scores_gradient = scores, scores_gradient
 
@@ -294,6 +315,26 @@ def table_gradient(
     )  # fmt: skip
     ranges = _ranges(h.shape[1], torch.get_num_threads())
     _each(_kernels(h.shape[2]).table_gradient, [(*fixed, a, b) for a, b in ranges])
+    return out
+
+
+def fact_gradient(
+    of_h: Tensor,
+    h: Tensor,
+    gradient: Tensor,
+    table: Tensor,
+    scopes: Tensor,
+    weights: Tensor,
+    order: Order,
+    factors: Tensor,
+) -> Tensor:
+    """The gradient by each fact's weight, summed over questions with factors; of_h grows by its."""
+    out = h.new_zeros(len(order.number))
+    columns = (order.source, order.predicate, order.target, order.time, order.number)
+    _kernels(h.shape[2]).fact_gradient(
+        *map(_flat, (out, of_h, h, gradient, table, scopes, weights, *columns, factors)),
+        h.shape[1], table.shape[2],
+    )  # fmt: skip
     return out
 
 

@@ -372,8 +372,10 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
-        return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
+        times = Times.of(fact).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
+        asked = (given, predicate, scopes, answer)
+        return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
