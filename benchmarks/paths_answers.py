@@ -144,6 +144,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 def path_scorer(run: splime.Run) -> PathScorer:
     scorer = run.scorer
     assert isinstance(scorer, PathScorer), f"{run.path} is no run of the path model"
+    scorer.model.eval()
     return scorer
 
 

@@ -344,8 +344,14 @@ class PathScorer:
         """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
-        # A question needs the state of every entity, and while a layer is made a few of them.
-        self._block = max(1, min(256, _BLOCK // (16 * entities * model.width)))
+        # A question needs the state of every entity, and while a layer is made a few of them; those
+        # that are not in reach have one state, but then each question has facts of its own.
+        rows, own = entities, 0
+        if model.reach is not None:
+            own = min(model.reach, len(self.known))
+            rows = min(entities, own + 1)
+        needed = 16 * rows * model.width + 128 * own + 4 * entities
+        self._block = max(1, min(256, _BLOCK // needed))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""
