@@ -11,10 +11,7 @@ from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 import splime
-from splime.graph import TemporalGraph
-from splime.paths import messages
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
 from splime.paths.nearest import nearest
 from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
 from splime.runs import evaluate, train

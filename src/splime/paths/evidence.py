@@ -130,7 +130,8 @@ def _read(
     """What each layer reads for one answer, and the entities that it needs before and after."""
     order, near = facts.incoming, torch.zeros(facts.entities, dtype=torch.bool)
     source, target = order.source.long(), order.target.long()
-    read, usable = [], weights[order.number.long()] != 0
+    read: list[tuple[Order, Tensor, Tensor]] = []
+    usable = weights[order.number.long()] != 0
     near[answer] = True
     after = torch.tensor([answer])
     for layer in range(layers - 1, -1, -1):

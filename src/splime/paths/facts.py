@@ -61,14 +61,20 @@ class DirectedFacts:
     def of(cls, facts: Facts, entities: int, predicates: int) -> Self:
         """From the columns of facts."""
         time, rows = grouped([facts.begin, facts.end, facts.unknown])
-        pairs: Any = (
-            (facts.subject, facts.object),
-            (facts.predicate, facts.predicate + predicates),
-            (facts.object, facts.subject),
-            (time, time),
+
+        def both(one: np.ndarray[Any, Any], turned: np.ndarray[Any, Any]) -> Tensor:
+            return torch.from_numpy(np.concatenate([one, turned]).astype(np.int32))
+
+        return cls(
+            entities,
+            predicates,
+            len(facts),
+            both(facts.subject, facts.object),
+            both(facts.predicate, facts.predicate + predicates),
+            both(facts.object, facts.subject),
+            both(time, time),
+            Times.of(facts.take(rows)),
         )
-        columns = (torch.from_numpy(np.concatenate(pair).astype(np.int32)) for pair in pairs)
-        return cls(entities, predicates, len(facts), *columns, Times.of(facts.take(rows)))
 
     # An order is made when it is first needed: answers need fewer of them than training.
 
@@ -91,10 +97,12 @@ class DirectedFacts:
         """By a key, then by another column, then by number."""
         by = torch.argsort(key.long() * size + then, stable=True)
         starts = torch.bincount(key, minlength=groups).cumsum(0)
-        columns = (self.source, self.predicate, self.target, self.time)
         return Order(
             torch.cat([starts.new_zeros(1), starts]),
-            *(column[by] for column in columns),
+            self.source[by],
+            self.predicate[by],
+            self.target[by],
+            self.time[by],
             by.int(),
         )
 

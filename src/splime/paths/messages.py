@@ -106,7 +106,7 @@ def plain_propagate(
 ) -> Tensor:
     """The states after the last layer, from q at the given entities.
 
-    What arrives at an entity is multiplied by its `share` [entities, questions, 1], if there is any.
+    What arrives at an entity is multiplied by its `share` [entities, questions, 1], if given.
     """
     at = (given, torch.arange(len(given), device=given.device))
     start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)

@@ -16,6 +16,7 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN
 from splime.paths.facts import DirectedFacts
 from splime.paths.processor import compiled
 from splime.paths.relative import LEFT_OUT, Times
+from splime.times import Ints
 
 _FAR = np.iinfo(np.int64).max // 4
 
@@ -136,16 +137,17 @@ def nearest(
     rows = np.array([len(part[3]) + 1 for part in parts])
     first = rows.cumsum() - rows
     question = np.repeat(np.arange(count), [len(part[0]) for part in parts])
-    chosen, source, target = (np.concatenate(columns) for columns in list(zip(*parts))[:3])
+    chosen, source, target = (
+        np.concatenate([part[column] for part in parts]) for column in range(3)
+    )
     source, target = source + first[question], target + first[question]
     predicate, time, number = (
         column.numpy()[chosen].astype(np.int64)
         for column in (order.predicate, order.time, order.number)
     )
 
-    def both(one: object, other: object, kind: type = np.int64) -> Tensor:
-        columns = np.concatenate([one, other]).astype(kind)  # type: ignore[arg-type]
-        return torch.from_numpy(columns).to(given.device)
+    def both(one: Ints, other: Ints, kind: type = np.int64) -> Tensor:
+        return torch.from_numpy(np.concatenate([one, other]).astype(kind)).to(given.device)
 
     turned = (predicate + facts.predicates) % (2 * facts.predicates)
     own = DirectedFacts(
