@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,10 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
         "run", tmp_path / "facts.parquet", "--model", "path", *small, "--out", tmp_path / "all"
     )
     assert done.code == 0, done.err
-    assert (tmp_path / "all" / "report.html").exists()
+    html = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert html.count("the right answer") == 4  # of the questions who and what
+    assert 'class="evidence"' in html
+    assert re.search(r"why entity \d+, which came first", html)
     assert "path" in call("models").out
 
 
@@ -167,6 +171,8 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
         ({"layers": 0}, "layer"),
         ({"dropout": 1.0}, "dropout"),
         ({"past": "later"}, "past"),
+        ({"aggregation": "median"}, "aggregation"),
+        ({"reach": 0}, "reach"),
         ({"loss": "bce"}, "no effect"),
     ],
 )

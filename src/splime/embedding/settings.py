@@ -95,6 +95,14 @@ class Settings:
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
+    aggregation: Literal["sum", "mean"] | None = _setting(
+        None, "path: whether messages that arrive at an entity are summed, or averaged"
+    )
+    reach: int | None = _setting(
+        None,
+        "path: how many facts are read for a question at most: those nearest in steps, then in"
+        " time; all if left out",
+    )
     relative: str | None = _setting(
         None,
         "path: scopes relative to the time asked about: auto, none (time does not count), events or"
@@ -124,6 +132,7 @@ class Settings:
         check_fields(self)
         for name in (
             *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"),
+            "reach",
         ):
             value = getattr(self, name)
             if value is not None and value < 1:

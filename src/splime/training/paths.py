@@ -43,7 +43,7 @@ STRONG: Mapping[str, Any] = {
     "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "begin_only", "seed", "steps")
+_ALSO = ("past", "unknown_scopes", "begin_only", "aggregation", "reach", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -169,6 +169,8 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
         layers=STRONG["layers"] if settings.layers is None else settings.layers,
         width=settings.dimension,
         dropout=settings.dropout or 0.0,
+        aggregation=settings.aggregation or "sum",
+        reach=settings.reach,
         seed=settings.seed,
     )
 
@@ -225,7 +227,8 @@ class PathTrainer(Loop):
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:  # noqa: ARG002
         """One step of the optimizer, on the questions with these numbers."""
         fact = examples % len(self.graph.train)
-        scopes = self.facts.scopes(self.relative, self._times.take(fact))
+        times = self._times.take(fact)
+        scopes = self.facts.scopes(self.relative, times)
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
         scores = self.model(
@@ -234,6 +237,7 @@ class PathTrainer(Loop):
             self._predicate[examples],
             scopes,
             weights,
+            times=times,
             seed=self._seeds[self._at][0],
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
@@ -318,8 +322,14 @@ class PathScorer:
         """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
-        # A question needs the state of every entity, and while a layer is made a few of them.
-        self._block = max(1, min(256, _BLOCK // (16 * entities * model.width)))
+        # A question needs the state of every entity, and while a layer is made a few of them; those
+        # that are not in reach have one state, but then each question has facts of its own.
+        rows, own = entities, 0
+        if model.reach is not None:
+            own = min(model.reach, len(self.known))
+            rows = min(entities, own + 1)
+        needed = 16 * rows * model.width + 128 * own + 4 * entities
+        self._block = max(1, min(256, _BLOCK // needed))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""
@@ -333,9 +343,10 @@ class PathScorer:
             some = slice(start, start + self._block)
             at = torch.arange(len(facts), device=self.device)[some]
             ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            scopes = self.read.scopes(self.relative, times.take(at))
+            own = times.take(at)
+            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
             with torch.inference_mode():
-                scores.append(self.model(self.read, *(x.to(self.device) for x in ids), scopes))
+                scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
 
@@ -345,8 +356,10 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
-        return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
+        times = Times.of(fact).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
+        asked = (given, predicate, scopes, answer)
+        return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
