@@ -26,6 +26,10 @@ ENGINES = {
 """The module of each engine, which has an `engine`."""
 PATH = "path"
 """The model that the engine `paths` trains; nobody needs to name that engine."""
+NO_CUTS = (
+    "the path model has scopes relative to the question, and no cuts: choose the method vanilla, or"
+    " leave it out"
+)
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from splime.arrays import changes, expand
 from splime.axes import Axis, Range, Values
+from splime.embedding import presets
 from splime.embedding.device import matrix_precision
 from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
@@ -25,7 +26,7 @@ from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, T
 from splime.scoring.scoping import Kind, keyed
 from splime.static import StaticGraph
 from splime.times import Ints
-from splime.training.engines import Supervisor, run_epochs
+from splime.training.engines import NO_CUTS, Supervisor, run_epochs
 from splime.training.trainer import Advance, check_batch, optimizer_state, restore_optimizer
 
 STRONG: Mapping[str, Any] = {
@@ -41,6 +42,9 @@ STRONG: Mapping[str, Any] = {
     "patience": 5,
 }
 """The settings that have an effect, and their defaults."""
+QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 2}
+"""How the preset `quick` differs."""
+_PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
 _ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
@@ -58,13 +62,12 @@ class PathEngine:
         preset: str | None,
         **given: Any,
     ) -> Settings:
-        """Those of the only preset, changed by what is given."""
-        if preset not in (None, "strong"):
-            raise UsageError(f"the path model has one preset, strong; not {preset!r}")
+        """Those of a preset, changed by what is given."""
+        check_name("preset of the path model", preset or presets.STRONG, _PRESETS)
         for name in given:
             if name not in STRONG and name not in _ALSO:
                 raise UsageError(f"{name} has no effect on the path model; leave it out")
-        return self.read_settings({**STRONG, **given})
+        return self.read_settings({**STRONG, **_PRESETS[preset or presets.STRONG], **given})
 
     def read_settings(self, values: Mapping[str, Any]) -> Settings:
         """All settings that have an effect are in the configuration."""
@@ -80,10 +83,7 @@ class PathEngine:
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
         """The edges of the relative scopes; a batch is all of train where train is smaller."""
         if len(static.predicates) > len(static.predicates.names):
-            raise UsageError(
-                "the path model has scopes relative to the question, and no cuts: choose the method"
-                " vanilla, or leave it out"
-            )
+            raise UsageError(NO_CUTS)
         kind, edges = _relative(settings)
         if not edges and kind != "none":
             scopes = RelativeScopes.of(static.graph, kind)
