@@ -77,6 +77,7 @@ def ask(
             help="Also show the facts that the best answer rests on (a run of the path model).",
         ),
     ] = False,
+    plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
 ) -> None:
@@ -103,6 +104,8 @@ def ask(
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
     from splime.report.answers import answer_parts, evidence_parts
+    from splime.report.plots import plot_evidence
+    from splime.report.style import check_picture, save_picture
     from splime.runs import Run
 
     names = [name for name in (subject, predicate, object) if name is not None]
@@ -122,6 +125,10 @@ def ask(
         if has_time:
             raise UsageError("questions of a file have their own times; leave out --at, --during")
         check_out(out)
+    if plot is not None:
+        if not why:
+            raise UsageError("--plot draws what --why shows; give both")
+        check_picture(plot)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(Run(run, device=device), aggregate=aggregate)  # type: ignore[arg-type]
     how: dict[str, Any] = {"limit": limit, "known": known, "best": best}
@@ -140,6 +147,9 @@ def ask(
         if not given or not answers.rows:
             raise UsageError("--why explains the answer to one question that asks who or what")
         evidence = query.why(given[0], given[1], given[2], answer=answers[0].name, **when)
+    if plot is not None and evidence is not None:
+        granularity = query.run.graph.timeline.granularity
+        save_picture(plot_evidence(evidence, granularity), plot)
     if as_json:
         more = {} if evidence is None else {"evidence": evidence.to_json()}
         show_json({**answers.to_json(), **more})

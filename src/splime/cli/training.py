@@ -234,18 +234,18 @@ def _chosen(
 def _planned(
     cuts: Mapping[str, Method], methods: list[str] | None, models: list[str]
 ) -> list[PlannedRun]:
-    """A run for each model and method; the path model has no cuts, and so one run."""
+    """A run for each model and method; models without cuts have one run."""
     from splime.plans import PlannedRun
-    from splime.training.engines import NO_CUTS, PATH
+    from splime.training.engines import NO_CUTS, OWN_ENGINES
 
-    cut = [model for model in models if model.lower() != PATH]
+    cut = [model for model in models if model.lower() not in OWN_ENGINES]
     if models and not cut and methods and methods != ["vanilla"]:
         raise UsageError(NO_CUTS)
     runs = []
     for model in models or [""]:
         training = {"model": model} if len(models) > 1 else {}
-        if model.lower() == PATH:
-            runs.append(PlannedRun(PATH, make_method("vanilla"), training))
+        if model.lower() in OWN_ENGINES:
+            runs.append(PlannedRun(model.lower(), make_method("vanilla"), training))
             continue
         more = f", {model}" if len(cut) > 1 else ""
         runs.extend(PlannedRun(name + more, each, training) for name, each in cuts.items())

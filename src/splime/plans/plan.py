@@ -29,7 +29,7 @@ from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
 from splime.statistics import describe
-from splime.training.engines import NO_CUTS, PATH, make_settings
+from splime.training.engines import NO_CUTS, OWN_ENGINES, make_settings
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Plan:
         for run in self.runs:
             try:
                 settings = make_settings(**self.settings_of(run))
-                if settings.model == PATH and run.method.name != "vanilla":
+                if settings.model in OWN_ENGINES and run.method.name != "vanilla":
                     raise UsageError(NO_CUTS)
             except SplimeError as error:
                 raise UsageError(f"run {run.name!r}: {error}") from None

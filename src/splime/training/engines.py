@@ -25,10 +25,10 @@ ENGINES = {
 }
 """The module of each engine, which has an `engine`."""
 PATH = "path"
-"""The model that the engine `paths` trains; nobody needs to name that engine."""
+OWN_ENGINES = {PATH: "paths"}
+"""Models with an engine of their own, which nobody needs to name. They know time by themselves."""
 NO_CUTS = (
-    "the path model has scopes relative to the question, and no cuts: choose the method vanilla, or"
-    " leave it out"
+    "this model knows the time by itself, and has no cuts: leave out the method, or choose vanilla"
 )
 
 
@@ -149,9 +149,8 @@ def run_epochs(learner: SteppedLearner, supervisor: Supervisor) -> None:
 
 
 def engine_of(model: str | None, engine: str) -> str:
-    """The engine that trains a model: splime's own models are trained by two."""
-    path = engine == "splime" and model is not None and model.lower() == PATH
-    return "paths" if path else engine
+    """The engine that trains a model: some of splime's own have one for themselves."""
+    return OWN_ENGINES.get((model or "").lower(), engine) if engine == "splime" else engine
 
 
 def find_engine(name: str) -> Engine:

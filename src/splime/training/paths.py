@@ -21,7 +21,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
+from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
 from splime.static import StaticGraph
@@ -73,6 +73,11 @@ class PathEngine:
         """All settings that have an effect are in the configuration."""
         settings = Settings.of(values)
         _relative(settings)
+        if settings.dimension not in WIDTHS:
+            raise UsageError(
+                "the dimension of the path model, the width of its messages, is one of"
+                f" {', '.join(map(str, WIDTHS))}, not {settings.dimension}"
+            )
         return settings
 
     def values(self, settings: Settings) -> dict[str, Any]:
@@ -97,7 +102,7 @@ class PathEngine:
         """What `splime tune` tries."""
         return {
             "layers": Range(2, 6),
-            "dimension": Values((16, 32, 64)),
+            "dimension": Values(WIDTHS),
             "dropout": Values((0.0, 0.1, 0.2)),
             "learning_rate": Range(0.001, 0.01, log=True),
         }

@@ -15,7 +15,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml
 from splime.methods import METHODS, Method, Timestamp, make_method
-from splime.training.engines import NO_CUTS, PATH, engine_of, find_engine, make_settings
+from splime.training.engines import NO_CUTS, OWN_ENGINES, engine_of, find_engine, make_settings
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -57,7 +57,7 @@ class Space:
             for name, axis in self.models[model].items()
             if name != "smooth" or method != "vanilla"  # whose predicates have no neighbours
         }
-        if model == PATH:
+        if model in OWN_ENGINES:
             method, parameters = "vanilla", {}  # it has no cuts
         return Configuration(method, parameters, model, {**chosen, **self.fixed})
 
@@ -109,8 +109,8 @@ def make_space(
         check_name("table", key, ("method", "settings"))
     by_method, settings = _table(given, "method"), _table(given, "settings")
     models = list(models)
-    only_paths = all(model.lower() == PATH for model in models)
-    default = ["vanilla"] if only_paths else list(METHODS)
+    no_cuts = all(model.lower() in OWN_ENGINES for model in models)
+    default = ["vanilla"] if no_cuts else list(METHODS)
     wanted = default if methods is None else list(methods)
     for name in (*wanted, *by_method):
         check_name("method", name, METHODS)
@@ -119,7 +119,7 @@ def make_space(
     chosen = [make_settings(model, **fixed) for model in models]
     if not wanted or not chosen:
         raise UsageError("a search needs at least one method and one model")
-    if only_paths and {*wanted} != {"vanilla"}:
+    if no_cuts and {*wanted} != {"vanilla"}:
         raise UsageError(NO_CUTS)
     most = len(Timestamp().fit(graph).predicates) / len(graph.predicates)
     space = Space(
