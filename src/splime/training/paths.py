@@ -37,12 +37,12 @@ STRONG: Mapping[str, Any] = {
     "relative": "auto",
     "learning_rate": 5e-3,
     "batch_size": 32,
-    "epochs": 4,
+    "epochs": 3,
     "validate_every": 1,
     "patience": 5,
 }
 """The settings that have an effect, and their defaults."""
-QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 2}
+QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16}
 """How the preset `quick` differs."""
 _PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
 _ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
