@@ -37,18 +37,20 @@ STRONG: Mapping[str, Any] = {
     "relative": "auto",
     "learning_rate": 5e-3,
     "batch_size": 32,
-    "epochs": 3,
+    "epochs": 4,
     "validate_every": 1,
     "patience": 5,
 }
 """The settings that have an effect, and their defaults."""
-QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16}
+QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
 """How the preset `quick` differs."""
 _PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
 _ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
+_FEW, _LAYERS_OF_FEW = 10_000, 3
+"""Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 _BLOCK = 256 << 20
 """Bytes that the states of entities may take while questions are scored."""
 
@@ -86,7 +88,7 @@ class PathEngine:
         return {name: values[name] for name in (*STRONG, *_ALSO) if name in values}
 
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
-        """The edges of the relative scopes; a batch is all of train where train is smaller."""
+        """The edges of the relative scopes; layers and batches that suit the number of facts."""
         if len(static.predicates) > len(static.predicates.names):
             raise UsageError(NO_CUTS)
         kind, edges = _relative(settings)
@@ -94,9 +96,12 @@ class PathEngine:
             scopes = RelativeScopes.of(static.graph, kind)
             written = f"{scopes.kind}:{','.join(map(str, scopes.edges))}"
             settings = replace(settings, relative=written.rstrip(":"))
+        count = len(static.train)
+        if "layers" not in given and settings.layers is not None and count <= _FEW:
+            settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:
             return settings
-        return replace(settings, batch_size=min(settings.batch_size, 2 * len(static.train)))
+        return replace(settings, batch_size=min(settings.batch_size, 2 * count))
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
         """What `splime tune` tries."""
