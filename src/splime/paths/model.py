@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from splime.paths.nearest import Nearest
 
 Aggregation: TypeAlias = Literal["sum", "mean"]
+WIDTHS = (16, 32, 64)
 
 
 class PathModel(nn.Module):
@@ -50,8 +51,8 @@ class PathModel(nn.Module):
     ) -> None:
         super().__init__()
         check_name("aggregation", aggregation, get_args(Aggregation))
-        if width not in (16, 32, 64):
-            raise UsageError(f"the width of a path model is 16, 32 or 64, not {width}")
+        if width not in WIDTHS:
+            raise UsageError(f"the width of a path model is one of {WIDTHS}, not {width}")
         if layers < 1:
             raise UsageError(f"a path model needs at least one layer, not {layers}")
         if not 0 <= dropout < 1:

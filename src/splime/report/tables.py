@@ -265,7 +265,7 @@ def run_table(run: Run) -> Table:
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     settings, about, history = run.config["settings"], run.about, run.history
     parameters = {name: value for name, value in method.items() if name != "name"}
-    names = ("dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
+    names = ("layers", "dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from splime.arrays import changes
 from splime.axes import Axis, Range, Values
+from splime.embedding import presets
 from splime.embedding.device import matrix_precision
 from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
@@ -20,13 +21,13 @@ from splime.errors import UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
+from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
-from splime.training.engines import Supervisor, run_epochs
+from splime.training.engines import NO_CUTS, Supervisor, run_epochs
 from splime.training.trainer import Loop, check_batch
 
 STRONG: Mapping[str, Any] = {
@@ -43,10 +44,15 @@ STRONG: Mapping[str, Any] = {
     "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
+QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
+"""How the preset `quick` differs."""
+_PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
 _ALSO = ("past", "unknown_scopes", "begin_only", "aggregation", "reach", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
+_FEW, _LAYERS_OF_FEW = 10_000, 3
+"""Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 _BLOCK = 256 << 20
 """Bytes that the states of entities may take while questions are scored."""
 
@@ -60,18 +66,22 @@ class PathEngine:
         preset: str | None,
         **given: Any,
     ) -> Settings:
-        """Those of the only preset, changed by what is given."""
-        if preset not in (None, "strong"):
-            raise UsageError(f"the path model has one preset, strong; not {preset!r}")
+        """Those of a preset, changed by what is given."""
+        check_name("preset of the path model", preset or presets.STRONG, _PRESETS)
         for name in given:
             if name not in STRONG and name not in _ALSO:
                 raise UsageError(f"{name} has no effect on the path model; leave it out")
-        return self.read_settings({**STRONG, **given})
+        return self.read_settings({**STRONG, **_PRESETS[preset or presets.STRONG], **given})
 
     def read_settings(self, values: Mapping[str, Any]) -> Settings:
         """All settings that have an effect are in the configuration."""
         settings = Settings.of(values)
         _relative(settings)
+        if settings.dimension not in WIDTHS:
+            raise UsageError(
+                "the dimension of the path model, the width of its messages, is one of"
+                f" {', '.join(map(str, WIDTHS))}, not {settings.dimension}"
+            )
         return settings
 
     def values(self, settings: Settings) -> dict[str, Any]:
@@ -80,26 +90,26 @@ class PathEngine:
         return {name: values[name] for name in (*STRONG, *_ALSO) if name in values}
 
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
-        """The edges of the relative scopes; a batch is all of train where train is smaller."""
+        """The edges of the relative scopes; layers and batches that suit the number of facts."""
         if len(static.predicates) > len(static.predicates.names):
-            raise UsageError(
-                "the path model has scopes relative to the question, and no cuts: choose the method"
-                " vanilla, or leave it out"
-            )
+            raise UsageError(NO_CUTS)
         kind, edges = _relative(settings)
         if not edges and kind != "none":
             scopes = RelativeScopes.of(static.graph, kind)
             written = f"{scopes.kind}:{','.join(map(str, scopes.edges))}"
             settings = replace(settings, relative=written.rstrip(":"))
+        count = len(static.train)
+        if "layers" not in given and settings.layers is not None and count <= _FEW:
+            settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:
             return settings
-        return replace(settings, batch_size=min(settings.batch_size, 2 * len(static.train)))
+        return replace(settings, batch_size=min(settings.batch_size, 2 * count))
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
         """What `splime tune` tries."""
         return {
             "layers": Range(2, 6),
-            "dimension": Values((16, 32, 64)),
+            "dimension": Values(WIDTHS),
             "dropout": Values((0.0, 0.1, 0.2)),
             "learning_rate": Range(0.001, 0.01, log=True),
         }
