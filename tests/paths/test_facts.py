@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 import splime
+from splime.embedding.device import free_memory
 from splime.embedding.settings import Settings
-from splime.errors import UsageError
+from splime.errors import SplimeError, UsageError
 from splime.graph import Fact, TemporalGraph
 from splime.query import Query
 from splime.runs import Run, combine, evaluate, evaluations, train
@@ -309,3 +311,34 @@ def test_the_time_of_a_forecast(graph: TemporalGraph, tmp_path: Path) -> None:
 def test_other_runs_are_not_asked_about_times_after_the_graph(run: Run) -> None:
     with pytest.raises(UsageError, match="outside"):
         Query(run).ask("entity 3", "p1", "?", at=run.graph.timeline.last + 1)
+
+
+# Memory
+
+
+def test_what_does_not_fit_is_said_before(
+    graph: TemporalGraph, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = 0
+    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: free)
+    with pytest.raises(SplimeError, match="take fewer facts, or lower dimension or layers"):
+        train(graph, splime.Vanilla(), tmp_path / "run", **SMALL, epochs=1)
+    with pytest.raises(SplimeError, match="train with a lower dimension"):
+        Query(Run(run.path)).ask("entity 3", "p1", "?", at=1999)
+    free = 400_000
+    with pytest.raises(SplimeError, match=r"--batch-size \d+ fits") as error:
+        train(graph, splime.Vanilla(), tmp_path / "run", **SMALL, epochs=1)
+    assert not (tmp_path / "run" / "config.toml").exists()
+    fitting = int(re.findall(r"--batch-size (\d+)", str(error.value))[0])
+    assert 1 <= fitting < SMALL["batch_size"]
+    train(graph, splime.Vanilla(), tmp_path / "run", **{**SMALL, "batch_size": fitting}, steps=2)
+    assert Query(Run(run.path)).ask("entity 3", "p1", "?", at=1999).rows
+    done = call("evaluate", run.path)
+    assert done.code == 0, done.err
+    free = 0
+    assert "GB are free" in call("evaluate", run.path).err
+
+
+def test_memory_that_is_free() -> None:
+    free = free_memory(torch.device("cpu"))
+    assert free is None or free > 1 << 20
