@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from splime.graph import Fact, TemporalGraph
 from splime.query import Query
 from splime.runs import Run, combine, evaluate, evaluations, train
 from splime.training.engines import make_settings
-from splime.training.paths import PathScorer, PathTrainer, make_path_model
+from splime.training.paths import PathScorer, PathTrainer, check_memory, make_path_model
+from splime.vocabulary import Vocabulary
 from tests.runs.small import call, small_graph, small_run
 
 SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
@@ -337,6 +339,17 @@ def test_what_does_not_fit_is_said_before(
     assert done.code == 0, done.err
     free = 0
     assert "GB are free" in call("evaluate", run.path).err
+
+
+def test_a_bound_on_the_facts_that_are_read_takes_less(
+    graph: TemporalGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: 60_000)
+    chosen = make_settings(**SMALL, relative="intervals:1,3")
+    many = replace(graph, entities=Vocabulary([f"entity {n}" for n in range(1000)], kind="entity"))
+    with pytest.raises(SplimeError, match="1,000 entities"):
+        check_memory(many, len(graph.train), chosen, torch.device("cpu"))
+    check_memory(many, len(graph.train), replace(chosen, reach=5), torch.device("cpu"))
 
 
 def test_memory_that_is_free() -> None:

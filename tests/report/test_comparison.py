@@ -189,13 +189,22 @@ def test_the_headline_says_whether_time_helps() -> None:
         "Best: vanilla, MRR 0.500. Time does not help: vanilla ignores it, and split, the best"
     )
     for p, chance in ((0.2, "could be chance"), (0.001, "is larger than chance")):
-        expected = f"{without} run with cuts, {lower}; the difference {chance}."
+        expected = f"{without} run that uses it, {lower}; the difference {chance}."
         assert headline("vanilla", "split", p) == expected
     few = headline("split", "vanilla", None)
     assert (
         "Whether time helps is open: vanilla, which ignores time, is 0.100 lower; 12 facts" in few
     )
     assert in_short(comparison(row("only", 0.5), pairs=[])) == "Best: only, MRR 0.500."
+
+
+def test_the_path_model_uses_time_without_cuts() -> None:
+    static = row("static", 0.4, method="vanilla")
+    for relative, said in (("intervals:1,3", "Time helps: static"), ("none", "MRR 0.500.")):
+        path = row("path", 0.5, method="vanilla", model="path", settings={"relative": relative})
+        text = in_short(comparison(path, static, pairs=[pair("path", "static", 0.001)]))
+        assert said in text
+        assert "does not help" not in text
 
 
 def test_several_test_sets() -> None:

@@ -144,9 +144,9 @@ def test_a_member_without_weight_changes_nothing(runs: list[Path], which: int) -
     weights = [float(at == which) for at in range(2)]
     options = Options(bootstrap=0)
     for protocol in ("fact", "predicate") if which else ("fact",):  # the other ranks by scopes
-        alone = evaluate_scoped(protocol, run.scorer, run.scoping, options)  # type: ignore[arg-type]
+        alone = evaluate_scoped(protocol, run.scorer, run.scoping, options)
         scorer = CombinedScorer(members, weights)
-        combined = evaluate_scoped(protocol, scorer, run.scoping, options)  # type: ignore[arg-type]
+        combined = evaluate_scoped(protocol, scorer, run.scoping, options)
         for name, ranks in alone.ranks.items():
             np.testing.assert_allclose(combined.ranks[name], ranks)
 
@@ -156,12 +156,14 @@ def test_a_combination_is_a_run(runs: list[Path], tmp_path: Path, graph: Tempora
     here = [shutil.copytree(path, tmp_path / path.name) for path in runs[:2]]
     for path in here:
         assert call("evaluate", path).code == 0
+    (here[0] / "lock").touch()  # as if somebody worked in it meanwhile
     out = tmp_path / "combined"
     made = call("combine", *here, "--out", out, "--device", "cpu")
     assert (made.code, made.err) == (0, "")
     assert "member 2" in made.out
     for path in here:
         shutil.rmtree(path)
+    assert not (out / "members" / "1" / "lock").exists()
     run = Run(out)
     assert repr(run).endswith(": combined on facts, Vanilla)")
     assert [member.engine for member in run.members] == ["splime", "paths"]
@@ -224,7 +226,7 @@ def test_what_cannot_be_combined(
 def test_without_valid_there_is_nothing_to_choose_by(tmp_path: Path) -> None:
     rows = list(small_graph().rows("train"))
     graph = splime.read({"train": rows[:80], "test": rows[80:]}, granularity="year")
-    settings = {"epochs": 1, "validate_every": 0}
+    settings: dict[str, Any] = {"epochs": 1, "validate_every": 0}
     made = [small_run(graph, tmp_path / str(seed), seed=seed, **settings) for seed in (0, 1)]
     with pytest.raises(UsageError, match="valid has no facts to choose weights on"):
         combine(made, tmp_path / "out")

@@ -81,6 +81,7 @@ def ask(
     ] = False,
     facts: options.OtherFacts = None,
     instead: options.Instead = False,
+    plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
     *,
@@ -111,6 +112,8 @@ def ask(
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
     from splime.report.answers import answer_parts, evidence_parts
+    from splime.report.plots import plot_evidence
+    from splime.report.style import check_picture, save_picture
 
     names = [name for name in (subject, predicate, object) if name is not None]
     # Like \?, which read_question knows, \_ is what is called _ itself.
@@ -129,6 +132,10 @@ def ask(
         if has_time:
             raise UsageError("questions of a file have their own times; leave out --at, --during")
         check_out(out)
+    if plot is not None:
+        if not why:
+            raise UsageError("--plot draws what --why shows; give both")
+        check_picture(plot)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     opened = options.open_run(run, device, facts, instead, reading_facts)
     query = Query(opened, aggregate=aggregate)  # type: ignore[arg-type]
@@ -148,6 +155,9 @@ def ask(
         if not given or not answers.rows:
             raise UsageError("--why explains the answer to one question that asks who or what")
         evidence = query.why(given[0], given[1], given[2], answer=answers[0].name, **when)
+    if plot is not None and evidence is not None:
+        granularity = query.run.graph.timeline.granularity
+        save_picture(plot_evidence(evidence, granularity), plot)
     if as_json:
         more = {} if evidence is None else {"evidence": evidence.to_json()}
         show_json({**answers.to_json(), **more})

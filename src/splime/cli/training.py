@@ -22,7 +22,7 @@ from splime.methods import METHODS, Method, make_method, standard_methods
 from splime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from splime.plans.plan import Carried
+    from splime.plans.plan import Carried, PlannedRun
     from splime.segmentation import Segmentation
     from splime.tuning import Tuned
 
@@ -41,8 +41,8 @@ def train(
     preset: Annotated[
         str | None,
         Option(
-            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), or strong, a good"
-            " one for each model (the default)."
+            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), strong, a good"
+            " one for each model (the default), or quick, a smaller and shorter one."
         ),
     ] = None,
     engine: options.Engine = "splime",
@@ -89,8 +89,9 @@ def models() -> None:
     try:
         from splime.embedding.losses import LOSSES
         from splime.embedding.models import MODELS
-        from splime.embedding.presets import PRESETS
+        from splime.embedding.presets import PRESETS, QUICK, QUICKER
         from splime.training.engines import LATEST, PATH, make_settings
+        from splime.training.paths import QUICKER as QUICKER_PATH
     except ImportError as error:
         table = Table("model", "what it scores", box=None, pad_edge=False)
         for name, about in _models_in_source():
@@ -114,8 +115,14 @@ def models() -> None:
     show(table, "")
     table = Table("preset", "settings", box=None, pad_edge=False)
     for name, values in PRESETS.items():
-        table.add_row(name, ", ".join(f"{key} {value}" for key, value in values.items()))
+        table.add_row(name, _listed(values))
+    quick = f"strong, but {_listed(QUICKER)}; {PATH}: {_listed(QUICKER_PATH)}"
+    table.add_row(QUICK, quick)
     show(table, "\nWith --engine pykeen: any model of PyKEEN, such as TuckER.")
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
 def _models_in_source() -> Iterator[tuple[str, str]]:
@@ -148,7 +155,13 @@ def run(
             " becomes a run. Default: all of them, with moderate parameters."
         ),
     ] = None,
-    model: options.Model = None,
+    model: Annotated[
+        list[str] | None,
+        Option(
+            help="The model, see `splime models`. May be given several times; each is run with"
+            " every method, and path, which has no cuts, once. Default: complex."
+        ),
+    ] = None,
     preset: Annotated[
         str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
@@ -165,25 +178,29 @@ def run(
     data.json, a run for each method in runs/, comparison.md and .json, and report.html. The same
     command resumes what was interrupted.
 
-    Example: splime run demo --method vanilla --method split --grow 5 --epochs 20 --out demo-run
+    Example: splime run demo --model complex --model path --preset quick --out demo-run
     """
-    from splime.plans import Plan, PlannedRun, carry_out, read_plan
+    from splime.plans import Plan, carry_out, read_plan
     from splime.report.comparison import comparison_table, in_short
 
-    named = {"model": model, "preset": preset, "engine": None if engine == "splime" else engine}
+    one = model[0] if model and len(model) == 1 else None
+    named = {"model": one, "preset": preset, "engine": None if engine == "splime" else engine}
     training = {key: value for key, value in named.items() if value is not None} | settings
     graph = None
     if data.lower().endswith(".toml"):
-        chosen = ["method"] if method else []
-        given = [f"--{name.replace('_', '-')}" for name in (*chosen, *training, *parameters)]
+        chosen = {"method": method, "model": model, **training, **parameters}
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name, value in chosen.items()
+            if value not in (None, [])
+        ]
         if given or reading:
             wrong = ", ".join(given) or "how to read the facts"
             raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
         plan = read_plan(data)
     else:
-        cuts = _chosen(method, training, parameters)
+        runs = _planned(_chosen(method, training, parameters), method, model or [])
         graph = options.load_graph(data, reading)
-        runs = [PlannedRun(name, each) for name, each in cuts.items()]
         plan = Plan(data, runs, reading, training)
     with progress_bar() as progress:
         done = carry_out(
@@ -202,7 +219,6 @@ def _chosen(
     methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
 ) -> dict[str, Method]:
     """The methods that were chosen, each with those of the parameters that it has."""
-    from splime.training.engines import OWN_ENGINES
 
     if not methods and parameters:
         raise UsageError(
@@ -214,9 +230,28 @@ def _chosen(
     for key in parameters:
         if not any(_taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
-    if not chosen and (model := str(training.get("model")).lower()) in OWN_ENGINES:
-        return {model: make_method("vanilla")}
     return chosen or standard_methods()
+
+
+def _planned(
+    cuts: Mapping[str, Method], methods: list[str] | None, models: list[str]
+) -> list[PlannedRun]:
+    """A run for each model and method; models without cuts have one run."""
+    from splime.plans import PlannedRun
+    from splime.training.engines import NO_CUTS, OWN_ENGINES
+
+    cut = [model for model in models if model.lower() not in OWN_ENGINES]
+    if models and not cut and methods and methods != ["vanilla"]:
+        raise UsageError(NO_CUTS)
+    runs = []
+    for model in models or [""]:
+        training = {"model": model} if len(models) > 1 else {}
+        if model.lower() in OWN_ENGINES:
+            runs.append(PlannedRun(model.lower(), make_method("vanilla"), training))
+            continue
+        more = f", {model}" if len(cut) > 1 else ""
+        runs.extend(PlannedRun(name + more, each, training) for name, each in cuts.items())
+    return runs
 
 
 def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,12 +267,14 @@ def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 def _question(done: Carried) -> str:
     """A question that can be asked, about a fact that the best run has not seen."""
     from splime.query.questions import quoted
+    from splime.training.engines import PATH
 
     best = done.runs[done.comparison.rows[0].name]
     fact = next(best.graph.rows("test"))
     names = (f"\\{name}" if name == "_" else quoted(name) for name in fact[:2])
     asked = [str(best.path), *names, "?"]
     at = ["--at", when] if (when := fact.begin or fact.end) else []
+    at += ["--why"] if best.settings.model == PATH else []
     is_option = any(name.startswith("-") for name in asked)
     return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
 

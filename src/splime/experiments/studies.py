@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from splime import leakage
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, WriteError
 from splime.experiments import rows, tables
 from splime.experiments.rows import DATA, TITLES, Case, Results
 from splime.experiments.running import load_graph, run_cases
@@ -70,16 +70,27 @@ class Study:
         shown = () if quick else (*keep,)
         declared = (case for row in self.rows for case in row.cases)
         keep |= {member.key(): runs / member.key() for each in declared for member in members(each)}
+        tried: set[str] = set()
+        failed: list[SplimeError] = []
         while True:
             cases = self.cases(results, texts, quick=quick)
             combined = [member for case in results.missing(cases) for member in members(case)]
             needed = (*shown, *(member.key() for member in combined))
             gone = {key for key in needed if not is_finished(keep[key])}
             left = results.missing([*cases, *combined], again=gone)
-            if not left:
-                return
-            ready = [case for case in left if gone.isdisjoint(m.key() for m in members(case))]
-            run_cases(ready, results, keep=keep, **how)
+            left = [case for case in left if gone.isdisjoint(m.key() for m in members(case))]
+            ready = [case for case in left if case.key() not in tried]
+            if not ready:
+                break
+            tried |= {case.key() for case in ready}
+            try:
+                run_cases(ready, results, keep=keep, **how)
+            except WriteError:
+                raise
+            except SplimeError as error:  # combinations of others can be made all the same
+                failed.append(error)
+        if failed:
+            raise failed[0]
 
 
 def members(case: Case) -> Sequence[Case]:

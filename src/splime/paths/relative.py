@@ -96,6 +96,7 @@ class RelativeScopes:
     An unknown begin or end is the known one; a fact without any time is always there. With
     `unknown` such facts have scopes of their own wherever the unknown side would decide.
     With `past` a fact that begins at or after the question's begin, or may do so, is left out.
+    With `begin_only` a question is about its begin, whenever it ends.
 
     >>> years = RelativeScopes("intervals", "year", (1, 3, 6))
     >>> years.name(years.scope((1990, 1994), (1998, 1999))), years.name(years.scope((1, 3), (2, 2)))
@@ -108,6 +109,7 @@ class RelativeScopes:
     """The first distance, in ticks, of each bin."""
     unknown: bool = False
     past: bool = False
+    begin_only: bool = False
 
     def __post_init__(self) -> None:
         check_name("kind of relative scopes", self.kind, KINDS)
@@ -202,6 +204,8 @@ class RelativeScopes:
         begin, end = (column.unsqueeze(1) for column in facts.points())
         unknown = facts.unknown.unsqueeze(1)
         q_begin, q_end = questions.points()
+        if self.begin_only:
+            q_end = q_begin
         timeless = unknown == BEGIN_UNKNOWN | END_UNKNOWN
         if self.kind == "none":
             scope = torch.zeros(count, width, dtype=torch.uint8, device=begin.device)

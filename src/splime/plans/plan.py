@@ -29,7 +29,7 @@ from splime.report.style import make_figure
 from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, train
 from splime.statistics import describe
-from splime.training.engines import make_settings
+from splime.training.engines import NO_CUTS, OWN_ENGINES, make_settings
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ class Plan:
                 raise UsageError(f"two runs are called {name!r}; give one of them another name")
         for run in self.runs:
             try:
-                make_settings(**self.settings_of(run))
+                settings = make_settings(**self.settings_of(run))
+                if settings.model in OWN_ENGINES and run.method.name != "vanilla":
+                    raise UsageError(NO_CUTS)
             except SplimeError as error:
                 raise UsageError(f"run {run.name!r}: {error}") from None
 

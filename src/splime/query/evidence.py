@@ -13,7 +13,7 @@ from splime.paths.relative import Times
 from splime.query.questions import Question
 from splime.runs import Run
 from splime.scoring.combined import CombinedScorer
-from splime.training.paths import PathScorer, times_asked_about
+from splime.training.paths import PathScorer
 
 
 class Step(NamedTuple):
@@ -96,9 +96,7 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
     numbers = sorted({number % count for chain in chains for number in chain.facts})
     own = scorer.known.take(np.array(numbers, np.int64))
     rows = list(replace(run.graph, train=own).rows("train"))
-    scopes = scorer.relative.scopes(times_asked_about(asked, scorer.settings), Times.of(own))[
-        :, 0
-    ].tolist()
+    scopes = scorer.relative.scopes(Times.of(asked), Times.of(own))[:, 0].tolist()
     names = [scorer.relative.name(scope) for scope in scopes]
     step = {n: Step(fact, name) for n, fact, name in zip(numbers, rows, names, strict=True)}
     return Evidence(

@@ -33,6 +33,7 @@ from splime.scoring.scorer import memory_errors
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
 from splime.times import When, format_ticks
+from splime.training.paths import PathScorer
 from splime.vocabulary import Vocabulary
 
 _KINDS: tuple[Kind, ...] = (
@@ -43,6 +44,8 @@ _DRAWN = 200
 """Facts of test among which they look for some that can be asked about."""
 _SHOWN = 5
 """Answers that are shown beside the right one."""
+_REASONS = 3
+"""Chains of facts that are shown for an answer."""
 
 
 class Query:
@@ -392,6 +395,8 @@ class Example(NamedTuple):
     """The name that was left out; None where the time was."""
     answers: dict[str, Answers]
     """The first answers of each run that can tell, and the right one."""
+    evidence: dict[str, list[Evidence]]
+    """Why the best answer, and why the right one, of each run that knows."""
 
 
 class Examples(NamedTuple):
@@ -417,9 +422,11 @@ def ask_examples(runs: Mapping[str, Run]) -> Examples:
         for fact in facts:
             able = {name: query for name, query in queries.items() if _can_tell(kind, query, fact)}
             if able:
-                answers = {name: _ask_for(kind, query, fact) for name, query in able.items()}
+                asked = {name: _ask_for(kind, query, fact) for name, query in able.items()}
                 truth = None if kind == "time" else getattr(fact, kind)
-                questions.append(Example(truth, answers))
+                answers = {name: each for name, (each, _) in asked.items()}
+                evidence = {name: each for name, (_, each) in asked.items()}
+                questions.append(Example(truth, answers, evidence))
                 facts.remove(fact)
                 break
     notes = [f"{name}, objects: {query.calibration('object')}" for name, query in queries.items()]
@@ -437,11 +444,12 @@ def _can_tell(kind: Kind, query: Query, fact: Fact) -> bool:
     return dated and (cuts.entities is not None or len(cuts.scopes_of(fact.predicate)) > 1)
 
 
-def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
-    """Ask for what of a fact is of a kind, at the time at which it holds.
+def _ask_for(kind: Kind, query: Query, fact: Fact) -> tuple[Answers, list[Evidence]]:
+    """Ask for what of a fact is of a kind, at the time at which it holds, and why.
 
     The right answer is given whatever its rank; of the right times at least the best one.
     """
+    evidence: list[Evidence] = []
     subject, predicate, object_ = (
         "?" if name == kind else quoted(part)
         for name, part in zip(("subject", "predicate", "object"), fact[:3], strict=True)
@@ -461,6 +469,9 @@ def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
         question = query.read(names, during=during)
         answers = query.answer(*question, Options(_SHOWN, also=also))
         shown = answers.rows
+        if kind != "predicate" and isinstance(query.run.scorer, PathScorer):
+            why = dict.fromkeys((shown[0].name, getattr(fact, kind)))
+            evidence = [make_evidence(query.run, *question, name, _REASONS) for name in why]
     calibration = str(query.calibration(kind))  # which the notes have
     remarks = tuple(remark for remark in answers.remarks if remark != calibration)
-    return replace(answers, rows=shown, remarks=remarks)
+    return replace(answers, rows=shown, remarks=remarks), evidence

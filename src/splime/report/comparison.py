@@ -15,6 +15,7 @@ from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
 from splime.report import style, tables
+from splime.training.engines import OWN_ENGINES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,13 +182,17 @@ def _alike(comparison: Comparison) -> list[str]:
 def in_short(comparison: Comparison) -> str:
     """The best run, and whether time helps: how far it is from the best one of the other kind.
 
-    Runs without cuts ignore time, all others use it.
+    Runs without cuts ignore time, unless their model knows it by itself; all others use it.
     """
     best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
-    cut = {row.name: row.method != "vanilla" for row in comparison.rows}
+    timed = {row.name: _uses_time(row) for row in comparison.rows}
     pair = next(
-        (p for p in comparison.pairs if p.first == best.name and cut[p.second] != cut[best.name]),
+        (
+            each
+            for each in comparison.pairs
+            if each.first == best.name and timed[each.second] != timed[best.name]
+        ),
         None,
     )
     if pair is None:
@@ -201,7 +206,7 @@ def in_short(comparison: Comparison) -> str:
         False: "; the difference could be chance",
         None: f"; {comparison.test_sets[0]:,} facts are too few to tell it from chance",
     }[real]
-    if cut[best.name]:
+    if timed[best.name]:
         helps = {
             True: "Time helps",
             False: "Time is not shown to help",
@@ -209,9 +214,15 @@ def in_short(comparison: Comparison) -> str:
         }
         return f"{text} {helps[real]}: {pair.second}, which ignores time, {lower}{chance}."
     return (
-        f"{text} Time does not help: {best.name} ignores it, and {pair.second}, the best run with"
-        f" cuts, {lower}{chance}."
+        f"{text} Time does not help: {best.name} ignores it, and {pair.second}, the best run that"
+        f" uses it, {lower}{chance}."
     )
+
+
+def _uses_time(row: Row) -> bool:
+    """Whether a run has cuts, or scopes relative to the time asked about."""
+    relative = row.model in OWN_ENGINES and row.settings.get("relative") != "none"
+    return relative or row.method != "vanilla"
 
 
 def title(comparison: Comparison) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from splime.statistics import (
     frequent_predicates,
     time_window,
 )
-from splime.times import Bools, Ints, format_ticks
+from splime.times import Bools, Granularity, Ints, format_ticks, tick_range
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from splime.analysis.findings import ChangeCosts
     from splime.evaluation import Evaluation, Metrics
     from splime.methods.changepoint import Costs
+    from splime.query.evidence import Evidence
     from splime.runs import Epoch
 
 _MOST = 25
@@ -336,6 +338,85 @@ _MEANING = (
     "smoothness: mean distance between scopes that are neighbours in time / between the others, of"
     " the vectors themselves; 1: time does not matter"
 )
+
+
+def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
+    """Chains of facts on a time axis, beside the time asked about, with their relative scopes."""
+    question = evidence.question
+    if not evidence.reasons:
+        raise UsageError(f"no facts lead to {evidence.answer}: there is nothing to draw")
+    asked = _span(question.begin, question.end, granularity)
+    assert asked is not None, "who and what are asked at a time"
+    steps = [step for reason in evidence.reasons for step in reason.steps]
+    spans = [_span(step.fact.begin, step.fact.end, granularity) for step in steps]
+    known = [asked, *(span for span in spans if span is not None)]
+    first, last = min(begin for begin, _ in known), max(end for _, end in known)
+    room = max(1, (last - first) // 8)
+    window = Window(first - room, last + room)
+    figure = style.make_figure(10, 1.1 + 0.22 * (len(steps) + 0.6 * len(evidence.reasons)))
+    axes = figure.subplots()
+    axes.axvspan(
+        asked[0] - window.origin - 0.5, asked[1] - window.origin + 0.5, color="#fbdcae", zorder=0
+    )
+    rows: list[float] = []
+    labels: list[str] = []
+    reached: list[str] = []
+    row = 0.0
+    for number, reason in enumerate(evidence.reasons):
+        color = style.look(number)["color"]
+        place = question.subject if question.kind == "object" else question.object
+        middles: list[tuple[float, float]] = []
+        for step in reason.steps:
+            fact = step.fact
+            place = fact.object if place == fact.subject else fact.subject
+            rows.append(row)
+            labels.append(style.short(f"{fact.subject} {fact.predicate} {fact.object}", 64))
+            reached.append(f"→ {style.short(place, 28)}")
+            span = _span(fact.begin, fact.end, granularity)
+            begin, end = (x - window.origin for x in (span or (window.first, window.last)))
+            # An instant must still be seen where a unit of time is less than a point.
+            width = max(end - begin + 1, (window.last - window.first) / 120)
+            middle = (begin + end) / 2
+            axes.barh(row, width, left=middle - width / 2, height=0.5, color=color, zorder=2)
+            right = middle < (window.first + window.last) / 2 - window.origin
+            axes.annotate(
+                step.scope, (middle + (width if right else -width) / 2, row),
+                xytext=(4 if right else -4, 0), textcoords="offset points",
+                ha="left" if right else "right", va="center", fontsize=style.SMALL,
+                color=style.INK, zorder=4,
+            )  # fmt: skip
+            middles.append((middle, row))
+            row += 1
+        reached[-1] += f"  +{reason.contribution:.2g}"
+        for (x, y), (to_x, to_y) in pairwise(middles):
+            # Between the rows, where no words stand.
+            axes.plot([x, x, to_x, to_x], [y, y + 0.5, y + 0.5, to_y], color=color, linewidth=1.0)
+        row += 0.6
+    axes.set_yticks(rows, labels, fontsize=style.SMALL)
+    axes.set_ylim(row - 1.0, -0.7)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["left", "top", "right"]].set_visible(False)
+    for at, text in zip(rows, reached, strict=True):
+        axes.text(
+            1.01, at, text, transform=axes.get_yaxis_transform(), va="center",
+            fontsize=style.SMALL, color=style.INK,
+        )  # fmt: skip
+    style.date_axis(axes, window, granularity)
+    style.heading(axes, style.short(f"{question.text}: why {evidence.answer}?", 100))
+    style.remark(
+        figure,
+        "tinted: the time asked about. A bar is a known fact; its scope says how its time lies to"
+        " that. A chain leads down to the answer, and its number is what it adds to the score.",
+    )
+    return figure
+
+
+def _span(begin: str | None, end: str | None, granularity: Granularity) -> tuple[int, int] | None:
+    """The ticks of a fact, with the known end for an unknown one; None where both are unknown."""
+    texts = [text for text in (begin, end) if text is not None]
+    if not texts:
+        return None
+    return tick_range(texts[0], granularity)[0], tick_range(texts[-1], granularity)[1]
 
 
 def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:

@@ -260,26 +260,27 @@ def sparkline(values: npt.NDArray[Any]) -> str:
 
 def run_table(run: Run) -> Table:
     """What was trained on what, and how it went."""
+    if run.members:
+        return _combination_table(run)
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     settings, about, history = run.config["settings"], run.about, run.history
     parameters = {name: value for name, value in method.items() if name != "name"}
-    names = ("dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
+    names = ("layers", "dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
+    last = history[-1]
     rows = {
         "data": f"{data['name'] or 'facts'}, {data['train']:,} facts in train",
         "cuts": described(method["name"], parameters),
         "scoped predicates": f"{cuts['predicates']:,}",
         "model": described(settings["model"], shown),
         "parameters": f"{about['parameters']:,}",
+        "epochs": f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}",
+        "loss": f"{history[0].loss:.4g} → {last.loss:.4g}",
     }
-    if run.members:
-        return list_table(f"run {run.path}", rows | _of_members(run))
-    last = history[-1]
-    rows["epochs"] = f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}"
-    if about["parameters"]:  # else there was nothing to train
-        rows["loss"] = f"{history[0].loss:.4g} → {last.loss:.4g}"
+    if not about["parameters"]:  # then there was nothing to train
+        del rows["loss"]
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
@@ -287,15 +288,17 @@ def run_table(run: Run) -> Table:
     return list_table(f"run {run.path}", rows)
 
 
-def _of_members(run: Run) -> dict[str, str]:
+def _combination_table(run: Run) -> Table:
     """The weight of each member, and what it has on valid alone."""
-    valid, rows = run.about["valid"], {}
+    data, about = run.config["data"], run.about
+    valid, rows = about["valid"], {"data": data["name"] or "facts"}
     weighed = zip(run.members, run.config["settings"]["weights"], valid["members"], strict=True)
     for number, (member, weight, mrr) in enumerate(weighed, 1):
         model = member.config["settings"]["model"]
-        rows[f"member {number}"] = f"{weight:.3f} {model}; valid MRR {mrr:.3f}"
+        rows[f"member {number}, {model}"] = f"weight {weight:.3f}; valid MRR {mrr:.3f}"
+    rows["parameters"] = f"{about['parameters']:,}"
     rows["valid MRR (fact, exact)"] = f"{valid['mrr']:.3f} on {counted(valid['facts'], 'fact')}"
-    return rows
+    return list_table(f"run {run.path}", rows)
 
 
 def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterator[RenderableType]:

@@ -16,7 +16,7 @@ from splime.errors import UsageError, checked
 from splime.evaluation.filters import TIMED, Known
 from splime.evaluation.ranking import Side, rank_sides
 from splime.graph import Facts
-from splime.io.files import to_toml, write_json, written_folder
+from splime.io.files import LOCK, to_toml, write_json, written_folder
 from splime.methods import make_method
 from splime.progress import Progress, silent
 from splime.runs import folder as files
@@ -118,7 +118,8 @@ def _copy(run: Run, folder: Path) -> None:
     """The files of a run, and of its members if it has any."""
     folder.mkdir(parents=True)
     for path in run.path.iterdir():
-        if path.is_file() and not path.name.startswith("."):  # no lock, nothing half-written
+        # Whoever works in that folder may hold a lock and write beside.
+        if path.is_file() and path.name != LOCK and not path.name.startswith("."):
             shutil.copyfile(path, folder / path.name)
     for number, member in enumerate(run.members, 1):
         _copy(member, folder / MEMBERS / str(number))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from splime.arrays import changes
 from splime.axes import Axis, Range, Values
+from splime.embedding import presets
 from splime.embedding.device import free_memory, matrix_precision
 from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
@@ -20,13 +21,13 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
+from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
-from splime.training.engines import Supervisor, run_epochs
+from splime.training.engines import NO_CUTS, Supervisor, run_epochs
 from splime.training.trainer import Loop, check_batch
 
 STRONG: Mapping[str, Any] = {
@@ -43,10 +44,15 @@ STRONG: Mapping[str, Any] = {
     "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
-_ALSO = ("past", "unknown_scopes", "begin_only", "seed", "steps")
+QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
+"""How the preset `quick` differs."""
+_PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
+_ALSO = ("past", "unknown_scopes", "begin_only", "aggregation", "reach", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
+_FEW, _LAYERS_OF_FEW = 10_000, 3
+"""Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 _BLOCK = 256 << 20
 """Bytes that the states of entities may take while questions are scored."""
 _FACT = 300
@@ -62,18 +68,22 @@ class PathEngine:
         preset: str | None,
         **given: Any,
     ) -> Settings:
-        """Those of the only preset, changed by what is given."""
-        if preset not in (None, "strong"):
-            raise UsageError(f"the path model has one preset, strong; not {preset!r}")
+        """Those of a preset, changed by what is given."""
+        check_name("preset of the path model", preset or presets.STRONG, _PRESETS)
         for name in given:
             if name not in STRONG and name not in _ALSO:
                 raise UsageError(f"{name} has no effect on the path model; leave it out")
-        return self.read_settings({**STRONG, **given})
+        return self.read_settings({**STRONG, **_PRESETS[preset or presets.STRONG], **given})
 
     def read_settings(self, values: Mapping[str, Any]) -> Settings:
         """All settings that have an effect are in the configuration."""
         settings = Settings.of(values)
         _relative(settings)
+        if settings.dimension not in WIDTHS:
+            raise UsageError(
+                "the dimension of the path model, the width of its messages, is one of"
+                f" {', '.join(map(str, WIDTHS))}, not {settings.dimension}"
+            )
         return settings
 
     def values(self, settings: Settings) -> dict[str, Any]:
@@ -82,26 +92,26 @@ class PathEngine:
         return {name: values[name] for name in (*STRONG, *_ALSO) if name in values}
 
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
-        """The edges of the relative scopes; a batch is all of train where train is smaller."""
+        """The edges of the relative scopes; layers and batches that suit the number of facts."""
         if len(static.predicates) > len(static.predicates.names):
-            raise UsageError(
-                "the path model has scopes relative to the question, and no cuts: choose the method"
-                " vanilla, or leave it out"
-            )
+            raise UsageError(NO_CUTS)
         kind, edges = _relative(settings)
         if not edges and kind != "none":
             scopes = RelativeScopes.of(static.graph, kind)
             written = f"{scopes.kind}:{','.join(map(str, scopes.edges))}"
             settings = replace(settings, relative=written.rstrip(":"))
+        count = len(static.train)
+        if "layers" not in given and settings.layers is not None and count <= _FEW:
+            settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:
             return settings
-        return replace(settings, batch_size=min(settings.batch_size, 2 * len(static.train)))
+        return replace(settings, batch_size=min(settings.batch_size, 2 * count))
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
         """What `splime tune` tries."""
         return {
             "layers": Range(2, 6),
-            "dimension": Values((16, 32, 64)),
+            "dimension": Values(WIDTHS),
             "dropout": Values((0.0, 0.1, 0.2)),
             "learning_rate": Range(0.001, 0.01, log=True),
         }
@@ -159,16 +169,8 @@ def relative_scopes(graph: TemporalGraph, settings: Settings) -> RelativeScopes:
         edges,
         unknown=bool(settings.unknown_scopes),
         past=settings.past is not None,
+        begin_only=bool(settings.begin_only),
     )
-
-
-def times_asked_about(facts: Facts, settings: Settings) -> Times:
-    """Those of questions about facts."""
-    times = Times.of(facts)
-    if not settings.begin_only:
-        return times
-    begin, _ = times.points()
-    return Times(begin, begin, times.unknown)
 
 
 def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
@@ -179,8 +181,22 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
         layers=STRONG["layers"] if settings.layers is None else settings.layers,
         width=settings.dimension,
         dropout=settings.dropout or 0.0,
+        aggregation=settings.aggregation or "sum",
+        reach=settings.reach,
         seed=settings.seed,
     )
+
+
+def _sizes(entities: int, facts: int, settings: Settings) -> tuple[int, int]:
+    """Bytes of the states of a question, of which a few are needed at a time, and of its own.
+
+    Entities that are not in reach share a state, but then each question has facts of its own.
+    """
+    rows, own = entities, 0
+    if settings.reach is not None:
+        own = min(settings.reach, facts)
+        rows = min(entities, own + 1)
+    return 4 * rows * settings.dimension, 128 * own + 4 * entities
 
 
 def check_memory(
@@ -197,10 +213,11 @@ def check_memory(
     while training, else 4 in all), and the messages of all predicates and scopes.
     """
     entities, layers = len(graph.entities), settings.layers or STRONG["layers"]
-    state = 4 * entities * settings.dimension
+    state, own = _sizes(entities, facts, settings)
     messages = 8 * len(graph.predicates) * len(relative_scopes(graph, settings))
     messages *= settings.dimension
     question = 4 * state + 2 * messages if batch is None else layers * (3 * state + 2 * messages)
+    question += own
     needed, free = _FACT * facts + (batch or 1) * question, free_memory(device)
     if free is None or needed <= free:
         return
@@ -231,7 +248,7 @@ class PathTrainer(Loop):
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
         self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
-        self._times = times_asked_about(train, settings).to(device)
+        self._times = Times.of(train).to(device)
         predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
         self._given, self._answer, self._predicate = (
             torch.from_numpy(column.astype(np.int64)).to(device)
@@ -270,7 +287,8 @@ class PathTrainer(Loop):
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:  # noqa: ARG002
         """One step of the optimizer, on the questions with these numbers."""
         fact = examples % len(self.graph.train)
-        scopes = self.facts.scopes(self.relative, self._times.take(fact))
+        times = self._times.take(fact)
+        scopes = self.facts.scopes(self.relative, times)
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
         scores = self.model(
@@ -279,6 +297,7 @@ class PathTrainer(Loop):
             self._predicate[examples],
             scopes,
             weights,
+            times=times,
             seed=self._seeds[self._at][0],
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
@@ -357,21 +376,21 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
-        self.settings, self.past = settings, settings.past
+        self.past = settings.past
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
         check_memory(graph, len(self.known), settings, self.device)
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
-        # A question needs the state of every entity, and while a layer is made a few of them.
-        self._block = max(1, min(256, _BLOCK // (16 * entities * model.width)))
+        state, own = _sizes(entities, len(self.known), settings)
+        self._block = max(1, min(256, _BLOCK // (4 * state + own)))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""
         given, inverse = (facts.subject, 0) if kind == "object" else (facts.object, 1)
         predicate = facts.predicate.astype(np.int64) + inverse * self.read.predicates
-        times = times_asked_about(facts, self.settings).to(self.device)
+        times = Times.of(facts).to(self.device)
         was_training = self.model.training
         self.model.eval()
         scores = []
@@ -379,9 +398,10 @@ class PathScorer:
             some = slice(start, start + self._block)
             at = torch.arange(len(facts), device=self.device)[some]
             ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            scopes = self.read.scopes(self.relative, times.take(at))
+            own = times.take(at)
+            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
             with torch.inference_mode():
-                scores.append(self.model(self.read, *(x.to(self.device) for x in ids), scopes))
+                scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
 
@@ -391,9 +411,10 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        times = times_asked_about(fact, self.settings).to(self.device)
+        times = Times.of(fact).to(self.device)
         scopes = self.read.scopes(self.relative, times)
-        return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
+        asked = (given, predicate, scopes, answer)
+        return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""

@@ -16,6 +16,7 @@ from splime.errors import SplimeError
 from splime.io.files import written_beside
 from splime.plans import Plan, PlannedRun
 from splime.report.tables import described
+from splime.training.engines import OWN_ENGINES
 from splime.tuning.space import Configuration, Space
 
 if TYPE_CHECKING:
@@ -114,7 +115,8 @@ def best_plan(trials: Sequence[Tried], space: Space, data: str, reading: Mapping
     best = done[0].configuration
     assert best is not None, "a finished trial has one"
     own = {name: value for name, value in best.settings.items() if name not in space.fixed}
-    run = PlannedRun(best.method, best.make_method(), {"model": best.model, **own})
+    name = best.model if best.model in OWN_ENGINES else best.method
+    run = PlannedRun(name, best.make_method(), {"model": best.model, **own})
     plain = {key: str(v) if isinstance(v, Path) else v for key, v in reading.items()}
     return Plan(data, (run,), plain, dict(space.fixed))
 

@@ -15,7 +15,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml
 from splime.methods import METHODS, Method, Timestamp, make_method
-from splime.training.engines import find_engine, make_settings
+from splime.training.engines import NO_CUTS, OWN_ENGINES, engine_of, find_engine, make_settings
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -57,6 +57,8 @@ class Space:
             for name, axis in self.models[model].items()
             if name != "smooth" or method != "vanilla"  # whose predicates have no neighbours
         }
+        if model in OWN_ENGINES:
+            method, parameters = "vanilla", {}  # it has no cuts
         return Configuration(method, parameters, model, {**chosen, **self.fixed})
 
     def prefix(self, model: str) -> str:
@@ -106,7 +108,10 @@ def make_space(
     for key in given:
         check_name("table", key, ("method", "settings"))
     by_method, settings = _table(given, "method"), _table(given, "settings")
-    wanted = list(METHODS) if methods is None else list(methods)
+    models = list(models)
+    no_cuts = all(model.lower() in OWN_ENGINES for model in models)
+    default = ["vanilla"] if no_cuts else list(METHODS)
+    wanted = default if methods is None else list(methods)
     for name in (*wanted, *by_method):
         check_name("method", name, METHODS)
         if name not in wanted:
@@ -114,6 +119,8 @@ def make_space(
     chosen = [make_settings(model, **fixed) for model in models]
     if not wanted or not chosen:
         raise UsageError("a search needs at least one method and one model")
+    if no_cuts and {*wanted} != {"vanilla"}:
+        raise UsageError(NO_CUTS)
     most = len(Timestamp().fit(graph).predicates) / len(graph.predicates)
     space = Space(
         {name: _method_axes(name, _table(by_method, name), most) for name in wanted},
@@ -156,7 +163,7 @@ def _model_axes(settings: Settings, fixed: Mapping[str, Any], given: Mapping[str
     engine = fixed.get("engine", "splime")
     if engine == "splime" and not settings.validate_every:
         raise UsageError("tuning needs the MRR on valid; validate_every must not be 0")
-    default = find_engine(engine).search_space(settings)
+    default = find_engine(engine_of(settings.model, engine)).search_space(settings)
     of_losses = {name for loss in LOSSES.values() for name in loss.search}
     own = {
         name: _axis(f"[settings] {name}", value)
