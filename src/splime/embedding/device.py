@@ -26,7 +26,9 @@ def choose_device(name: str = "auto") -> torch.device:
 def free_memory(device: torch.device) -> int | None:
     """The bytes that can still be taken on a device; None where that cannot be known."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        # What PyTorch keeps for later is free to it, though not to others.
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
