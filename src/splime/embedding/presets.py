@@ -15,7 +15,7 @@ from typing import Any
 from splime.embedding.initial import INITIALISERS
 from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
-from splime.embedding.settings import Settings
+from splime.embedding.settings import OF_PATHS, Settings
 from splime.errors import UsageError, check_name, nearest
 
 _AMPLIGRAPH: Mapping[str, Any] = {
@@ -90,6 +90,11 @@ def preset_settings(model: str | None, preset: str | None, **given: Any) -> Sett
         if model is not None:
             values = {**values, "model": check_model(model)}
     settings = Settings.of({**values, **given})
+    for name in OF_PATHS:
+        if getattr(settings, name) is not None:
+            raise UsageError(
+                f"{name} has no effect on {settings.model}; it belongs to the model path"
+            )
     check_name("loss", settings.loss, LOSSES)
     check_name("initialiser", settings.init, INITIALISERS)
     MODELS[settings.model].check(settings)

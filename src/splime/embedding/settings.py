@@ -181,3 +181,5 @@ class Settings:
 
 SETTINGS = tuple(one.name for one in fields(Settings) if one.name != "model")
 """The names of what can be set beside the model."""
+OF_PATHS = tuple(one.name for one in fields(Settings) if one.metadata["help"].startswith("path"))
+"""Those that the path model has, and factor models do not; their help says so."""
