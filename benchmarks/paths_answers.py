@@ -131,12 +131,17 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
         values = [row["batch peak MB"] for row in there]
         memory.loglog(at, values, line, color="C2", label=name, markersize=4)
     seconds.set_ylabel("CPU seconds")
-    memory.set_ylabel("peak MB, facts included")
+    memory.set_ylabel("peak MB, all included")
+    megabytes = (500, 1000, 2000)
+    memory.set_yticks(megabytes, [f"{one:,}" for one in megabytes])
     for panel in (seconds, memory):
         panel.set_xlabel("facts")
         panel.grid(alpha=0.3)
         panel.minorticks_off()
         panel.legend(frameon=False, fontsize=8)
+    figure.suptitle(
+        "random facts, 10 to an entity; 4 layers, dimension 32; one thread", fontsize=10
+    )
     figure.savefig(path, dpi=130)
     plt.close(figure)
 

@@ -68,8 +68,9 @@ def test_the_nearest_facts_are_read_and_no_others(
         assert sorted(gap[[*chosen]].abs().tolist()) == sorted(
             gap[[*set().union(*steps)]].abs().tolist()
         )
-        own = torch.zeros_like(weights)
-        own[near.number[of == question]] = 1
+        own = weights.clone()
+        if facts.facts > most:
+            own = torch.zeros_like(weights).index_fill(0, near.number[of == question], 1)
         alone = slice(question, question + 1)
         with torch.no_grad():
             plain = model(facts, start[alone], predicates[alone], scopes[:, alone], own, plain=True)

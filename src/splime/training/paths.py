@@ -347,9 +347,8 @@ class PathScorer:
         # A question needs the state of every entity, and while a layer is made a few of them; those
         # that are not in reach have one state, but then each question has facts of its own.
         rows, own = entities, 0
-        if model.reach is not None:
-            own = min(model.reach, len(self.known))
-            rows = min(entities, own + 1)
+        if model.reach is not None and model.reach < len(self.known):
+            rows, own = min(entities, model.reach + 1), model.reach
         needed = 16 * rows * model.width + 128 * own + 4 * entities
         self._block = max(1, min(256, _BLOCK // needed))
 
