@@ -193,9 +193,8 @@ def _sizes(entities: int, facts: int, settings: Settings) -> tuple[int, int]:
     Entities that are not in reach share a state, but then each question has facts of its own.
     """
     rows, own = entities, 0
-    if settings.reach is not None:
-        own = min(settings.reach, facts)
-        rows = min(entities, own + 1)
+    if settings.reach is not None and settings.reach < facts:
+        rows, own = min(entities, settings.reach + 1), settings.reach
     return 4 * rows * settings.dimension, 128 * own + 4 * entities
 
 
