@@ -229,6 +229,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="the results (default: results/paths_….json)")
     options = parser.parse_args()
     if options.gpu:
+        torch.set_float32_matmul_precision("high")  # as the trainer has it
         rows = on_gpu(options.rounds, options.random, options.profile)
         more: dict[str, Any] = {"device": torch.cuda.get_device_name()}
     else:

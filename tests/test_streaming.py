@@ -670,6 +670,8 @@ def test_splits_of_the_file_are_kept(tmp_path: Path) -> None:
     pq.write_table(split_of_one("valid"), source)
     with pytest.raises(UsageError, match="split cannot be chosen: it has splits of its own"):
         transform(source, tmp_path / "triples.parquet", Vanilla(), split="none")
+    with pytest.raises(UsageError, match="streaming keeps the splits"):
+        transform(source, tmp_path / "triples.parquet", Vanilla(), split="time")
 
 
 def test_columns_are_chosen(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ from .plans import (
     write_page as write_page,
 )
 from .query import Answer as Answer, Answers as Answers, Query as Query
-from .runs import Run as Run, evaluate as evaluate, train as train
+from .runs import Run as Run, combine as combine, evaluate as evaluate, train as train
 from .segmentation import Segmentation as Segmentation
 from .splitting import split_graph as split_graph
 from .static import StaticGraph as StaticGraph, apply as apply

@@ -105,8 +105,10 @@ class Timeline(Immutable):
         one = Timeline(self.granularity, self.starts[[index]], self.ends[[index]])
         return one.labels()[0]
 
-    def interval(self, begin: When, end: When) -> tuple[int, int]:
+    def interval(self, begin: When, end: When, *, ahead: bool = False) -> tuple[int, int]:
         """The first and last tick from one date to another, which must meet the graph's time.
+
+        With `ahead` it may also lie after it.
 
         >>> Timeline.of(np.array([1990, 2000]), "year").interval("1995-05", 2100)
         (1995, 2100)
@@ -115,7 +117,7 @@ class Timeline(Immutable):
         last = tick_range(end, self.granularity)[1]
         if first > last:
             raise UsageError(f"the time {begin} to {end} ends before it begins")
-        if last < self.first or first > self.last:
+        if last < self.first or (first > self.last and not ahead):
             asked = f"{begin}" if begin == end else f"{begin} to {end}"
             ours = format_ticks(np.array([self.first, self.last]), self.granularity)
             raise UsageError(f"{asked} lies outside of the graph's time, {ours[0]} to {ours[1]}")

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import splime
 from splime.errors import UsageError
 from splime.experiments import algorithm_2, rows
 from splime.experiments.rows import Case, Results
-from splime.experiments.running import READINGS
+from splime.experiments.running import READINGS, load_graph
 from splime.experiments.studies import STUDIES
 from splime.experiments.tables import cells
 from splime.graph import TemporalGraph
@@ -101,6 +102,7 @@ def test_numbers_of_cases(empty: Results) -> None:
         "predicates": 6,
         "tsne": 2,
         "fair": 114,
+        "paths": 56,
     }
 
 
@@ -133,6 +135,35 @@ def test_the_search_is_fair() -> None:
             assert READINGS[case.reading].items() >= READINGS["fact"].items()
             assert case.parameters["fit_on"] == "train"
             assert {one["split"] for one in case.evaluations} == {"valid", "test"}
+
+
+def test_path_rows_share_what_is_compared() -> None:
+    """Members of a combination have one reading; ablations change one thing of what was chosen."""
+    for name, own in rows.PATHS.items():
+        first = own[0].cases[0]
+        for row in own:
+            for case in row.cases:
+                assert case.evaluations == first.evaluations
+                assert (case.dataset, case.reading) == (first.dataset, first.reading)
+                members = case.members if isinstance(case, rows.Combination) else ()
+                assert {member.key() for member in members} <= {
+                    each.key() for above in own[: own.index(row)] for each in above.cases
+                }
+            if row.title.startswith("path, ") and name != "forecast" and row is not own[0]:
+                changed = row.cases[0].training.items() ^ first.training.items()
+                assert len({key for key, _ in changed}) == 1, row.title
+
+
+def test_forecasting_is_split_by_time(
+    published: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPLIME_DATA", str(published))
+    graph = load_graph("icews14", "forecast")
+    assert [len(facts) for _, facts in graph.splits()] == [72_768, 9_046, 8_916]
+    assert graph.train.begin.max() < graph.valid.begin.min() <= graph.valid.begin.max()
+    assert graph.valid.begin.max() < graph.test.begin.min()
+    splime.save(load_graph("icews14", "fact"), tmp_path / "icews14-fact.parquet")
+    assert load_graph("icews14", "forecast", tmp_path) == graph
 
 
 def test_what_the_grid_leaves_out_cannot_be_reached(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from splime.errors import DataError, SplimeError
 from splime.experiments import running
-from splime.experiments.rows import METRICS, Case, Results
+from splime.experiments.rows import METRICS, Case, Combination, Results, Row
 from splime.experiments.running import run_case, run_cases
-from splime.runs import Run, evaluate, is_finished
+from splime.runs import Run, combine, evaluate, is_finished
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
 from tests.runs.small import SETTINGS, small_graph, small_run
 
@@ -76,6 +78,42 @@ def test_runs_that_are_gone_are_made_again(data: Path, results: Results, tmp_pat
     study.run(results, [], tmp_path, data=data, device="cpu")
     assert is_finished(tmp_path / "kept")
     assert len(results.records) == 1
+
+
+def test_combinations_wait_for_their_members(
+    data: Path, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are trained if they must, kept, and found again; what is stored is not run again."""
+    members = [small_case("split", grow=2), small_case(seed=1)]
+    fact = {"protocol": "fact", "split": "test"}
+    together = Combination("small", "vanilla", evaluations=[fact], members=members)
+    study = replace(
+        STUDY, rows=[Row("small", "together", [together]), Row("small", "alone", members)]
+    )
+    how: dict[str, Any] = {"data": data, "device": "cpu"}
+    study.run(results, ["alone"], tmp_path, **how)
+    kept = [tmp_path / member.key() for member in members]
+    assert all(map(is_finished, kept))
+    shutil.rmtree(kept[1])
+    study.run(Results(results.path), ["together"], tmp_path, **how)
+    record = Results(results.path)[together]
+    run = combine(kept, tmp_path / "by hand", device="cpu")
+    assert record["weights"] == pytest.approx(run.config["settings"]["weights"], abs=1e-6)
+    assert record["valid"] == pytest.approx(run.about["valid"]["mrr"], abs=1e-6)
+    mrr = evaluate(run).metrics["exact"]["both"].mrr
+    assert record["figures"][0]["metrics"]["exact"]["mrr"] == pytest.approx(mrr, abs=1e-6)
+    shutil.rmtree(kept[0])
+    monkeypatch.setattr(running, "run_case", None)
+    study.run(Results(results.path), [], tmp_path, **how)
+
+
+def test_a_file_takes_records_of_several_processes(results: Results) -> None:
+    other = Results(results.path)
+    cases = [small_case(seed=seed) for seed in range(2)]
+    for mine, case in zip((results, other), cases, strict=True):
+        mine.add(case, {"figures": [], "predicates": 1})
+    assert not Results(results.path).missing(cases)
+    assert not other.missing(cases)
 
 
 def test_a_killed_study_keeps_what_is_done(

@@ -51,6 +51,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     here = tmp_path_factory.mktemp("calls")
     graph = small_graph()
     run = small_run(graph, here / "run", epochs=1)
+    other = small_run(graph, here / "other", epochs=1, seed=1)
     static = CUTS.fit_transform(graph)
     cuts, query = static.segmentation, splime.Query(run)
     plan = splime.Plan("demo", (splime.PlannedRun("a", splime.Vanilla()),))
@@ -140,6 +141,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (graph.bucket, {"min_facts": 3}, {"min_facts": WHOLE}),
         (splime.carry_out, {"plan": plan, "out": out}, {"plan": THING, "out": PATH,
             "graph": (STRANGE, "text", 3.5, []), "device": TEXT, "watching": CALLED, **seen}),
+        (splime.combine, {"runs": [run, other], "out": here / "both"}, {"runs": LISTED,
+            "out": PATH, "device": TEXT, **seen}),
         (splime.compare, {"runs": [run, run.path]}, {"runs": LISTED, "protocol": TEXT,
             "split": TEXT, "filter": TEXT, "samples": WHOLE, "level": NUMBER,
             "seed": (*WHOLE, -1), "device": TEXT, **seen}),

@@ -178,6 +178,17 @@ main()
 """
 
 
+def test_a_signal_in_code_that_is_made_from_text(tmp_path: Path) -> None:
+    # So a dataclass is made. After a plain KeyboardInterrupt there, `python -m` ended by SIGINT.
+    text = "import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)"
+    code = f"from splime.cli import main\nmain.app = lambda: exec({text!r})\nmain.main()"
+    tmp_path.joinpath("program.py").write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (143, "terminated\n")
+
+
 @pytest.mark.parametrize(
     ("module", "code", "said"),
     [("numpy", -2, ""), ("torch", 130, "interrupted\n")],

@@ -269,6 +269,20 @@ def test_how_to_split_what_has_splits(tmp_path: Path, options: dict[str, Any]) -
             splime.load(source, **options)
 
 
+def test_facts_that_have_splits_are_split_anew_by_time(tmp_path: Path) -> None:
+    rows = [("a", "p", "b", year) for year in range(2000, 2020)]
+    for name, own in (("train", rows[::2]), ("valid", rows[1::4]), ("test", rows[3::4])):
+        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(map(str, r)) + "\n" for r in own))
+    graph = splime.load(tmp_path, split="time", valid=0.2, test=0.1)
+    assert [sorted(own.begin) for _, own in graph.splits()] == [
+        [*range(2000, 2014)], [*range(2014, 2018)], [2018, 2019]
+    ]  # fmt: skip
+    assert any("split by time" in remark for remark in graph.reading.remarks)
+    saved = splime.save(graph, tmp_path / "saved.parquet")
+    with pytest.raises(UsageError, match="split cannot be chosen"):
+        splime.load(saved, split="time")
+
+
 def test_paths_that_no_file_has() -> None:
     for path in ("x" * 300, "x" * 300 + ".tsv", "x" * 300 + ".parquet"):
         with pytest.raises(DataError, match="cannot be opened"):

@@ -106,15 +106,16 @@ def interval_name(
 def event_name(
     fact: tuple[int, int, int], question: tuple[int, int, int], own: bool, past: bool
 ) -> str:
-    (begin, _), (q_begin, _), unknown = known(fact), known(question), fact[2]
+    (begin, _), (q_begin, q_end), unknown = known(fact), known(question), fact[2]
     if past and (unknown == 3 or begin >= q_begin):
         return "left out"
     if unknown == 3:
         return "time unknown" if own else "same year"
-    if begin == q_begin:
+    if q_begin <= begin <= q_end:
         return "same year"
-    side = "before" if begin < q_begin else "after"
-    return f"{span_of(abs(begin - q_begin), EDGES, 'year')} {side}"
+    if begin < q_begin:
+        return f"{span_of(q_begin - begin, EDGES, 'year')} before"
+    return f"{span_of(begin - q_end, EDGES, 'year')} after"
 
 
 @given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,10 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
         "run", tmp_path / "facts.parquet", "--model", "path", *small, "--out", tmp_path / "all"
     )
     assert done.code == 0, done.err
-    assert (tmp_path / "all" / "report.html").exists()
+    html = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
+    assert html.count("the right answer") == 4  # of the questions who and what
+    assert 'class="evidence"' in html
+    assert re.search(r"why entity \d+, which came first", html)
     assert "path" in call("models").out
 
 
@@ -167,6 +171,8 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
         ({"layers": 0}, "layer"),
         ({"dropout": 1.0}, "dropout"),
         ({"past": "later"}, "past"),
+        ({"aggregation": "median"}, "aggregation"),
+        ({"reach": 0}, "reach"),
         ({"loss": "bce"}, "no effect"),
     ],
 )
@@ -195,3 +201,23 @@ def test_the_past_alone(graph: TemporalGraph, tmp_path: Path) -> None:
     # Nothing begins before the first fact, so no entity but the given one differs from the others.
     others = np.delete(np.arange(len(graph.entities)), int(first.subject[0]))
     assert np.ptp(scores[others].numpy()) < 1e-5
+
+
+def test_the_begin_of_a_question_alone(run: Run, graph: TemporalGraph, tmp_path: Path) -> None:
+    """With the same begin, a later end changes no score; a later begin does."""
+    both = train(graph, splime.Vanilla(), tmp_path / "begin", **SMALL, epochs=2, begin_only=True)
+    assert Run(both.path).settings.begin_only
+
+    def scores(of: Run, begin: int, end: int) -> torch.Tensor:
+        fact = graph.test.take(np.array([0]))
+        begins, ends = (np.array([tick], fact.begin.dtype) for tick in (begin, end))
+        known = np.zeros(1, np.uint8)
+        asked = splime.Facts.owning(*fact.columns()[:3], begins, ends, known)
+        return of.scorer.entities("object", asked)  # type: ignore[no-any-return]
+
+    assert torch.equal(scores(both, 1994, 1994), scores(both, 1994, 2001))
+    assert not torch.equal(scores(both, 1994, 2001), scores(both, 1998, 2001))
+    assert not torch.equal(scores(run, 1994, 1994), scores(run, 1994, 2001))
+    # It is trained so: the questions of train are other ones.
+    usual = train(graph, splime.Vanilla(), tmp_path / "usual", **SMALL, epochs=2)
+    assert usual.history[0].loss != both.history[0].loss

@@ -230,7 +230,7 @@ def test_the_right_answer_is_always_shown(runs: dict[str, Run]) -> None:
     kinds = [next(iter(one.answers.values())).question.kind for one in examples.questions]
     assert kinds.count("time") == 2
     outside = 0
-    for truth, answers in examples.questions:
+    for truth, answers, _ in examples.questions:
         for name, each in answers.items():
             if truth is None:
                 assert name != "vanilla"  # which has no scopes to tell apart

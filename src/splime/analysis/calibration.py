@@ -94,8 +94,9 @@ class Calibrations:
             return Calibration(None, len(cases), why)
         fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
         stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
-        with suppress(SplimeError):  # if the folder cannot be written, it is fitted again next time
-            write_json(self._path, msgspec.to_builtins(stored))
+        if self._run.own_facts:
+            with suppress(SplimeError):  # if it cannot be written, it is fitted again next time
+                write_json(self._path, msgspec.to_builtins(stored))
         return fitted
 
     def _stored(self) -> _Stored:

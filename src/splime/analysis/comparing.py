@@ -194,6 +194,10 @@ def compare(
             "protocol triple gives every transform a test set of its own: only runs of the same"
             " test set are compared (protocol fact compares all)"
         )
+    if len({each.past for each in evaluated}) > 1:
+        known = {None: "train", "train": "train before the question", "all": "all splits before it"}
+        listed = (f"{name}: {known[one.past]}" for name, one in zip(names, evaluated, strict=True))
+        remarks.append(f"runs answer from different facts: {'; '.join(listed)}")
     rows: list[Row] = []
     differing: list[tuple[int, int, dict[str, Difference]]] = []
     for number, members in enumerate(sets.values()):

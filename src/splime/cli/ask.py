@@ -21,6 +21,7 @@ _MARK = "_"
 Name = Annotated[str | None, Argument(help="A name, or ? for what is asked.")]
 
 
+@options.with_options
 def ask(
     run: options.RunFolder,
     subject: Name = None,
@@ -33,7 +34,8 @@ def ask(
         str | None,
         Option(
             metavar="BEGIN..END",
-            help="An interval instead: 2009..2017. Without any time: the whole time of the graph.",
+            help="An interval instead: 2009..2017. Without any time: the whole time of the graph;"
+            " of a run that forecasts (--past), the first time after it.",
         ),
     ] = None,
     limit: Annotated[int, Option(help="How many answers.")] = 10,
@@ -77,9 +79,13 @@ def ask(
             help="Also show the facts that the best answer rests on (a run of the path model).",
         ),
     ] = False,
+    facts: options.OtherFacts = None,
+    instead: options.Instead = False,
     plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
+    *,
+    reading_facts: dict[str, Any],
 ) -> None:
     """Ask a trained run: the ? (or _) stands where the answer belongs.
 
@@ -92,6 +98,8 @@ def ask(
     - when: splime ask run "Sara Finnby" livesIn Melcourt
 
     - why: splime ask run "Sara Finnby" livesIn "?" --at 1982 --why
+
+    - with new facts: splime ask run Newcomer livesIn "?" --at 1982 --facts newer.tsv
 
     - near: splime ask run --near livesIn --at 1982
 
@@ -106,7 +114,6 @@ def ask(
     from splime.report.answers import answer_parts, evidence_parts
     from splime.report.plots import plot_evidence
     from splime.report.style import check_picture, save_picture
-    from splime.runs import Run
 
     names = [name for name in (subject, predicate, object) if name is not None]
     # Like \?, which read_question knows, \_ is what is called _ itself.
@@ -130,7 +137,8 @@ def ask(
             raise UsageError("--plot draws what --why shows; give both")
         check_picture(plot)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
-    query = Query(Run(run, device=device), aggregate=aggregate)  # type: ignore[arg-type]
+    opened = options.open_run(run, device, facts, instead, reading_facts)
+    query = Query(opened, aggregate=aggregate)  # type: ignore[arg-type]
     how: dict[str, Any] = {"limit": limit, "known": known, "best": best}
     if file is not None and out is not None:
         with progress_bar() as progress:

@@ -18,14 +18,14 @@ from splime.cli.ask import ask
 from splime.cli.console import SIGNALS, Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.reproduce import reproduce
-from splime.cli.results import compare, embeddings, evaluate, plot, report
+from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
 from splime.reading import LOG
 
 _COMMANDS = (
-    *(run, inspect, transform, methods, train, models, evaluate, compare, tune, ask),
-    *(plot, report, reproduce),
+    *(run, inspect, transform, methods, train, models, evaluate, compare, combine, tune),
+    *(ask, plot, report, reproduce),
 )
 
 app = typer.Typer(
@@ -84,6 +84,11 @@ def options(
 _debug = False
 
 
+class _Stop(KeyboardInterrupt):
+    """A signal. Python notes a plain KeyboardInterrupt that leaves code made from text, such as a
+    dataclass, and would end by SIGINT at last, whatever the exit code."""
+
+
 def main() -> None:
     """Run the program; errors and signals become one readable message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
@@ -93,7 +98,7 @@ def main() -> None:
 
     def interrupt(number: int, _: object) -> None:
         received.append(number)
-        raise KeyboardInterrupt  # so that what is half-written gets removed on the way
+        raise _Stop  # so that what is half-written gets removed on the way
 
     # A shell may have asked to ignore them, as for work in the background.
     heard = [each for each in SIGNALS if signal.getsignal(each) != signal.SIG_IGN]

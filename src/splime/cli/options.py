@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 from typer import Argument, Option
 
 from splime.embedding.settings import SETTINGS, Settings
-from splime.io.options import ReadOptions
+from splime.errors import UsageError
+from splime.io.options import SPLITTING, ReadOptions
 from splime.methods import METHODS
 
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
+    from splime.runs import Run
 
 Data = Annotated[
     str,
@@ -34,6 +36,25 @@ Model = Annotated[
 Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN has.")]
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
+OtherFacts = Annotated[
+    str | None,
+    Option(
+        "--facts",
+        metavar="FILE",
+        help="Answer from these facts too, beside those of train (a run of the path model): a file"
+        " or folder as for `splime train`, with new facts and entities. A fact takes the place of"
+        " those that state the same at overlapping times.",
+        rich_help_panel="Other facts than those of train",
+    ),
+]
+Instead = Annotated[
+    bool,
+    Option(
+        "--instead",
+        help="Answer from --facts alone, without those of train.",
+        rich_help_panel="Other facts than those of train",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -57,9 +78,9 @@ def picture(what: str) -> Any:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Make options of what a command takes as `reading`, `settings` and `parameters`.
+    """Make options of what a command takes as `reading`, `reading_facts`, `settings`, `parameters`.
 
-    The command gets each of the three as a dictionary of those that were given.
+    The command gets each of them as a dictionary of those that were given.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [each for each in signature.parameters.values() if each.name not in _GROUPS]
@@ -99,6 +120,14 @@ def _reading() -> Iterator[tuple[str, Any]]:
             yield own.name, _option(own, hints[own.name], "How to read the facts")
 
 
+def _reading_facts() -> Iterator[tuple[str, Any]]:
+    """Those of them that `--facts` has: its facts are not split, and have no buckets."""
+    hints = get_type_hints(ReadOptions)
+    for own in fields(ReadOptions):
+        if own.name not in ("name", "bucket", "bucket_on", *SPLITTING):
+            yield own.name, _option(own, hints[own.name], "How to read --facts")
+
+
 def _settings() -> Iterator[tuple[str, Any]]:
     hints = get_type_hints(Settings)
     for own in fields(Settings):
@@ -122,7 +151,12 @@ def _parameters() -> Iterator[tuple[str, Any]]:
         yield name, _option(own, hint, "Parameters of the method", whose, default)
 
 
-_GROUPS = {"reading": _reading, "settings": _settings, "parameters": _parameters}
+_GROUPS = {
+    "reading": _reading,
+    "reading_facts": _reading_facts,
+    "settings": _settings,
+    "parameters": _parameters,
+}
 
 
 def _option(own: Field[Any], hint: Any, panel: str, before: str = "", after: str = "") -> Any:
@@ -154,3 +188,23 @@ def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
         return load(data, **reading)
     with working(f"reading {data} …"):
         return load(data, **reading)
+
+
+def open_run(
+    path: Path, device: str, facts: str | None, instead: bool, reading: dict[str, Any]
+) -> Run:
+    """A run, asked over other facts if some are given."""
+    from splime.cli.console import warn
+    from splime.runs import Run
+
+    run = Run(path, device=device)
+    if facts is None:
+        if instead or reading:
+            name = "instead" if instead else next(iter(reading)).replace("_", "-")
+            raise UsageError(f"--{name} is about the facts of --facts, and there are none")
+        return run
+    try:
+        graph = load_graph(facts, {"split": "none", **reading})
+    except UsageError:  # they have splits of their own; or it fails again
+        graph = load_graph(facts, reading)
+    return run.over(graph, instead=instead, warn=warn)

@@ -24,8 +24,8 @@ def reproduce(
         str,
         Argument(
             metavar="TABLE",
-            help="datasets, duplicates, filters, main, grid, predicates, tsne, fair; or document,"
-            " all of them as docs/paper.md.",
+            help="datasets, duplicates, filters, main, grid, predicates, tsne, fair, paths; or"
+            " document, all of them as docs/paper.md.",
         ),
     ],
     run: Annotated[
@@ -57,7 +57,7 @@ def reproduce(
         ),
     ] = None,
     runs: Annotated[
-        Path, options.folder(help="tsne: the folder of the runs that are drawn.")
+        Path, options.folder(help="tsne, paths: the folder of runs that are drawn or combined.")
     ] = Path("runs"),
     figures: Annotated[
         Path | None, options.folder(help="main, tsne, grid: draw figures into this folder.")

@@ -1,7 +1,8 @@
-"""What trained runs are worth: `splime evaluate`, `embeddings`, `compare`, `plot` and `report`."""
+"""Trained runs: `splime evaluate`, `embeddings`, `compare`, `combine`, `plot` and `report`."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +17,7 @@ from splime.progress import progress_bar, working
 embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
 
 
+@options.with_options
 def evaluate(
     run: options.RunFolder,
     protocol: Annotated[
@@ -69,14 +71,20 @@ def evaluate(
             "--strata", help="Also metrics by what train has, kind of time, predicate and period."
         ),
     ] = False,
+    facts: options.OtherFacts = None,
+    instead: options.Instead = False,
     as_json: options.AsJson = False,
+    *,
+    reading_facts: dict[str, Any],
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
 
+    Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
-    from splime.report.tables import evaluation_tables
-    from splime.runs import Run, evaluate as evaluate_run
+    from splime.report.tables import evaluation_tables, members_table
+    from splime.runs import evaluate as evaluate_run
+    from splime.runs.evaluating import kept_of_members
 
     given = {
         "filter": filter,
@@ -90,7 +98,7 @@ def evaluate(
     for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
         if name in how and protocol in wrong:
             raise UsageError(f"protocol {protocol} has no option --{name}")
-    opened = Run(run, device=device)
+    opened = options.open_run(run, device, facts, instead, reading_facts)
     with progress_bar() as progress:
         how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
         evaluation = evaluate_run(opened, protocol, **how)
@@ -98,6 +106,8 @@ def evaluate(
         show_json(evaluation.to_json())
     else:
         show(*evaluation_tables(evaluation, strata=strata))
+        if members := kept_of_members(opened, evaluation):
+            show(members_table(evaluation, members))
 
 
 def _show_estimate(seconds: float) -> None:
@@ -190,6 +200,25 @@ def compare(
         show(f"written to {out}")
     if plot is not None:
         show(f"MRR and intervals: {plot}")
+
+
+def combine(
+    runs: options.RunFolders,
+    out: Annotated[Path, options.folder(help="The folder of the new run.")],
+    device: options.Device = "auto",
+) -> None:
+    """Combine runs on the same facts: add their log-probabilities, with weights chosen on valid.
+
+    The result is a run like others, and its folder holds copies of those that it adds up. Example:
+    splime combine runs/path runs/complex --out runs/both
+    """
+    from splime.report.tables import run_table
+    from splime.runs import combine as combine_runs
+
+    with progress_bar() as progress:
+        run = combine_runs(runs, out, device=device, progress=progress)
+    path = shlex.quote(str(run.path))
+    show(run_table(run), f"{path}: written; next: splime evaluate {path}")
 
 
 def plot(

@@ -90,7 +90,7 @@ def models() -> None:
         from splime.embedding.losses import LOSSES
         from splime.embedding.models import MODELS
         from splime.embedding.presets import PRESETS, QUICK, QUICKER
-        from splime.training.engines import PATH, make_settings
+        from splime.training.engines import LATEST, PATH, make_settings
         from splime.training.paths import QUICKER as QUICKER_PATH
     except ImportError as error:
         table = Table("model", "what it scores", box=None, pad_edge=False)
@@ -106,6 +106,7 @@ def models() -> None:
     settings = make_settings(PATH)
     about = f"{settings.layers} layers, dimension {settings.dimension}, dropout {settings.dropout}"
     table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", about)
+    table.add_row(LATEST, "The answers of the latest facts, a baseline.", "nothing to learn")
     show(table, "")
     table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
     for loss in LOSSES.values():
@@ -218,6 +219,7 @@ def _chosen(
     methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
 ) -> dict[str, Method]:
     """The methods that were chosen, each with those of the parameters that it has."""
+
     if not methods and parameters:
         raise UsageError(
             f"--{next(iter(parameters))} belongs to a method; choose one with --method"

@@ -95,17 +95,29 @@ class Settings:
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
+    aggregation: Literal["sum", "mean"] | None = _setting(
+        None, "path: whether messages that arrive at an entity are summed, or averaged"
+    )
+    reach: int | None = _setting(
+        None,
+        "path: how many facts are read for a question at most: those nearest in steps, then in"
+        " time; all if left out",
+    )
     relative: str | None = _setting(
         None,
         "path: scopes relative to the time asked about: auto, none (time does not count), events or"
         " intervals, perhaps with the first distance of each scope, such as events:1,2,4,8",
+    )
+    begin_only: bool | None = _setting(
+        None, "path: whether only the begin of the time asked about counts, not its end"
     )
     unknown_scopes: bool | None = _setting(
         None, "path: whether facts with an unknown begin or end have scopes of their own"
     )
     past: Literal["train", "all"] | None = _setting(
         None,
-        "path: forecast, from facts that begin before the time asked about: those of train, or all",
+        "path, latest: forecast, from facts that begin before the time asked about: those of train,"
+        " or all",
     )
     precision: Literal["float32", "tf32"] = _setting(
         "float32", "of matrix products; tf32 is faster on GPUs that have it"
@@ -120,6 +132,7 @@ class Settings:
         check_fields(self)
         for name in (
             *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"),
+            "reach",
         ):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -281,6 +281,9 @@ class Evaluation:
     facts."""
     sample: Sample | None = None
     """None where all queries were ranked."""
+    past: str | None = None
+    """Whose facts were known, where only those that begin before the question are: `train` or
+    `all`; None where time sets no limit."""
     ranks: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
     """By filter, a row for each fact (or triple); columns are the query for the object and the one
     for the subject, or the one for the predicate. Not in the JSON."""
@@ -289,7 +292,8 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries, without the ranks."""
-        left_out = ("ranks", "facts", *(() if self.sample else ("sample",)))
+        unset = (name for name in ("sample", "past") if getattr(self, name) is None)
+        left_out = ("ranks", "facts", *unset)
         names = (each.name for each in fields(self) if each.name not in left_out)
         values: dict[str, Any] = msgspec.to_builtins({name: getattr(self, name) for name in names})
         return values

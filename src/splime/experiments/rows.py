@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 from splime.errors import DataError, UsageError
 from splime.experiments import algorithm_2
-from splime.io.files import read_json, read_toml, whole_numbers, write_json
+from splime.io.files import locked, read_json, read_toml, whole_numbers, write_json
 
 METRICS = ("mrr", "hits1", "hits3", "hits10")
+_WAIT = 60.0  # seconds, for another process that writes its results
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,16 @@ class Case:
         return f"{self.dataset}: {self.method}{parameters},{training}"
 
 
+@dataclass(frozen=True)
+class Combination(Case):
+    """Runs of other cases combined into one; it has nothing to train."""
+
+    members: Sequence[Case] = ()
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {len(self.members)} runs combined"
+
+
 class Average(NamedTuple):
     """Metrics averaged over several trainings."""
 
@@ -103,13 +114,13 @@ class Results:
 
     def add(self, case: Case, record: Mapping[str, Any]) -> None:
         """Remember what a case gave; its metrics are called figures in the file."""
-        self.records[case.key()] = {
-            "command": f"splime reproduce {self.path.stem} --run",
-            "case": asdict(case),
-            **record,
-        }
+        own = {"command": f"splime reproduce {self.path.stem} --run", "case": asdict(case)}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, dict(sorted(self.records.items())))
+        with locked(self.path.parent, wait=_WAIT):  # others may add to the same file
+            if self.path.exists():
+                self.records = read_json(self.path)
+            self.records[case.key()] = {**own, **record}
+            write_json(self.path, dict(sorted(self.records.items())))
 
     def average(self, cases: Iterable[Case], name: str | None = None, **wanted: str) -> Average:
         """The mean over those of the cases that were run, and evaluated with the wanted options.
@@ -317,3 +328,32 @@ def choose(results: Results, dataset: str) -> Chosen | None:
             ran = results.average([case], "exact", split="valid", aggregate=aggregate)
             candidates += [Chosen(case, aggregate, value) for value in ran.mrrs]
     return max(candidates, key=lambda chosen: chosen.valid, default=None)
+
+
+def _path_rows(table: Mapping[str, Any]) -> Iterator[Row]:
+    """The rows of one table of the path model, each made from a model of it or from rows above."""
+    made: dict[str, Row] = {}
+    for declared in table["rows"]:
+        own = dict(declared)
+        title, seeds = own.pop("title"), own.pop("seeds", 1)
+        case = _case("paths", **table["case"])
+        if combines := own.pop("combines", None):
+            members = [case for above in combines for case in made[above].cases]
+            cases: list[Case] = [
+                Combination(
+                    case.dataset,
+                    case.method,
+                    evaluations=case.evaluations,
+                    reading=case.reading,
+                    members=members,
+                )
+            ]
+        else:
+            case = case.but(**table["models"][own.pop("like", "path")]).but(**own)
+            # A model that learns nothing has no seeds.
+            cases = [_seeded(case, seed) for seed in range(seeds)] or [case]
+        made[title] = Row(table["name"], title, cases)
+    yield from made.values()
+
+
+PATHS = {table["name"]: list(_path_rows(table)) for table in DATA["paths"]["tables"]}

@@ -17,11 +17,12 @@ from typing import Any, TypeAlias
 from splime.datasets import DATASETS, load
 from splime.errors import SplimeError, WriteError
 from splime.experiments import algorithm_2
-from splime.experiments.rows import METRICS, SIXTEEN, Case, Results
+from splime.experiments.rows import METRICS, SIXTEEN, Case, Combination, Results
 from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.methods import make_method
 from splime.progress import Progress, silent
-from splime.runs import Run, evaluate, train
+from splime.runs import Run, combine, evaluate, train
+from splime.splitting import split_graph
 
 Record: TypeAlias = dict[str, Any]
 Job: TypeAlias = Callable[[], Record]
@@ -39,7 +40,11 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     # As in the paper, without facts whose end is unknown: nowhere, or not in valid and test.
     "ended": {},
     "ended-test": {},
+    # Protocol `fact`, but the last facts are valid and test: a question is about the future.
+    "forecast": _FACT,
 }
+# Readings that are made from others.
+_MADE_FROM = {"ended": "paper", "ended-test": "paper", "forecast": "fact"}
 _ENDED: Mapping[str, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
 _DIGITS = 6
 
@@ -47,16 +52,18 @@ _DIGITS = 6
 def load_graph(dataset: str, reading: str, data: Path | None = None) -> TemporalGraph:
     """A dataset, read in one of the ways; from a file of `data` where the dataset is not at hand.
 
-    The files are called DATASET-READING.parquet; one is enough for readings that only leave out.
+    The files are called DATASET-READING.parquet; one is enough for readings made from others.
     """
-    if data is not None:
-        saved = "paper" if reading in _ENDED else reading
-        graph = load(str(data / f"{dataset}-{saved}.parquet"))
+    own = dataset in DATASETS and not DATASETS[dataset].checksums  # made by the package
+    if data is not None and not own:
+        graph = load(str(data / f"{dataset}-{_MADE_FROM.get(reading, reading)}.parquet"))
     else:
         options = dict(READINGS[reading])
         if "bucket" not in DATASETS[dataset].options:
             options.pop("bucket_on", None)
         graph = load(dataset, **options)
+    if reading == "forecast":
+        graph = split_graph(graph, "time", valid=0.1, test=0.096, allow_unseen=True)
     for split in _ENDED.get(reading, ()):
         facts = getattr(graph, split)
         ended = facts.take((facts.unknown & END_UNKNOWN) == 0)
@@ -89,10 +96,14 @@ def run_cases(
         progress: called after each case.
     """
     failed: list[tuple[Case, Exception]] = []
-    jobs = [
-        (case, partial(run_case, case, data=data, device=device, keep=(keep or {}).get(case.key())))
-        for case in cases
-    ]
+    kept = keep or {}
+    jobs: list[tuple[Case, Job]] = []
+    for case in cases:
+        job: Job = partial(run_case, case, data=data, device=device, keep=kept.get(case.key()))
+        if isinstance(case, Combination):
+            folders = [kept[member.key()] for member in case.members]
+            job = partial(run_combination, case, folders, device=device)
+        jobs.append((case, job))
     for done, (case, job) in enumerate(_in_turn(jobs, processes), 1):
         try:
             record = job()
@@ -148,16 +159,28 @@ def run_case(
         method = make_method(case.method, **case.parameters)
     cuts = method.fit(graph)
     with tempfile.TemporaryDirectory() if keep is None else nullcontext(keep) as folder:
-        run = train(graph, cuts, folder, device=device, **case.training)
-        about = ("device", "versions", "started", "seconds", "parameters", "triples")
-        validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
-        return {
-            "figures": [_evaluate(run, options) for options in case.evaluations],
-            "predicates": len(run.segmentation.predicates),
-            "epochs": len(run.history),
-            "valid": round(max(validations), _DIGITS) if validations else None,
-            **{name: run.about[name] for name in about if name in run.about},
-        }
+        return _record(train(graph, cuts, folder, device=device, **case.training), case)
+
+
+def run_combination(case: Combination, members: Sequence[Path], *, device: str = "auto") -> Record:
+    """Combine runs that are there, and evaluate what comes of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = combine(members, Path(folder) / "run", device=device)
+        weights = [round(weight, _DIGITS) for weight in run.config["settings"]["weights"]]
+        valid = round(run.about["valid"]["mrr"], _DIGITS)
+        return {**_record(run, case), "valid": valid, "weights": weights}
+
+
+def _record(run: Run, case: Case) -> Record:
+    about = ("device", "versions", "started", "seconds", "parameters", "triples")
+    validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
+    return {
+        "figures": [_evaluate(run, options) for options in case.evaluations],
+        "predicates": len(run.segmentation.predicates),
+        "epochs": len(run.history),
+        "valid": round(max(validations), _DIGITS) if validations else None,
+        **{name: run.about[name] for name in about if name in run.about},
+    }
 
 
 def _evaluate(run: Run, options: Mapping[str, Any]) -> Record:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from splime import leakage
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, SplimeError, UsageError, WriteError
 from splime.experiments import rows, tables
 from splime.experiments.rows import DATA, TITLES, Case, Results
 from splime.experiments.running import load_graph, run_cases
@@ -61,15 +61,41 @@ class Study:
     def run(
         self, results: Results, texts: Sequence[str], runs: Path, *, quick: bool = False, **how: Any
     ) -> None:
-        """Run what is missing, until nothing is; also runs to be drawn that are not in `runs`."""
+        """Run what is missing, until nothing is; also runs to be drawn that are not in `runs`.
+
+        The members of combinations are kept there too, by the keys of their cases.
+        """
         drawn = [row for row in self.rows if row.folder]
         keep = {case.key(): runs / row.folder for row in drawn for case in row.cases}
+        shown = () if quick else (*keep,)
+        declared = (case for row in self.rows for case in row.cases)
+        keep |= {member.key(): runs / member.key() for each in declared for member in members(each)}
+        tried: set[str] = set()
+        failed: list[SplimeError] = []
         while True:
-            gone = [key for key in keep if not quick and not is_finished(keep[key])]
-            left = results.missing(self.cases(results, texts, quick=quick), again=gone)
-            if not left:
-                return
-            run_cases(left, results, keep=keep, **how)
+            cases = self.cases(results, texts, quick=quick)
+            combined = [member for case in results.missing(cases) for member in members(case)]
+            needed = (*shown, *(member.key() for member in combined))
+            gone = {key for key in needed if not is_finished(keep[key])}
+            left = results.missing([*cases, *combined], again=gone)
+            left = [case for case in left if gone.isdisjoint(m.key() for m in members(case))]
+            ready = [case for case in left if case.key() not in tried]
+            if not ready:
+                break
+            tried |= {case.key() for case in ready}
+            try:
+                run_cases(ready, results, keep=keep, **how)
+            except WriteError:
+                raise
+            except SplimeError as error:  # combinations of others can be made all the same
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+
+def members(case: Case) -> Sequence[Case]:
+    """The cases whose runs a case combines."""
+    return case.members if isinstance(case, rows.Combination) else ()
 
 
 def _more_main(_: Results) -> list[Case]:
@@ -94,6 +120,7 @@ _LIST = (
     _study("predicates", rows.PREDICATES, tables.predicates_tables),
     _study("tsne", rows.TSNE, tables.tsne_tables, pictures=tables.tsne_pictures),
     _study("fair", rows.FAIR, tables.fair_tables, more=_more_fair),
+    _study("paths", [row for own in rows.PATHS.values() for row in own], tables.paths_tables),
 )
 STUDIES = {study.name: study for study in _LIST}
 

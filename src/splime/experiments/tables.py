@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -282,6 +283,31 @@ def _settings(case: Case) -> str:
         words += [] if name in left_out else [f"{name} {value}"]
     words += ["unknown ends as points"] if case.reading == "point" else []
     return ", ".join(words)
+
+
+def paths_tables(results: Results) -> list[Table]:
+    """The path model beside others, what its parts are worth, and forecasting."""
+    return [_paths_table(results, table) for table in DATA["paths"]["tables"]]
+
+
+def _paths_table(results: Results, table: Mapping[str, Any]) -> Table:
+    lines: list[Sequence[str]] = []
+    if published := table.get("published"):
+        lines.append((published["title"], *cells(published), *["–"] * 4, ""))
+    for row in rows.PATHS[table["name"]]:
+        exact, overlap = (results.average(row.cases, name) for name in ("exact", "overlap"))
+        ran = [results[case] for case in row.cases if case in results]
+        valid, size, seconds = (
+            statistics.fmean(each[name] or 0 for each in ran) if ran else None
+            for name in ("valid", "parameters", "seconds")
+        )
+        own, *hits = cells(exact.mean)
+        spread = "" if exact.deviation is None else f" ± {mrr(exact.deviation)}"
+        more = [mrr(overlap.mean.get("mrr")), mrr(valid)]
+        more += ["–" if value is None else f"{value:,.0f}" for value in (size, seconds)]
+        lines.append((row.title, own + spread, *hits, *more, str(len(ran))))
+    columns, name = DATA["paths"]["columns"], table["name"]
+    return Table(table["title"], columns, lines, table.get("notes", ()), dataset=name)
 
 
 # Figures, by the names of their files

@@ -126,9 +126,10 @@ def written_folder(folder: Path) -> Iterator[Path]:
     try:
         with working_folder(place, "part") as beside:
             yield beside
-            for path in beside.iterdir():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
+            for path in beside.rglob("*"):
+                if path.is_file():
+                    with path.open("rb") as file:
+                        os.fsync(file.fileno())
             if place.exists():  # it is kept until the new folder has its place
                 place.rename(old)
             try:

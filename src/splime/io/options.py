@@ -114,7 +114,8 @@ class ReadOptions:
         " dropped. Default: that is an error"
     )
     split: HowToSplit | None = _option(
-        "how to split facts that come without splits; none puts all into train. Default: random"
+        "how to split facts that come without splits; none puts all into train; time also splits"
+        " those anew that have splits. Default: random"
     )
     valid: float | None = _option("share of valid in such a split. Default: 0.1")
     test: float | None = _option("share of test in such a split. Default: 0.1")
@@ -153,8 +154,9 @@ class ReadOptions:
     def check_effect(self, source: object, *, saved: bool, has_splits: bool) -> None:
         """Raise UsageError if options are chosen that would have no effect on a source."""
         own_splits = "it has splits of its own; splime.split_graph makes other ones"
+        anew = self.split == "time" and not saved
         for applies, names, why in (
-            (saved or has_splits, SPLITTING, own_splits),
+            ((saved or has_splits) and not anew, SPLITTING, own_splits),
             (saved, _SETTLED, "it is a saved graph, in which that is settled"),
         ):
             if applies and (given := self.chosen(*names)):

@@ -107,9 +107,13 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
         if options.granularity != "year":  # hours that all stand at midnight are days
             options = replace(options, origin=None, granularity=None)
     graph = assemble(raws, options, name=options.name or _name_of(source))
-    if has_splits:
-        return graph
     how = options.chosen(*SPLITTING)
+    if has_splits:
+        if not how:
+            return graph
+        # What was dropped from a file is no longer what a split lacks.
+        sources = tuple(replace(each, split=None) for each in graph.reading.sources)
+        graph = replace(graph, reading=replace(graph.reading, sources=sources))
     return split_graph(graph, how.pop("split", "random"), **how)
 
 

@@ -13,18 +13,17 @@ from splime.graph import Ids, TemporalGraph
 from splime.methods.base import CHOOSING, Known, Method, parameter
 from splime.methods.bottomup import (
     Floats,
-    SparseGram,
+    Gram,
+    Limit,
+    Signals,
     bottom_up,
-    join_equal,
-    rbf_gram,
-    repeated_grams,
+    change_rows,
+    first_segments,
 )
 from splime.methods.signatures import PROXIMITIES, Integers, Intervals, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
 
-# Up to so many timestamps a matrix of all pairs of them is cheap.
-_DENSE = 1_000
 # Links of sources that are searched together: bounds the memory.
 _AT_ONCE = 1 << 18
 
@@ -85,51 +84,23 @@ class ChangePointSplit(Method):
         upto = np.searchsorted(source, np.arange(count + 1))
         intervals = Intervals(source, columns[0], columns[1], count)
         links = np.diff(np.append(0, (intervals.last - intervals.first + 1).cumsum())[upto])
-        alone = np.diff(intervals.offsets) > _DENSE
-        if self.min_size > 1:
-            alone[:] = True
-        links[alone] = 0
         cuts = [np.empty(0, np.int64)] * count
         for batch in batches(links, _AT_ONCE):
             some = np.flatnonzero(links[batch]) + batch.start
             if len(some):
-                _, rows = expand(upto[some], np.diff(upto)[some])
-                alone[self._choose_runs(cuts, some, intervals, rows, *columns[2:])] = True
-            for one in np.flatnonzero(alone[batch]) + batch.start:
-                own = slice(upto[one], upto[one + 1])
+                _, facts = expand(upto[some], np.diff(upto)[some])
+                runs = intervals.runs(
+                    facts, some, *columns[2:], proximity=self.proximity, closed=self.closed
+                )
+                signal, rows = change_rows(runs.signals, self.limit, min_size=self.min_size)
                 # A change at a timestamp is a cut just before it.
-                cuts[one] = 2 * self.change_points(*(column[own] for column in columns)) - 1
+                own = np.split(
+                    2 * runs.timestamps(rows) - 1, np.searchsorted(signal, range(1, len(some)))
+                )
+                for one, at in zip(some.tolist(), own, strict=True):
+                    cuts[one] = at
             progress(CHOOSING, batch.stop, count)
         return cuts
-
-    def _choose_runs(
-        self,
-        cuts: list[Ints],
-        sources: Ints,
-        intervals: Intervals,
-        rows: Ints,
-        subject: Integers,
-        object: Integers,
-    ) -> list[int]:
-        """The cuts of sources with few intervals, all together; gives back those it cannot cut."""
-        runs = intervals.runs(
-            rows, sources, subject, object, proximity=self.proximity, closed=self.closed
-        )
-        inner = (runs.scores @ runs.scores.T).tocsr()
-        limit = {name: getattr(self, name) for name in self.one_of}
-        first = runs.counts.cumsum() - runs.counts
-        row = np.append(0, runs.sizes.cumsum())[first]
-        undecided = []
-        for number, gram in repeated_grams(inner, runs.sizes, runs.counts):
-            source = int(sources[number])
-            starts = join_equal(gram, **limit)
-            if starts is None:
-                undecided.append(source)
-                continue
-            if len(starts) == len(gram):
-                starts = [0, *(gram.at[run] for run in bottom_up(gram, **limit))]
-            cuts[source] = 2 * runs.timestamps(row[number] + np.array(starts[1:], np.int64)) - 1
-        return undecided
 
     def change_points(self, *facts: Integers) -> Ints:
         """The timestamps just before which the signatures of a predicate change.
@@ -140,19 +111,14 @@ class ChangePointSplit(Method):
         >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
         [4]
         """
-        timestamps, gram = self.gram(*facts)
-        return timestamps[self.search_gram(gram)]
-
-    def gram(self, *facts: Integers) -> tuple[Ints, Floats | SparseGram]:
-        """The timestamps of a predicate's facts, and how alike its signatures are then."""
         linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
-        make = SparseGram if len(linked.timestamps) > _DENSE else rbf_gram
-        return linked.timestamps, make(linked.scores)
+        _, rows = change_rows(Signals.of_rows(linked.scores), self.limit, min_size=self.min_size)
+        return linked.timestamps[rows]
 
-    def search_gram(self, gram: Floats | SparseGram) -> list[int]:
-        """The rows at which a new segment begins."""
-        limit = {name: getattr(self, name) for name in self.one_of}
-        return bottom_up(gram, **limit, min_size=self.min_size)
+    @property
+    def limit(self) -> Limit:
+        """When the search ends."""
+        return Limit(self.epsilon, self.penalty, self.changes)
 
 
 def _rows(sources: Ids, count: int) -> list[Ints]:
@@ -192,9 +158,15 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     costs = {}
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
-            _, gram = method.gram(*(column[rows] for column in columns))
-            total: dict[int, float] = {}
-            bottom_up(gram, changes=0, min_size=method.min_size, joined=total.__setitem__)
-            changes, chosen = np.array([*total], np.int64), len(method.search_gram(gram))
-            costs[graph.predicates[source]] = Costs(changes, np.array([*total.values()]), chosen)
+            own = [column[rows] for column in columns]
+            linked = signatures(*own, proximity=method.proximity, closed=method.closed)
+            gram = Gram(Signals.of_rows(linked.scores))
+            starts = first_segments(gram.counts, method.min_size)
+            gains = bottom_up(gram, Limit(changes=0), starts).gain
+            first = gram.near(starts, np.append(starts[1:], gram.counts)).sum()
+            costs[graph.predicates[source]] = Costs(
+                np.arange(len(gains), -1, -1),
+                first + np.append(0, gains.cumsum()),
+                len(method.change_points(*own)),
+            )
     return costs

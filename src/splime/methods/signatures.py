@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import batches, changes, distinct, expand
-from splime.methods.bottomup import Floats
+from splime.methods.bottomup import Floats, Signals
 from splime.times import Bools, Ints
 
 if TYPE_CHECKING:
@@ -224,12 +224,7 @@ def signatures(
 class Runs(NamedTuple):
     """Signatures of several sources; neighbours that are equal are one row, a run."""
 
-    counts: Ints
-    """How many runs each source has."""
-    sizes: Ints
-    """At how many timestamps each run holds."""
-    scores: csr_array
-    """The signature of each run; those of different sources have no column in common."""
+    signals: Signals
     before: Ints
     """How many timestamps there are before each interval, over all sources."""
     begin: Ints
@@ -283,7 +278,7 @@ class Intervals:
         first = np.flatnonzero(changes(source) | ~_like_previous(scores))
         counts = np.diff(np.searchsorted(source[first], np.append(sources, sources[-1] + 1)))
         sizes = np.add.reduceat(length, first)
-        return Runs(counts, sizes, scores[first], length.cumsum() - length, begin)
+        return Runs(Signals(scores[first], sizes, counts), length.cumsum() - length, begin)
 
 
 def _like_previous(scores: csr_array) -> Bools:

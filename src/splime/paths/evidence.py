@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts, Order
 from splime.paths.model import PathModel
+from splime.paths.relative import Times
 
 # In which weights grow.
 _STEPS = 8
@@ -59,53 +61,93 @@ def passing(
     They add up to about what all facts together add to the score.
 
     `scopes` are those of the one question. Only facts within the steps that are left to the answer
-    are read, and in the first layer only those at the given entity: nothing else can matter.
+    are read, and in the first layer only those at the given entity: nothing else can matter. This
+    is done on a processor, also where the model is on a GPU: one question is little work.
     """
-    weights = facts.weights() if weights is None else weights
-    if model.aggregation == "mean":
-        weights = weights / facts.degrees(weights)[facts.target]
+    facts, scopes, on = facts.on_processor, scopes.cpu(), messages.fast(torch.device("cpu"))
+    weights = facts.weights() if weights is None else weights.cpu()
+    share = model.share(facts, weights, scopes)
     q = model.query[[predicate]].detach()
-    layers = messages.Layers(*(part.detach() for part in model.layers_of(q.expand(_STEPS, -1))))
-    order, near = facts.incoming, torch.zeros(facts.entities, dtype=torch.bool, device=q.device)
-    near[answer] = True
-    # What a layer reads, and the entities that it needs before and after.
-    read: list[Order] = []
-    needed = [near.nonzero().flatten()]
-    for _ in range(model.layers):
-        chosen = near[order.target.long()] & (weights[order.number.long()] != 0)
-        read.insert(0, order.take(chosen))
-        near = near.index_fill(0, read[0].source.long(), True)
-        needed.insert(0, near.nonzero().flatten())
-    read[0] = read[0].take(read[0].source == given)
-    # As many questions as steps of the growing weights.
-    grow = (torch.arange(_STEPS, device=q.device) + 0.5) / _STEPS
-    scopes = scopes.expand(-1, _STEPS)
-    start = q.new_zeros(facts.entities, 1, model.width)
-    start[given, 0] = q[0]
-    h, own, place = start[needed[0]].expand(-1, _STEPS, -1), [], torch.zeros_like(near).long()
-    nothing = torch.zeros((), dtype=torch.int64, device=q.device)
-    for layer, some in enumerate(read):
-        place[needed[layer]] = torch.arange(len(needed[layer]), device=q.device)
-        own.append((weights[some.number.long()].unsqueeze(1) * grow).requires_grad_())
-        here = replace(
-            some,
-            source=place[some.source.long()],
-            target=place[some.target.long()],
-            number=torch.arange(len(some.number), device=q.device),
+    layers = messages.Layers(*(part.detach().cpu() for part in model.layers_of(q)))
+    start = q.cpu()
+    # As many questions as steps of the growing weights, which grow with the messages.
+    grow = (torch.arange(_STEPS) + 0.5) / _STEPS
+    scopes = scopes.expand(-1, _STEPS).contiguous()
+    kept: list[_Layer] = []
+    h, nothing = start.new_zeros(0), torch.zeros((), dtype=torch.int64)
+    for layer, (here, before, after) in enumerate(
+        _read(facts, weights, given, answer, model.layers)
+    ):
+        if layer == 0:
+            h = start.new_zeros(len(before), _STEPS, model.width)
+            h[before == given] = start
+        table = on.table(*(part[layer] for part in layers[:3]))
+        table = table * grow.view(-1, 1, 1)
+        inner = torch.searchsorted(before, after)
+        a = h.new_zeros(len(after), _STEPS, model.width)
+        on.add_messages(a, h, table, scopes, weights, here, False)
+        if share is not None:
+            a *= share[after]
+        a[after == given] += start
+        kept.append(_Layer(here, after, inner, h, a, table))
+        h = on.update(h[inner], a, layers.of(layer), 0.0, nothing, layer)[0]
+    h.requires_grad_()
+    score = model.score(h.to(q.device), q.expand(_STEPS, -1), plain=True)
+    (of_h,) = torch.autograd.grad(score.sum(), h)
+    gradients: list[Tensor] = []
+    for layer in range(model.layers - 1, -1, -1):
+        here, after, inner, h, a, table = kept[layer]
+        of_inner, of_a, _ = on.update_gradient(
+            of_h, h[inner], a, layers.of(layer), 0.0, nothing, layer
         )
-        a = messages.plain_aggregate(h, messages.plain_table(layers, layer), scopes, own[-1], here)
-        after = needed[layer + 1]
-        inner = place[after]
-        h = messages.plain_update(h[inner], a[inner] + start[after], layers, layer, 0.0, nothing)
-    score = model.score(h, q.expand(_STEPS, -1), plain=True)
-    gradients = torch.autograd.grad(score.sum(), own)
-    layer_of = torch.arange(len(read), device=q.device)
-    number = torch.cat([some.number.long() for some in read])
-    return Passing(
-        number,
-        layer_of.repeat_interleave(layer_of.new_tensor([len(some.number) for some in read])),
-        torch.cat(gradients).mean(1) * weights[number],
-    )
+        if share is not None:
+            of_a *= share[after]
+        of_h = torch.zeros_like(h).index_copy_(0, inner, of_inner)
+        factors = 1 / (_STEPS * grow)
+        gradients.insert(0, on.fact_gradient(of_h, h, of_a, table, scopes, weights, here, factors))
+    number = torch.cat([one.here.number for one in kept]).long()
+    sizes = torch.tensor([len(one.here.number) for one in kept])
+    layer_of = torch.arange(model.layers).repeat_interleave(sizes)
+    return Passing(number, layer_of, torch.cat(gradients) * weights[number])
+
+
+class _Layer(NamedTuple):
+    """What a layer reads, between places among the entities that are needed, and what it made."""
+
+    here: Order
+    after: Tensor
+    """The entities that are needed after it."""
+    inner: Tensor
+    """Their places among those that are needed before it."""
+    h: Tensor
+    a: Tensor
+    table: Tensor
+
+
+def _read(
+    facts: DirectedFacts, weights: Tensor, given: int, answer: int, layers: int
+) -> list[tuple[Order, Tensor, Tensor]]:
+    """What each layer reads for one answer, and the entities that it needs before and after."""
+    order, near = facts.incoming, torch.zeros(facts.entities, dtype=torch.bool)
+    source, target = order.source.long(), order.target.long()
+    read: list[tuple[Order, Tensor, Tensor]] = []
+    usable = weights[order.number.long()] != 0
+    near[answer] = True
+    after = torch.tensor([answer])
+    for layer in range(layers - 1, -1, -1):
+        chosen = usable & near[target]
+        near = near.index_fill(0, source[chosen], True)
+        before = near.nonzero().flatten()
+        some = order.take(chosen & (source == given) if layer == 0 else chosen)
+        places, rows = (
+            torch.searchsorted(entities, column.long())
+            for entities, column in ((before, some.source), (after, some.target))
+        )
+        starts = torch.searchsorted(rows, torch.arange(len(after) + 1))
+        here = replace(some, starts=starts, source=places.int(), target=rows.int())
+        read.insert(0, (here, before, after))
+        after = before
+    return read
 
 
 _Partial: TypeAlias = tuple[int, int, float, tuple[int, ...], tuple[int, ...]]
@@ -121,34 +163,44 @@ def chains(
     A chain comes to no entity twice. Facts with a gradient below 0 speak against the answer, and
     are in no chain.
     """
-    into: dict[int, list[tuple[int, int, int, float]]] = defaultdict(list)
-    speaks = passed.gradient > 0
     number, layer, gradient = (
-        column[speaks] for column in (passed.number, passed.layer, passed.gradient)
+        column[passed.gradient > 0].cpu().numpy()
+        for column in (passed.number, passed.layer, passed.gradient)
     )
-    columns = (facts.target[number], facts.source[number], number, layer, gradient)
-    for target, *rest in zip(*(column.tolist() for column in columns), strict=True):
-        into[target].append((*rest,))
+    source, target = (
+        column.numpy()[number] for column in (facts.on_processor.source, facts.on_processor.target)
+    )
+    order = np.argsort(target, kind="stable")
+    ordered = target[order]
+
+    def into(entity: int, before: int) -> Any:
+        """The facts that bring something to an entity before a layer."""
+        low, high = np.searchsorted(ordered, (entity, entity + 1))
+        at = order[low:high]
+        return at[layer[at] < before]
+
     done: dict[tuple[int, ...], float] = defaultdict(float)
-    total = sum(rest[-1] for rest in into[answer])
-    partial: list[_Partial] = [
-        (answer, int(layer.max()) + 1 if len(layer) else 0, total, (), (answer,))
-    ]
+    total = float(gradient[into(answer, facts.facts)].sum())
+    top = int(layer.max()) + 1 if len(layer) else 0
+    partial: list[_Partial] = [(answer, top, total, (), (answer,))]
     while partial:
         longer: list[_Partial] = []
         for entity, before, value, steps, seen in partial:
-            options = [rest for rest in into[entity] if rest[2] < before]
-            whole = sum(rest[3] for rest in options)
-            for source, fact, at, part in options:
-                if source == given:
-                    done[(fact, *steps)] += value * part / whole
-                elif source not in seen:
-                    longer.append(
-                        (source, at, value * part / whole, (fact, *steps), (source, *seen))
-                    )
+            options = into(entity, before)
+            parts = value * gradient[options] / gradient[options].sum()
+            begins = source[options] == given
+            for at, part in zip(options[begins].tolist(), parts[begins].tolist(), strict=True):
+                done[(int(number[at]), *steps)] += part
+            options, parts = options[~begins], parts[~begins]
+            # No more than the beam can stay, beside those that come back to an entity.
+            best = np.argsort(-parts, kind="stable")[: beam + len(seen)]
+            for at, part in zip(options[best].tolist(), parts[best].tolist(), strict=True):
+                u = int(source[at])
+                if u not in seen:
+                    longer.append((u, int(layer[at]), part, (int(number[at]), *steps), (u, *seen)))
         partial = sorted(longer, key=lambda one: -one[2])[:beam]
-    best = sorted(done.items(), key=lambda one: (-one[1], one[0]))
-    return [Chain(steps, value) for steps, value in best[:most]]
+    best_first = sorted(done.items(), key=lambda one: (-one[1], one[0]))
+    return [Chain(steps, value) for steps, value in best_first[:most]]
 
 
 def evidence(
@@ -160,8 +212,23 @@ def evidence(
     answer: int,
     weights: Tensor | None = None,
     *,
+    times: Times | None = None,
     most: int = 5,
 ) -> list[Chain]:
-    """The chains of facts that an answer to a question rests on."""
-    passed = passing(model, facts, given, predicate, scopes, answer, weights)
-    return chains(facts, passed, given, answer, most=most)
+    """The chains of facts that an answer to a question rests on; `times` is its time."""
+    if model.reach is None:
+        passed = passing(model, facts, given, predicate, scopes, answer, weights)
+        return chains(facts, passed, given, answer, most=most)
+    assert times is not None
+    weights = facts.weights() if weights is None else weights
+    asked = torch.tensor([given], device=facts.device)
+    near = model.nearest(facts, asked, scopes, times, weights)
+    row, reached = int(near.given), (near.entity == answer).nonzero().flatten().tolist()
+    if not reached:
+        return []
+    of_near = (near.facts, row, predicate, scopes, reached[0], weights[near.number])
+    passed = passing(model, *of_near)
+    return [
+        Chain(tuple(near.number[list(chain.facts)].tolist()), chain.contribution)
+        for chain in chains(near.facts, passed, row, reached[0], most=most)
+    ]

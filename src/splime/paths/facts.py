@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,10 @@ from torch import Tensor
 
 from splime.arrays import grouped
 from splime.graph import Facts
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
+
+_QUESTIONS = 32
+"""For which facts are counted at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,58 +50,77 @@ class DirectedFacts:
     facts: int
     source: Tensor
     """Of each directed fact, by its number."""
+    predicate: Tensor
     target: Tensor
+    time: Tensor
+    """The place of its time among the distinct ones."""
     times: Times
     """The distinct times of the facts."""
-    incoming: Order
-    """By target."""
-    outgoing: Order
-    """By source."""
-    alike: Order
-    """By predicate."""
 
     @classmethod
     def of(cls, facts: Facts, entities: int, predicates: int) -> Self:
         """From the columns of facts."""
-        count = len(facts)
-        number = np.arange(2 * count)
-        source = np.concatenate([facts.subject, facts.object])
-        target = np.concatenate([facts.object, facts.subject])
-        predicate = np.concatenate([facts.predicate, facts.predicate + predicates])
         time, rows = grouped([facts.begin, facts.end, facts.unknown])
-        time = np.concatenate([time, time])
 
-        def order(groups: int, key: np.ndarray[Any, Any], *then: np.ndarray[Any, Any]) -> Order:
-            by = np.lexsort((number, *reversed(then), key))
-            starts = np.concatenate([[0], np.bincount(key, minlength=groups).cumsum()])
-            columns = (source, predicate, target, time, number)
-            return Order(
-                torch.from_numpy(starts.astype(np.int64)),
-                *(torch.from_numpy(column[by].astype(np.int32)) for column in columns),
-            )
+        def both(one: np.ndarray[Any, Any], turned: np.ndarray[Any, Any]) -> Tensor:
+            return torch.from_numpy(np.concatenate([one, turned]).astype(np.int32))
 
         return cls(
             entities,
             predicates,
-            count,
-            torch.from_numpy(source.astype(np.int64)),
-            torch.from_numpy(target.astype(np.int64)),
+            len(facts),
+            both(facts.subject, facts.object),
+            both(facts.predicate, facts.predicate + predicates),
+            both(facts.object, facts.subject),
+            both(time, time),
             Times.of(facts.take(rows)),
-            order(entities, target, predicate),
-            order(entities, source, predicate),
-            order(2 * predicates, predicate, target),
+        )
+
+    # An order is made when it is first needed: answers need fewer of them than training.
+
+    @cached_property
+    def incoming(self) -> Order:
+        """By target."""
+        return self._order(self.target, self.entities, self.predicate, 2 * self.predicates)
+
+    @cached_property
+    def outgoing(self) -> Order:
+        """By source."""
+        return self._order(self.source, self.entities, self.predicate, 2 * self.predicates)
+
+    @cached_property
+    def alike(self) -> Order:
+        """By predicate."""
+        return self._order(self.predicate, 2 * self.predicates, self.target, self.entities)
+
+    def _order(self, key: Tensor, groups: int, then: Tensor, size: int) -> Order:
+        """By a key, then by another column, then by number."""
+        by = torch.argsort(key.long() * size + then, stable=True)
+        starts = torch.bincount(key, minlength=groups).cumsum(0)
+        return Order(
+            torch.cat([starts.new_zeros(1), starts]),
+            self.source[by],
+            self.predicate[by],
+            self.target[by],
+            self.time[by],
+            by.int(),
         )
 
     @property
     def device(self) -> torch.device:
         """Where they are."""
-        return self.incoming.starts.device
+        return self.source.device
 
     def to(self, device: torch.device | str) -> DirectedFacts:
         """The same on a device."""
-        parts = (self.source, self.target, self.times, self.incoming, self.outgoing, self.alike)
+        parts = (self.source, self.predicate, self.target, self.time, self.times)
         moved: Any = (part.to(device) for part in parts)
         return DirectedFacts(self.entities, self.predicates, self.facts, *moved)
+
+    @cached_property
+    def on_processor(self) -> DirectedFacts:
+        """The same where numba can read them."""
+        return self if self.device.type == "cpu" else self.to("cpu")
 
     def scopes(self, relative: RelativeScopes, questions: Times) -> Tensor:
         """The scope of each distinct time for each question: bytes [times, questions]."""
@@ -110,7 +133,16 @@ class DirectedFacts:
             weights.index_fill_(1, without, 0.0)
         return weights.view(-1)
 
-    def degrees(self, weights: Tensor) -> Tensor:
-        """What the weights of the facts into each entity add up to; 1 where that is 0."""
-        total = weights.new_zeros(self.entities).index_add(0, self.target, weights)
+    def degrees(self, weights: Tensor, scopes: Tensor) -> Tensor:
+        """What the weights of the facts add up to that arrive at each entity, for each question.
+
+        1 where none does.
+        """
+        target, time = self.target.long(), self.time.long()
+        blocks = []
+        for some in scopes.split(_QUESTIONS, 1):
+            arrives = weights.unsqueeze(1) * (some != LEFT_OUT)[time]
+            total = weights.new_zeros(self.entities, some.shape[1])
+            blocks.append(total.index_add_(0, target, arrives))
+        total = torch.cat(blocks, 1)
         return total.where(total > 0, 1)

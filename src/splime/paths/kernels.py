@@ -16,7 +16,7 @@ from splime.paths.facts import DirectedFacts, Order
 # Facts of a program; numbers of a program's tile of questions x width.
 _FACTS, _TILE = 32, 1024
 # Facts of a program of the table's gradient, and those that it multiplies at once.
-_ALIKE, _BLOCK = 256, 64
+_ALIKE, _BLOCK = 512, 32
 # Rows of an update, and programs that share the rows where sums over them are needed.
 _ROWS, _PROGRAMS = 64, 528
 _EPSILON = 1e-5
@@ -371,7 +371,7 @@ def table_gradient(
         _table_gradient[triton.cdiv(count, _ALIKE), questions](
             out, h, gradient, scopes, weights, order.starts, order.source, order.predicate,
             order.target, order.time, order.number, count, questions, table.shape[2],
-            FACTS=_ALIKE, BLOCK=_BLOCK, KINDS=_kinds(table.shape[2]), WIDTH=width, num_warps=4,
+            FACTS=_ALIKE, BLOCK=_BLOCK, KINDS=_kinds(table.shape[2]), WIDTH=width, num_warps=2,
         )  # fmt: skip
     return out
 

@@ -36,6 +36,10 @@ class Layers(NamedTuple):
     norm_weight: Tensor
     norm_bias: Tensor
 
+    def of(self, layer: int) -> tuple[Tensor, ...]:
+        """What the update of one layer needs."""
+        return tuple(part[layer] for part in self[3:])
+
 
 def plain_table(layers: Layers, layer: int) -> Tensor:
     """base · (1 + gate) + shift."""
@@ -96,15 +100,20 @@ def plain_propagate(
     scopes: Tensor,
     weights: Tensor,
     facts: DirectedFacts,
+    share: Tensor | None,
     dropout: float,
     seed: Tensor,
 ) -> Tensor:
-    """The states after the last layer, from q at the given entities."""
+    """The states after the last layer, from q at the given entities.
+
+    What arrives at an entity is multiplied by its `share` [entities, questions, 1], if given.
+    """
     at = (given, torch.arange(len(given), device=given.device))
     start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
     h = start
     for layer in range(len(layers.base)):
         a = plain_aggregate(h, plain_table(layers, layer), scopes, weights, facts.incoming)
+        a = a if share is None else a * share
         h = plain_update(h, a + start, layers, layer, dropout, seed)
     return h
 
@@ -137,6 +146,7 @@ class _Propagate(torch.autograd.Function):
         scopes: Tensor,
         weights: Tensor,
         facts: DirectedFacts,
+        share: Tensor | None,
         dropout: float,
         seed: Tensor,
         first: int,
@@ -144,48 +154,55 @@ class _Propagate(torch.autograd.Function):
         *parts: Tensor,
     ) -> Tensor:
         layers, on = Layers(*parts), fast(h.device)
-        at = (given, torch.arange(len(given), device=given.device))
+        at = _columns(given, h)
         small = on.compact(h)
         kept: list[tuple[Tensor, ...]] = []
         for layer in range(first, len(layers.base)):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
-            a = torch.zeros_like(h).index_put_(at, q)
+            a = torch.zeros_like(h)
             table = on.table(*(part[layer] for part in layers[:3]))
             on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
+            a = a if share is None else a.mul_(share)
+            a[at] += q
             if keep:
                 kept.append((h, small, table, a))
-            own = tuple(part[layer] for part in layers[3:])
-            h, small = on.update(h, a, own, dropout, seed, layer)
+            h, small = on.update(h, a, layers.of(layer), dropout, seed, layer)
         ctx.save_for_backward(given, scopes, weights, seed, *parts)
         ctx.kept = kept
-        ctx.facts, ctx.dropout, ctx.first = facts, dropout, first
+        ctx.facts, ctx.share, ctx.dropout, ctx.first = facts, share, dropout, first
         return h
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         given, scopes, weights, seed, *parts = ctx.saved_tensors
         facts, layers, of_h = ctx.facts, Layers(*parts), gradients[0].contiguous()
-        on, questions = fast(of_h.device), torch.arange(len(given), device=given.device)
-        of_q = of_h.new_zeros(of_h.shape[1:])
+        on, at = fast(of_h.device), _columns(given, of_h)
+        of_q = of_h.new_zeros(len(given), of_h.shape[2])
         of_parts = [torch.zeros_like(part) for part in parts]
         for layer in range(len(layers.base) - 1, ctx.first - 1, -1):
             h, small, table, a = ctx.kept[layer - ctx.first]
-            own = tuple(part[layer] for part in layers[3:])
+            own = layers.of(layer)
             of_h, of_a, of_own = on.update_gradient(of_h, h, a, own, ctx.dropout, seed, layer)
-            of_q += of_a[given, questions]
+            of_q += of_a[at]
+            of_a = of_a if ctx.share is None else of_a.mul_(ctx.share)
             seen = _from_given(weights, given, facts) if layer == 0 else weights
             on.add_messages(of_h, of_a, table, scopes, seen, facts.outgoing, True)
             of_table = on.table_gradient(small, of_a, table, scopes, seen, facts)
             of_own = (*on.table_parts(of_table, layers.base[layer], layers.gate[layer]), *of_own)
             for part, value in zip(of_parts, of_own, strict=True):
                 part[layer] = value
-        return of_h, of_q, *[None] * 8, *of_parts
+        return of_h, of_q, *[None] * 9, *of_parts
+
+
+def _columns(given: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the questions begin: at their entities, each in its column, or all in the only one."""
+    return given, torch.arange(len(given), device=given.device) % h.shape[1]
 
 
 def _from_given(weights: Tensor, given: Tensor, facts: DirectedFacts) -> Tensor:
     """The weights of the facts that leave the given entities, else 0: all that layer 0 passes."""
     sends = weights.new_zeros(facts.entities).index_fill_(0, given, 1)
-    return weights * sends[facts.source]
+    return weights * sends[facts.source.long()]
 
 
 def propagate(
@@ -195,18 +212,25 @@ def propagate(
     scopes: Tensor,
     weights: Tensor,
     facts: DirectedFacts,
+    share: Tensor | None,
     dropout: float,
     seed: Tensor,
 ) -> Tensor:
-    """What `plain_propagate` gives, without gradients for weights."""
-    h = first_layer(q, given, layers, scopes, weights, facts, dropout, seed)
+    """What `plain_propagate` gives, without gradients for weights.
+
+    Or all questions in one column, with entities, predicates and times of their own (`nearest`).
+    """
+    columns, h = scopes.shape[1], None
+    if columns == len(q):
+        h = first_layer(q, given, layers, scopes, weights, facts, share, dropout, seed)
     first = 0 if h is None else 1
     if h is None:
-        at = (given, torch.arange(len(given), device=given.device))
-        h = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
+        h = q.new_zeros(facts.entities, columns, q.shape[1])
+        h = h.index_put(_columns(given, h), q)
     result: Tensor = _Propagate.apply(  # type: ignore[no-untyped-call]
-        h, q, given, scopes, weights, facts, dropout, seed, first, torch.is_grad_enabled(), *layers
-    )
+        h, q, given, scopes, weights, facts, share, dropout, seed, first,
+        torch.is_grad_enabled(), *layers,
+    )  # fmt: skip
     return result
 
 
@@ -238,6 +262,7 @@ def first_layer(
     scopes: Tensor,
     weights: Tensor,
     facts: DirectedFacts,
+    share: Tensor | None,
     dropout: float,
     seed: Tensor,
 ) -> Tensor | None:
@@ -270,7 +295,10 @@ def first_layer(
     places, row = torch.cat([own, order.target[at].long() * questions + question]).unique(
         return_inverse=True
     )
-    a = q.new_zeros(len(places), width).index_add(0, row, torch.cat([q, message]))
+    a = q.new_zeros(len(places), width).index_add(0, row[questions:], message)
+    if share is not None:
+        a = a * share.view(-1, 1)[places]
+    a = a.index_add(0, row[:questions], q)
     h = q.new_zeros(len(places), width).index_copy(0, row[:questions], q)
     nothing = q.new_zeros(questions, width)
     h, a = torch.cat([h, nothing]), torch.cat([a, nothing])

@@ -4,6 +4,7 @@ For a question with predicate p and given entity u0, with q = query[p] and h0 = 
 
     m(r, k) = base[r, k] · (1 + gate(q)[k]) + shift(q)[r]
     a[v]    = h0[v] + Σ over facts (u, r, v) of weight · h[u] · m(r, scope of the fact)
+              (or h0[v] + their mean)
     h[v]   += dropout(relu(layernorm(W [h[v]; a[v]] + b)))          once for each layer
     score   = MLP([h[v]; q])
 """
@@ -11,7 +12,7 @@ For a question with predicate p and given entity u0, with q = query[p] and h0 = 
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,10 @@ from splime.errors import UsageError, check_name
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import Layers
+from splime.paths.relative import Times
+
+if TYPE_CHECKING:
+    from splime.paths.nearest import Nearest
 
 Aggregation: TypeAlias = Literal["sum", "mean"]
 WIDTHS = (16, 32, 64)
@@ -41,6 +46,7 @@ class PathModel(nn.Module):
         width: int = 32,
         dropout: float = 0.0,
         aggregation: Aggregation = "sum",
+        reach: int | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -52,7 +58,9 @@ class PathModel(nn.Module):
         if not 0 <= dropout < 1:
             raise UsageError(f"dropout must be at least 0 and below 1, not {dropout}")
         self.predicates, self.scopes, self.layers, self.width = predicates, scopes, layers, width
-        self.dropout, self.aggregation = dropout, aggregation
+        if reach is not None and reach < 1:
+            raise UsageError(f"a path model reads at least one fact, not {reach}")
+        self.dropout, self.aggregation, self.reach = dropout, aggregation, reach
         directed = 2 * predicates
         random = torch.Generator().manual_seed(seed)
 
@@ -87,24 +95,48 @@ class PathModel(nn.Module):
         scopes: Tensor,
         weights: Tensor | None = None,
         *,
+        times: Times | None = None,
         seed: Tensor | None = None,
         plain: bool = False,
     ) -> Tensor:
         """Scores [questions, entities].
 
-        `scopes` are `facts.scopes(relative, times of the questions)`, `weights` those of directed
-        facts (all 1 if left out); `seed` decides what dropout drops. `plain` computes by the plain
-        formulas, which also give gradients for weights.
+        `scopes` are `facts.scopes(relative, times)` with the `times` of the questions, which
+        `reach` needs too; `weights` those of directed facts (all 1 if left out); `seed` decides
+        what dropout drops. `plain` computes by the plain formulas, from all facts, which also gives
+        gradients for weights.
         """
         weights = facts.weights() if weights is None else weights
-        if self.aggregation == "mean":
-            weights = weights / facts.degrees(weights)[facts.target]
         seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
-        dropout = self.dropout if self.training else 0.0
-        q = self.query[predicates]
+        dropout, q = self.dropout if self.training else 0.0, self.query[predicates]
+        entities, near = facts.entities, None
+        if self.reach is not None and not plain:
+            assert times is not None
+            near = self.nearest(facts, given, scopes, times, weights)
+            facts, given, weights = near.facts, near.given, weights[near.number]
+            scopes = scopes.reshape(-1, 1)
+        share = self.share(facts, weights, scopes)
         propagate = messages.plain_propagate if plain else messages.propagate
-        h = propagate(q, given, self.layers_of(q), scopes, weights, facts, dropout, seed)
-        return self.score(h, q, plain=plain)
+        h = propagate(q, given, self.layers_of(q), scopes, weights, facts, share, dropout, seed)
+        if near is None:
+            return self.score(h, q, plain=plain)
+        scores = self.score(h.transpose(0, 1), q[near.question], plain=True)
+        return near.spread(scores[:, 0], entities)
+
+    def nearest(
+        self, facts: DirectedFacts, given: Tensor, scopes: Tensor, times: Times, weights: Tensor
+    ) -> Nearest:
+        """The facts that `reach` lets questions read."""
+        from splime.paths.nearest import nearest
+
+        assert self.reach is not None
+        return nearest(facts, given, scopes, times, weights, self.layers, self.reach)
+
+    def share(self, facts: DirectedFacts, weights: Tensor, scopes: Tensor) -> Tensor | None:
+        """By what the sum at an entity is multiplied: 1 / facts that arrive, for a mean."""
+        if self.aggregation == "sum":
+            return None
+        return 1 / facts.degrees(weights, scopes).unsqueeze(2)
 
     def layers_of(self, q: Tensor) -> Layers:
         """What the layers need for questions."""

@@ -26,7 +26,7 @@ _PARTS = 8
 _EPSILON = np.float32(1e-5)
 
 
-def _compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any]) -> Any:
     """Compiled when it is first called, and kept on disk where there is a place for it."""
     try:
         return njit(nogil=True, cache=True, error_model="numpy")(function)
@@ -40,7 +40,7 @@ class _Kernels:
     def __init__(self, width: int) -> None:
         hidden = 2 * width
 
-        @_compiled
+        @compiled
         def messages(
             out, h, table, scopes, weights, starts, other, predicate, time, number,
             questions, kinds, first, last,
@@ -63,7 +63,7 @@ class _Kernels:
                         message = w * message * load(h, (of_h + b) * width, width)
                         store(out, at, load(out, at, width) + message)
 
-        @_compiled
+        @compiled
         def table_gradient(
             out, h, gradient, scopes, weights, starts, source, target, time, number,
             questions, kinds, first, last,
@@ -87,7 +87,27 @@ class _Kernels:
                         product = w * product * load(gradient, (of_gradient + b) * width, width)
                         store(out, at, load(out, at, width) + product)
 
-        @_compiled
+        @compiled
+        def fact_gradient(
+            out, of_h, h, gradient, table, scopes, weights, source, predicate, target, time, number,
+            factors, questions, kinds,
+        ):  # fmt: skip
+            for i in range(len(source)):
+                w = spread(weights[number[i]], width)
+                for b in range(questions):
+                    scope = np.int64(scopes[np.int64(time[i]) * questions + b])
+                    if scope == LEFT_OUT:
+                        continue
+                    of_table = np.int64(predicate[i]) * questions + b
+                    at = (np.int64(source[i]) * questions + b) * width
+                    passed = load(table, (of_table * kinds + scope) * width, width)
+                    passed = passed * load(
+                        gradient, (np.int64(target[i]) * questions + b) * width, width
+                    )
+                    out[i] += factors[b] * total(passed * load(h, at, width))
+                    store(of_h, at, load(of_h, at, width) + w * passed)
+
+        @compiled
         def update(
             out, h, a, weight, bias, norm_weight, norm_bias,
             place, period, least, scale, first, last,
@@ -108,7 +128,7 @@ class _Kernels:
                     x = drop(x, place + row % period * width, least) * spread(scale, width)
                 store(out, at, load(h, at, width) + x)
 
-        @_compiled
+        @compiled
         def update_gradient(
             of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
             gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
@@ -167,7 +187,7 @@ class _Kernels:
                         store(of_h, at, to_h)
                         store(of_a, at, to_a)
 
-        @_compiled
+        @compiled
         def scores(out, h, weight, own, last_weight, entities, questions, first, last):
             # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
             for row in range(first, last):
@@ -177,7 +197,7 @@ class _Kernels:
                 at = row % questions * entities + row // questions
                 out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
 
-        @_compiled
+        @compiled
         def scores_gradient(
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
             scratch, entities, questions, first, last,
@@ -208,6 +228,7 @@ class _Kernels:
                 store(of_h, row * width, to_h)
 
         self.messages, self.table_gradient = messages, table_gradient
+        self.fact_gradient = fact_gradient
         self.update, self.update_gradient = update, update_gradient
         self.scores, self.scores_gradient = scores, scores_gradient
 
@@ -294,6 +315,26 @@ def table_gradient(
     )  # fmt: skip
     ranges = _ranges(h.shape[1], torch.get_num_threads())
     _each(_kernels(h.shape[2]).table_gradient, [(*fixed, a, b) for a, b in ranges])
+    return out
+
+
+def fact_gradient(
+    of_h: Tensor,
+    h: Tensor,
+    gradient: Tensor,
+    table: Tensor,
+    scopes: Tensor,
+    weights: Tensor,
+    order: Order,
+    factors: Tensor,
+) -> Tensor:
+    """The gradient by each fact's weight, summed over questions with factors; of_h grows by its."""
+    out = h.new_zeros(len(order.number))
+    columns = (order.source, order.predicate, order.target, order.time, order.number)
+    _kernels(h.shape[2]).fact_gradient(
+        *map(_flat, (out, of_h, h, gradient, table, scopes, weights, *columns, factors)),
+        h.shape[1], table.shape[2],
+    )  # fmt: skip
     return out
 
 

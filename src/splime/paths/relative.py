@@ -89,12 +89,14 @@ class Times(NamedTuple):
 class RelativeScopes:
     """Which scope, a small number, a fact has for a question.
 
-    Kinds: `events` compares begins; `intervals` has bins of distance before and after, and Allen's
-    relations between them; `none` is one scope for all, so that time does not count.
+    Kinds: `events` says how far the begin of a fact lies from the question's time; `intervals` has
+    bins of distance before and after, and Allen's relations between them; `none` is one scope for
+    all, so that time does not count.
 
     An unknown begin or end is the known one; a fact without any time is always there. With
     `unknown` such facts have scopes of their own wherever the unknown side would decide.
     With `past` a fact that begins at or after the question's begin, or may do so, is left out.
+    With `begin_only` a question is about its begin, whenever it ends.
 
     >>> years = RelativeScopes("intervals", "year", (1, 3, 6))
     >>> years.name(years.scope((1990, 1994), (1998, 1999))), years.name(years.scope((1, 3), (2, 2)))
@@ -107,6 +109,7 @@ class RelativeScopes:
     """The first distance, in ticks, of each bin."""
     unknown: bool = False
     past: bool = False
+    begin_only: bool = False
 
     def __post_init__(self) -> None:
         check_name("kind of relative scopes", self.kind, KINDS)
@@ -201,11 +204,14 @@ class RelativeScopes:
         begin, end = (column.unsqueeze(1) for column in facts.points())
         unknown = facts.unknown.unsqueeze(1)
         q_begin, q_end = questions.points()
+        if self.begin_only:
+            q_end = q_begin
         timeless = unknown == BEGIN_UNKNOWN | END_UNKNOWN
         if self.kind == "none":
             scope = torch.zeros(count, width, dtype=torch.uint8, device=begin.device)
         elif self.kind == "events":
-            scope = self._bins(begin - q_begin)
+            # A question about a stretch of time is about all that begins in it.
+            scope = self._bins((begin - q_begin).clamp(max=0) + (begin - q_end).clamp(min=0))
             scope = scope.where(~timeless, 2 * len(self.edges) + 1 if self.unknown else 0)
         else:
             scope = self._intervals(begin, end, q_begin, q_end, unknown, timeless)

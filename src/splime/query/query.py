@@ -33,6 +33,7 @@ from splime.scoring.scorer import memory_errors
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
 from splime.times import When, format_ticks
+from splime.training.paths import PathScorer
 from splime.vocabulary import Vocabulary
 
 _KINDS: tuple[Kind, ...] = (
@@ -43,6 +44,8 @@ _DRAWN = 200
 """Facts of test among which they look for some that can be asked about."""
 _SHOWN = 5
 """Answers that are shown beside the right one."""
+_REASONS = 3
+"""Chains of facts that are shown for an answer."""
 
 
 class Query:
@@ -67,6 +70,7 @@ class Query:
         self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
     ) -> None:
         self.run = run
+        self._ahead = run.settings.past is not None
         self.scoring = make_scoring(run.scorer, run.scoping, aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
@@ -91,19 +95,29 @@ class Query:
             predicate: the name of a predicate, or `?` to ask which.
             object: the name of an entity, or `?` to ask what.
             time: `?` to ask when.
-            at: the time that is asked about; without any it is the whole time of the graph.
+            at: the time that is asked about; without any it is the whole time of the graph. A run
+                that forecasts (`past`) may be asked about times after it, and without any is asked
+                about the first one.
             during: its begin and end instead.
             limit: the number of answers; None for all.
             known: `mark` answers that a fact of any split states at that time, or `drop` them.
             best: for predicates the paper's way: of so many best scoped predicates (25) those
                 that overlap the time. None ranks all predicates by their scopes at the time.
         """
-        question, facts = read_question(
-            self.run.graph, (subject, predicate, object), time, at, during
-        )
+        question, facts = self.read((subject, predicate, object), time, at, during)
         if best is not None and question.kind != "predicate":
             raise UsageError("best is for questions that ask which predicate")
         return self.answer(question, facts, Options(limit, known, best))
+
+    def read(
+        self,
+        names: tuple[str, str, str],
+        time: str | None = None,
+        at: When | None = None,
+        during: tuple[When, When] | None = None,
+    ) -> tuple[Question, Facts]:
+        """A question to the run as `answer` takes it."""
+        return read_question(self.run.graph, names, time, at, during, ahead=self._ahead)
 
     def answer(self, question: Question, facts: Facts, options: Options) -> Answers:
         """Answer a question that was read."""
@@ -151,8 +165,7 @@ class Query:
         The question is one that `ask` answers with entities; without an `answer` it is the best
         one. Only a run of the path model knows which facts its answers rest on.
         """
-        asked = (self.run.graph, (subject, predicate, object), None, at, during)
-        question, facts = read_question(*asked)
+        question, facts = self.read((subject, predicate, object), None, at, during)
         if answer is None:
             with torch.inference_mode(), memory_errors():
                 answer = self.answer(question, facts, Options(1)).rows[0].name
@@ -224,7 +237,7 @@ class Query:
         progress: Progress = silent,
     ) -> Iterator[pa.Table]:
         """The tables that `ask_many` puts together, one after the other."""
-        asked = read_questions(questions, self.run.graph)
+        asked = read_questions(questions, self.run.graph, ahead=self._ahead)
         options = Options(limit, known, best)
         temperatures = {
             kind: self._calibration(kind, best).temperature
@@ -382,6 +395,8 @@ class Example(NamedTuple):
     """The name that was left out; None where the time was."""
     answers: dict[str, Answers]
     """The first answers of each run that can tell, and the right one."""
+    evidence: dict[str, list[Evidence]]
+    """Why the best answer, and why the right one, of each run that knows."""
 
 
 class Examples(NamedTuple):
@@ -407,9 +422,11 @@ def ask_examples(runs: Mapping[str, Run]) -> Examples:
         for fact in facts:
             able = {name: query for name, query in queries.items() if _can_tell(kind, query, fact)}
             if able:
-                answers = {name: _ask_for(kind, query, fact) for name, query in able.items()}
+                asked = {name: _ask_for(kind, query, fact) for name, query in able.items()}
                 truth = None if kind == "time" else getattr(fact, kind)
-                questions.append(Example(truth, answers))
+                answers = {name: each for name, (each, _) in asked.items()}
+                evidence = {name: each for name, (_, each) in asked.items()}
+                questions.append(Example(truth, answers, evidence))
                 facts.remove(fact)
                 break
     notes = [f"{name}, objects: {query.calibration('object')}" for name, query in queries.items()]
@@ -427,18 +444,19 @@ def _can_tell(kind: Kind, query: Query, fact: Fact) -> bool:
     return dated and (cuts.entities is not None or len(cuts.scopes_of(fact.predicate)) > 1)
 
 
-def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
-    """Ask for what of a fact is of a kind, at the time at which it holds.
+def _ask_for(kind: Kind, query: Query, fact: Fact) -> tuple[Answers, list[Evidence]]:
+    """Ask for what of a fact is of a kind, at the time at which it holds, and why.
 
     The right answer is given whatever its rank; of the right times at least the best one.
     """
+    evidence: list[Evidence] = []
     subject, predicate, object_ = (
         "?" if name == kind else quoted(part)
         for name, part in zip(("subject", "predicate", "object"), fact[:3], strict=True)
     )
     graph, names = query.run.graph, (subject, predicate, object_)
     if kind == "time":
-        answers = query.answer(*read_question(graph, names, "?", None, None), Options(None))
+        answers = query.answer(*query.read(names, "?"), Options(None))
         right = next((row.rank for row in answers if row.known is not None), 0)
         shown = [row for row in answers if row.rank <= _SHOWN or row.rank == right]
     else:
@@ -448,9 +466,12 @@ def _ask_for(kind: Kind, query: Query, fact: Fact) -> Answers:
         dated = fact.begin is not None or fact.end is not None
         during = (fact.begin or begin, fact.end or end) if dated else None
         also = query.run.scoping.names(kind).id(getattr(fact, kind))
-        question = read_question(graph, names, None, None, during)
+        question = query.read(names, during=during)
         answers = query.answer(*question, Options(_SHOWN, also=also))
         shown = answers.rows
+        if kind != "predicate" and isinstance(query.run.scorer, PathScorer):
+            why = dict.fromkeys((shown[0].name, getattr(fact, kind)))
+            evidence = [make_evidence(query.run, *question, name, _REASONS) for name in why]
     calibration = str(query.calibration(kind))  # which the notes have
     remarks = tuple(remark for remark in answers.remarks if remark != calibration)
-    return replace(answers, rows=shown, remarks=remarks)
+    return replace(answers, rows=shown, remarks=remarks), evidence

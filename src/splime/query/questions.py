@@ -92,8 +92,13 @@ def read_question(
     time: str | None,
     at: When | None,
     during: tuple[When, When] | None,
+    *,
+    ahead: bool = False,
 ) -> tuple[Question, Facts]:
-    """A question, and the fact that it asks about, with zeros for what is not known of it."""
+    """A question, and the fact that it asks about, with zeros for what is not known of it.
+
+    `ahead` as in `read_time`.
+    """
     parts = (*names, *([] if time is None else [time]))
     for part in parts:
         if not isinstance(part, str):
@@ -114,8 +119,8 @@ def read_question(
         0 if name == ASKED else vocabulary.id(_unquoted(name))
         for name, vocabulary in zip(names, _vocabularies(graph), strict=True)
     ]
-    ticks = read_time(graph.timeline, at, during)
-    question = Question(kind, *names, whole=at is None and during is None)
+    ticks = read_time(graph.timeline, at, during, ahead=ahead)
+    question = Question(kind, *names, whole=at is None and during is None and not ahead)
     if kind != "time":
         begin, end = format_ticks(np.array(ticks), graph.timeline.granularity)
         question = replace(question, begin=begin, end=end)
@@ -134,18 +139,31 @@ def question_facts(subject: Ids, predicate: Ids, object: Ids, begin: Ints, end: 
 
 
 def read_time(
-    timeline: Timeline, at: When | None, during: tuple[When, When] | None
+    timeline: Timeline,
+    at: When | None,
+    during: tuple[When, When] | None,
+    *,
+    ahead: bool = False,
 ) -> tuple[int, int]:
-    """The first and last tick of a time; of the graph, if none is given."""
+    """The first and last tick of a time; of the graph, if none is given.
+
+    With `ahead`, for runs that forecast, it may lie after the graph's time, and if none is given it
+    is the first tick after it.
+    """
     if at is not None and during is not None:
         raise UsageError("give at or during, not both")
     if at is not None:
-        return timeline.interval(at, at)
+        return timeline.interval(at, at, ahead=ahead)
     if during is None:
-        return timeline.first, timeline.last
+        return _all_time(timeline, ahead)
     if isinstance(during, str) or len(during) != 2:
         raise UsageError(f"during is a pair of times, such as (1980, 1989), not {during!r}")
-    return timeline.interval(*during)
+    return timeline.interval(*during, ahead=ahead)
+
+
+def _all_time(timeline: Timeline, ahead: bool) -> tuple[int, int]:
+    """The time of a question without one."""
+    return (timeline.last + 1,) * 2 if ahead else (timeline.first, timeline.last)
 
 
 def read_during(text: str) -> tuple[str, str]:
@@ -193,11 +211,14 @@ class Asked(NamedTuple):
     facts: Facts
 
 
-def read_questions(source: Any, graph: TemporalGraph) -> Asked:
-    """The questions of a file or table; the first wrong one is an error that names its place."""
+def read_questions(source: Any, graph: TemporalGraph, *, ahead: bool = False) -> Asked:
+    """The questions of a file or table; the first wrong one is an error that names its place.
+
+    `ahead` as in `read_time`.
+    """
     table = _read(source)
     ids = [table.ids(name, names) for name, names in zip(NAMES, _vocabularies(graph), strict=True)]
-    begin, end, state = table.times(graph.timeline)
+    begin, end, state = table.times(graph.timeline, ahead)
     asked = np.stack([*(column == _ASKED for column in ids), state == _ASKED])
     of_names = asked[:3].any(axis=0)
     # Three names without a time ask when, also where no `?` says so.
@@ -245,11 +266,11 @@ class _Table:
         self.note(ids == _UNKNOWN, where, lambda row: _refusal(names.id, *encoded.texts([row])))
         return ids
 
-    def times(self, timeline: Timeline) -> tuple[Ints, Ints, Ints]:
+    def times(self, timeline: Timeline, ahead: bool) -> tuple[Ints, Ints, Ints]:
         """First and last tick of every question, and whether it has a time (0), or a state."""
         rows = len(self.columns)
         columns = next(names for names in _TIMES if {*names} <= {*self.columns.column_names})
-        ends = np.repeat([[timeline.first], [timeline.last]], rows, axis=1)
+        ends = np.tile(np.reshape(_all_time(timeline, ahead), (2, 1)), rows)
         state = np.full(rows, _EMPTY)
         if not columns:
             return *ends, state
@@ -269,7 +290,9 @@ class _Table:
             dates = (date or default for date, default in zip(given, whole, strict=True))
             return _refusal(timeline.interval, *dates)
 
-        outside = (begin > end) | (end < timeline.first) | (begin > timeline.last)
+        outside = (begin > end) | (end < timeline.first)
+        if not ahead:
+            outside |= begin > timeline.last
         self.note(outside & (state == 0), f", column {columns[0]}: ", why)
         return begin, end, state
 

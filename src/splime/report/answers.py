@@ -51,6 +51,15 @@ def evidence_parts(evidence: Evidence) -> Iterator[RenderableType]:
     yield table
 
 
+def evidence_table(evidence: Evidence, title: str) -> Table:
+    """The same with a chain in a row, so that it can be sorted."""
+    table = make_table("", "adds", "facts", words=("facts",))
+    table.title = Text(title)
+    for reason in evidence.reasons:
+        table.add_row(f"{reason.contribution:.3g}", Text("\n".join(map(str, reason.steps))))
+    return table
+
+
 def ranking_table(answers: Answers) -> Table:
     """The answers from the best to the worst; what is known is dim, what train lacks is said."""
     columns = _columns(answers.rows)

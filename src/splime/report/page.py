@@ -19,9 +19,10 @@ import splime
 from splime.analysis.findings import Findings
 from splime.errors import SplimeError, visible
 from splime.progress import Progress, silent
+from splime.query import Evidence
 from splime.query.query import Examples
 from splime.report import plots, tables
-from splime.report.answers import brief_table
+from splime.report.answers import brief_table, evidence_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
 from splime.report.style import render
 from splime.runs.folder import CONFIG
@@ -97,8 +98,8 @@ def _cuts(findings: Findings) -> Iterator[str]:
 
 
 def _training(findings: Findings) -> Iterator[str]:
-    histories = {name: run.history for name, run in findings.runs.items()}
-    yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
+    if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
+        yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
     for name, run in findings.runs.items():
         yield _folded(name, tables.run_table(run))
 
@@ -136,17 +137,29 @@ def _questions(examples: Examples) -> Iterator[str]:
         "Facts drawn from test at random, each asked for one of its parts. The right answer is"
         " bold, and shown with its rank also if it is not among the first five. Answers that train"
         " states have no probability, since the model has seen them. A run that has not cut a"
-        " predicate is not asked when its facts hold."
+        " predicate is not asked when its facts hold. A path model says which facts of train lead"
+        " to its best answer and to the right one, and what they add to the score."
     )
-    for truth, answers in examples.questions:
+    for truth, answers, evidence in examples.questions:
         yield tag("h3", next(iter(answers.values())).question.text)
         parts = [
             tag("div", rendered(brief_table(each, name, truth)), *map(_note, each.remarks))
             for name, each in answers.items()
         ]
         yield tag("div", *parts, class_="answers")
+        for name, every in evidence.items():
+            for each in every:
+                yield _evidence(each, name, each.answer == truth)
     for note in examples.notes:
         yield _note(note)
+
+
+def _evidence(evidence: Evidence, name: str, right: bool) -> Html:
+    place = "the right answer" if right else "which came first"
+    title = f"{name}: why {evidence.answer}, {place}"
+    if not evidence.reasons:
+        return _note(f"{title}: no facts lead there in so many steps.")
+    return tag("div", rendered(evidence_table(evidence, title)), class_="evidence")
 
 
 def _made(findings: Findings) -> Iterator[str]:

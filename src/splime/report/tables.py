@@ -115,6 +115,10 @@ def coverage_table(statistics: Statistics) -> Iterator[RenderableType]:
             f"the split is chronological: {begins}, after all facts of train have begun; {why}"
             " can be learned there"
         )
+        yield Text(
+            "to forecast: splime train DATA --model path --past all --out RUN (--past train: from"
+            " facts of train alone); the baseline that repeats the latest facts: --model latest"
+        )
     if far := statistics.far_times:
         lies = "fact lies" if far.count == 1 else "facts lie"
         yield Text(
@@ -256,10 +260,12 @@ def sparkline(values: npt.NDArray[Any]) -> str:
 
 def run_table(run: Run) -> Table:
     """What was trained on what, and how it went."""
+    if run.members:
+        return _combination_table(run)
     data, method, cuts = (run.config[title] for title in ("data", "method", "cuts"))
     settings, about, history = run.config["settings"], run.about, run.history
     parameters = {name: value for name, value in method.items() if name != "name"}
-    names = ("layers", "dimension", "loss", "optimizer", "learning_rate", "batch_size")
+    names = ("layers", "dimension", "loss", "optimizer", "learning_rate", "batch_size", "past")
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
@@ -273,10 +279,25 @@ def run_table(run: Run) -> Table:
         "epochs": f"{last.epoch:,} in {about['seconds']:,} s on {about['device']}",
         "loss": f"{history[0].loss:.4g} → {last.loss:.4g}",
     }
+    if not about["parameters"]:  # then there was nothing to train
+        del rows["loss"]
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
         rows["valid MRR (fact, exact)"] = f"{best:.3f} after epoch {epoch}, kept"
+    return list_table(f"run {run.path}", rows)
+
+
+def _combination_table(run: Run) -> Table:
+    """The weight of each member, and what it has on valid alone."""
+    data, about = run.config["data"], run.about
+    valid, rows = about["valid"], {"data": data["name"] or "facts"}
+    weighed = zip(run.members, run.config["settings"]["weights"], valid["members"], strict=True)
+    for number, (member, weight, mrr) in enumerate(weighed, 1):
+        model = member.config["settings"]["model"]
+        rows[f"member {number}, {model}"] = f"weight {weight:.3f}; valid MRR {mrr:.3f}"
+    rows["parameters"] = f"{about['parameters']:,}"
+    rows["valid MRR (fact, exact)"] = f"{valid['mrr']:.3f} on {counted(valid['facts'], 'fact')}"
     return list_table(f"run {run.path}", rows)
 
 
@@ -304,6 +325,15 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
         for group, metrics in groups.items():
             table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
         yield table
+
+
+def members_table(evaluation: Evaluation, members: Mapping[str, Evaluation]) -> Table:
+    """The metrics of the members of a combination, by the first filter."""
+    name = evaluation.filters[0]
+    table = make_table(f"members alone (filter {name})", "", *METRICS.values())
+    for member, own in members.items():
+        table.add_row(Text(member), *_cells(own.metrics[name]["both"]))
+    return table
 
 
 def few_facts(has: str, what: str) -> str:
@@ -336,6 +366,9 @@ def conditions(evaluation: Evaluation) -> str:
         f"left out: {left or 'nothing'}",
         f"{evaluation.seconds:.1f} s",
     ]
+    if evaluation.past is not None:
+        whose = "all splits" if evaluation.past == "all" else "train"
+        parts.insert(1, f"forecast from the facts of {whose} that begin before")
     if evaluation.aggregate is not None:
         parts.insert(2, f"scores of scopes: {evaluation.aggregate}")
     if evaluation.leak_filter is not None:

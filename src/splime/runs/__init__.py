@@ -1,5 +1,6 @@
 """Runs: a training and what came of it, in a folder that explains itself."""
 
+from splime.runs.combining import combine
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
 from splime.runs.folder import Epoch, is_finished
 from splime.runs.run import Run
@@ -12,6 +13,7 @@ __all__ = [
     "Interrupted",
     "Run",
     "Watch",
+    "combine",
     "evaluate",
     "evaluations",
     "is_finished",

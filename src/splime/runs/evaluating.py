@@ -42,7 +42,8 @@ def evaluate(
     """Evaluate a run by a protocol; metrics and ranks are kept in its folder.
 
     The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
-    the folder cannot be written, the metrics are only returned, and `warn` gets the reason.
+    the folder cannot be written, the metrics are only returned, and `warn` gets the reason. Those
+    of a run over other facts (`Run.over`) are only returned, too.
     """
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
@@ -56,6 +57,9 @@ def evaluate(
     else:
         chosen = Options(split=split, **options)  # type: ignore[arg-type]
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
+        evaluation = replace(evaluation, past=run.settings.past)
+    if not run.own_facts:
+        return evaluation
     try:
         _keep(run.path, evaluation)
     except SplimeError as error:
@@ -84,6 +88,8 @@ def kept(
 
     Ranks that are damaged, or that do not give the metrics beside them, are a DataError.
     """
+    if not run.own_facts:
+        return None
     triple = protocol == "triple"
     wanted = {
         "protocol": protocol,
@@ -102,6 +108,16 @@ def kept(
         path = run.path / f"ranks-{key(evaluation)}.parquet"
         return _with_ranks(path, evaluation) if path.exists() else None
     return None
+
+
+def kept_of_members(run: Run, evaluation: Evaluation) -> dict[str, Evaluation]:
+    """The same evaluation of each member of a combination, where its folder has it."""
+    own = {}
+    for number, member in enumerate(run.members, 1):
+        for each in evaluations(member):
+            if key(each) == key(evaluation):
+                own[f"{number}: {member.config['settings']['model']}"] = each
+    return own
 
 
 def _asks(evaluation: Evaluation, questions: Questions) -> bool:

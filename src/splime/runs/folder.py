@@ -32,6 +32,10 @@ MODEL = "model.safetensors"
 """The parameters with the names of entities and predicates; there when the training is finished."""
 HISTORY = "history.csv"
 METRICS = "metrics.json"
+COMBINED = "combined"
+"""The engine of a run that adds up others, which are in its folder."""
+MEMBERS = "members"
+"""That folder, and what the configuration says of them."""
 
 Config: TypeAlias = dict[str, dict[str, Any]]
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+import numpy as np
+import pyarrow as pa
 
 from splime.embedding.device import choose_device
 from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError, checked, visible
-from splime.graph import TemporalGraph
+from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
-from splime.methods import Method, restore_method
+from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
 from splime.runs.folder import (
     CONFIG,
@@ -26,10 +33,14 @@ from splime.runs.folder import (
     read_history,
 )
 from splime.runs.tensors import NAMES, check_names, load_tensors
-from splime.scoring.scoping import Scoping
+from splime.scoring.combined import CombinedScorer
+from splime.scoring.scoping import KnownFacts, Scoping, keyed
+from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
-from splime.training.engines import ENGINES, Engine, find_engine
+from splime.timeline import Timeline
+from splime.training.engines import ENGINES, READS_FACTS, find_engine
+from splime.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import torch
@@ -52,15 +63,17 @@ class Run:
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    own_facts = True
+    """Whether the graph is the one in the folder; else nothing is kept there."""
+
     @checked
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
         self.config = read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
-        """`splime`, or the library that trained the model."""
-        if self.engine not in ENGINES:
+        """`splime`, the library that trained the model, or `combined`."""
+        if self.engine not in (*ENGINES, files.COMBINED):
             raise DataError(f"{self.path / CONFIG}: there is no engine {self.engine!r}")
-        self._engine: Engine = find_engine(self.engine)
         if not files.is_finished(self.path):
             raise UsageError(
                 f"{self.path}: this run is not finished; the command that began it resumes it"
@@ -75,8 +88,10 @@ class Run:
     @cached_property
     def settings(self) -> Settings:
         """The settings of the training; of PyKEEN's only those count that the configuration has."""
+        if self.engine == files.COMBINED:
+            return Settings(model=files.COMBINED, past=self.config["settings"].get("past"))
         try:
-            return self._engine.read_settings(self.config["settings"])
+            return find_engine(self.engine).read_settings(self.config["settings"])
         except SplimeError as error:
             raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
 
@@ -120,8 +135,8 @@ class Run:
 
     @cached_property
     def history(self) -> list[Epoch]:
-        """The loss of every epoch, and the validations."""
-        return read_history(self.path / files.HISTORY)
+        """The loss of every epoch, and the validations; a combination has none."""
+        return [] if self.engine == files.COMBINED else read_history(self.path / files.HISTORY)
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -142,14 +157,75 @@ class Run:
         return tensors
 
     @cached_property
+    def members(self) -> list[Run]:
+        """The runs that a combination adds up, each in a folder in its own; of others none."""
+        if self.engine != files.COMBINED:
+            return []
+        self.tensors  # noqa: B018  # whether the configuration is what was written
+        members = []
+        for number, expected in enumerate(self.config[files.MEMBERS]["sha256"], 1):
+            path = self.path / files.MEMBERS / str(number)
+            try:
+                member = Run(path, device=self.device.type)
+            except UsageError as error:
+                raise DataError(f"a member of the combination is missing: {error}") from None
+            if fingerprint(member.config) != expected:
+                raise DataError(f"{path}: not the run that was combined")
+            member.graph = self.graph  # the same, and read already
+            members.append(member)
+        return members
+
+    @cached_property
     def scorer(self) -> Any:
         """The scores of the model: a `Scorer`, or a `TimedScorer` where it knows time itself."""
         path = self.path / files.MODEL
+        if self.members:
+            scorings = [make_scoring(member.scorer, member.scoping) for member in self.members]
+            return CombinedScorer(scorings, self.config["settings"]["weights"])
         parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
         try:
-            return self._engine.open(self.static, self.settings, parameters, self.device)
+            return find_engine(self.engine).open(
+                self.static, self.settings, parameters, self.device
+            )
         except (ValueError, UsageError) as error:
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
+
+    @checked
+    def over(
+        self,
+        facts: TemporalGraph,
+        *,
+        instead: bool = False,
+        warn: Callable[[str], None] = warnings.warn,
+    ) -> Run:
+        """The same model, asked over train and other facts; with `instead` over those alone.
+
+        Train of `facts` is added to the run's train. It may name new entities. A fact takes the
+        place of those of the run that state the same at times that overlap with its own. Valid and
+        test are those of `facts` where it has some. Facts of predicates that the run has not
+        learned are left out, and `warn` is told how many.
+        """
+        if any(run.engine not in READS_FACTS for run in self.members or [self]):
+            raise UsageError(
+                f"{self.path}: this model has a vector for each entity of its train, and knows no"
+                " other facts; a run of the path model (--model path) can be asked over others"
+            )
+        return self._on(_joined(self.graph, facts, instead, warn))
+
+    def _on(self, graph: TemporalGraph) -> Run:
+        """The same with another graph of the same predicates."""
+        tensors = self.tensors  # whose names are those of the graph in the folder
+        other, members = copy(self), [member._on(graph) for member in self.members]
+        for name in ("static", "scoping", "scorer"):
+            vars(other).pop(name, None)
+        vars(other).update(
+            graph=graph,
+            segmentation=Vanilla().fit(graph),
+            tensors=tensors,
+            members=members,
+            own_facts=False,
+        )
+        return other
 
     @property
     def has_vectors(self) -> bool:
@@ -166,3 +242,63 @@ class Run:
             )
         assert isinstance(self.scorer, ModelScorer)
         return self.scorer.model
+
+
+def _joined(
+    own: TemporalGraph, facts: TemporalGraph, instead: bool, warn: Callable[[str], None]
+) -> TemporalGraph:
+    """The graph of `Run.over`: the ids of predicates are those of `own`."""
+    ours, theirs = own.timeline, facts.timeline
+    if ours.granularity != theirs.granularity:
+        raise UsageError(
+            f"the facts have times by {theirs.granularity}, and the run by {ours.granularity}: read"
+            f" them with granularity={ours.granularity!r} (--granularity {ours.granularity})"
+        )
+    learned = np.append(np.bincount(own.train.predicate, minlength=len(own.predicates)) > 0, False)
+    knows = learned[own.predicates.ids(facts.predicates.labels)]  # the last is that of -1
+    kept = facts.keep({split: knows[part.predicate] for split, part in facts.splits()}).compact()
+    if left_out := len(facts) - len(kept):
+        names = [facts.predicates[at] for at in np.flatnonzero(~knows).tolist()]
+        few = ", ".join(names[:3]) + ", …" * (len(names) > 3)
+        what = f"{left_out:,} of {len(facts):,} facts have predicates that the run has not learned"
+        if not len(kept):
+            known = ", ".join(own.predicates[at] for at in np.flatnonzero(learned)[:3].tolist())
+            raise UsageError(f"{what}, such as {few}; it has learned {known}, …")
+        warn(f"{what}, and are left out: {few}")
+    labels = pa.concat_arrays([own.entities.labels, kept.entities.labels])
+    entities, same = Vocabulary(labels, kind="entity"), np.arange(len(own.predicates), dtype="i4")
+    of_ours, of_theirs = (entities.ids(each.entities.labels) for each in (own, kept))
+    predicates = own.predicates.ids(kept.predicates.labels)
+    old: dict[str, Facts] = {name: part.renumber(of_ours, same) for name, part in own.splits()}
+    new: dict[str, Facts] = {
+        name: part.renumber(of_theirs, predicates) for name, part in kept.splits()
+    }
+    train, valid, test = (new[split] if len(new[split]) else old[split] for split in SPLITS)
+    sources = [each for each in own.reading.sources if not len(new.get(each.split or "", ()))]
+    graph = replace(
+        own,
+        train=train,
+        valid=valid,
+        test=test,
+        entities=entities,
+        timeline=_both(ours, theirs),
+        reading=replace(own.reading, sources=(*sources, *facts.reading.sources)),
+    )
+    if instead:
+        return graph
+    before = replace(graph, train=old["train"], valid=Facts.empty(), test=Facts.empty())
+    times = keyed("time", new["train"], before)
+    asked = replace(new["train"], begin=times.begin, end=times.end)
+    stays = np.ones(len(old["train"]), bool)
+    stays[KnownFacts(before).pairs("time", asked)[1]] = False
+    return replace(graph, train=Facts.concat([old["train"].take(stays), new["train"]]))
+
+
+def _both(ours: Timeline, theirs: Timeline) -> Timeline:
+    """The timestamps of both; buckets stay what they are, and the outer ones reach as far."""
+    if not ours.bucketed:
+        ticks = np.concatenate([ours.starts, theirs.starts, theirs.ends])
+        return Timeline.of(ticks, ours.granularity)
+    starts, ends = ours.starts.copy(), ours.ends.copy()
+    starts[0], ends[-1] = min(ours.first, theirs.first), max(ours.last, theirs.last)
+    return Timeline(ours.granularity, starts, ends)

@@ -162,7 +162,7 @@ class _Supervisor:
         self.static, self.settings, self.out, self.device = static, settings, out, device
         self.scoping = Scoping(static)
         self.config, self.fingerprint = config, fingerprint(config)
-        self.about = _machine(device)
+        self.about = machine(device)
         self.progress = _Progress(started=self.about["started"])
 
     def begin(self, learner: Learner, **about: Any) -> None:
@@ -300,7 +300,7 @@ class _Supervisor:
         (self.out / files.CHECKPOINT).unlink(missing_ok=True)
 
 
-def _machine(device: torch.device) -> dict[str, Any]:
+def machine(device: torch.device) -> dict[str, Any]:
     """Versions, device, command and date."""
     packages = ("torch", "numpy", "pyarrow", "safetensors", "pykeen")
     versions = {"splime": splime.__version__, "python": platform.python_version()}

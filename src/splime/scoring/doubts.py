@@ -15,11 +15,15 @@ FEWEST = 10
 
 
 class Doubts:
-    """What train has of every name, and which questions and answers go beyond it."""
+    """What train has of every name, and which questions and answers go beyond it.
 
-    def __init__(self, scoping: Scoping) -> None:
+    A model that is `timed` has no scopes that stand in. One that `forecasts` is asked about times
+    after train, and cannot know those before which there is nothing.
+    """
+
+    def __init__(self, scoping: Scoping, *, timed: bool = False, forecasts: bool = False) -> None:
         graph, train = scoping.graph, scoping.graph.train
-        self._scoping = scoping
+        self._scoping, self._timed, self._forecasts = scoping, timed, forecasts
         ends = np.concatenate([train.subject, train.object])
         self._entities = np.bincount(ends, minlength=len(graph.entities))
         self._predicates = np.bincount(train.predicate, minlength=len(graph.predicates))
@@ -46,8 +50,11 @@ class Doubts:
     def outside(self, predicates: Ids | None, begin: Ids, end: Ids) -> Bools:
         """Which times (first and last timestamps) lie wholly outside of what train covers.
 
-        That is the time of its facts of a predicate, or of all where there are no `predicates`.
+        That is the time of its facts of a predicate, or of all where there are no `predicates`. A
+        forecast goes beyond it where no fact begins before.
         """
+        if self._forecasts:
+            return np.asarray(begin <= self._first.min())
         first, last = self._covered(predicates)
         return np.asarray(((end < first) | (begin > last)) & (first <= last))
 
@@ -66,7 +73,14 @@ class Doubts:
         if kind != "time":
             predicates = None if kind == "predicate" else facts.predicate
             masks["time"] = self.outside(predicates, *self._scoping.graph.timestamps(facts))
+            if self._forecasts:
+                masks["time"] |= self._far(facts)
         return masks
+
+    def _far(self, facts: Facts) -> Bools:
+        """Which times are farther from the last one than any two of the graph from each other."""
+        timeline = self._scoping.graph.timeline
+        return np.asarray(facts.begin - timeline.last > timeline.last - timeline.first)
 
     def reasons(self, kind: Kind, facts: Facts) -> list[str]:
         """Why each question goes beyond train; empty if it does not."""
@@ -123,9 +137,15 @@ class Doubts:
 
     def _when(self, predicate: int | None, begin: int, end: int) -> str:
         timeline, scopes = self._scoping.graph.timeline, self._scoping.static.predicates
-        first, last = self._covered(None if predicate is None else np.array(predicate))
+        every = predicate is None or self._forecasts
+        first, last = self._covered(None if every else np.array(predicate))
         ticks = np.array([timeline.starts[first], timeline.ends[last]])
         covered = " to ".join(format_ticks(ticks, timeline.granularity))
+        if self._forecasts:
+            return f"train has facts only from {covered}, none just before the time asked about"
+        if self._timed:
+            whose = "" if predicate is None else f" of {self._scoping.graph.predicates[predicate]}"
+            return f"train has facts{whose} only from {covered}, not at the time asked about"
         if predicate is None:
             return f"train has facts only from {covered}, and the nearest scopes stand in"
         low, high = scopes.find(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from splime.arrays import grouped
 from splime.errors import UsageError
 from splime.graph import Facts
+from splime.scoring.doubts import Doubts
 from splime.scoring.queries import GIVEN, Aggregate, Block, Queries, Scoring, Spans
 from splime.scoring.scoping import CutFacts, Kind, Scoping
 from splime.scoring.scorer import Ids, Room, Scorer, check_nan
@@ -38,6 +40,12 @@ class TimedScoring(Scoring):
     """Questions are asked at the times that they give; there is nothing to aggregate."""
 
     scorer: TimedScorer  # type: ignore[assignment]
+
+    @cached_property
+    def doubts(self) -> Doubts:
+        """What train does not have, and the model cannot know."""
+        forecasts = getattr(self.scorer, "past", None) is not None
+        return Doubts(self.scoping, timed=True, forecasts=forecasts)
 
     @property
     def has_absolute_scopes(self) -> bool:
@@ -101,6 +109,19 @@ class TimedScoring(Scoring):
         asked = Facts.owning(*names, begin, end, np.zeros(len(begin), np.uint8))
         scores = self.scorer.facts(asked).view(questions, -1)
         return Block(np.arange(questions), scores, torch.ones(questions, device=scores.device))
+
+
+def likelihoods(scorer: TimedScorer, facts: Facts, block: int = 256) -> torch.Tensor:
+    """The mean log-probability of the object and of the subject of each fact, some at a time."""
+    total = torch.zeros(len(facts), device=scorer.device)
+    for start in range(0, len(facts), block):
+        some = facts.take(np.arange(start, min(start + block, len(facts))))
+        kinds: tuple[Kind, ...] = ("object", "subject")
+        for kind in kinds:
+            scores = scorer.entities(kind, some).log_softmax(1)
+            answer = torch.from_numpy(getattr(some, kind).astype(np.int64)).to(scorer.device)
+            total[start : start + len(some)] += scores.gather(1, answer[:, None])[:, 0] / 2
+    return total
 
 
 def make_scoring(

@@ -279,6 +279,8 @@ def _check(
     has_splits = "split" in file.names
     options.check_effect(file.path, saved=file.graph is not None, has_splits=has_splits)
     if has_splits:
+        if options.split is not None:
+            raise UsageError(f"{file.path}: streaming keeps the splits of a file{_IN_MEMORY}")
         return
     check_shares(**_shares(options))
     if options.split == "none":

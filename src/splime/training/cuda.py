@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from splime.training.trainer import Trainer
+    from splime.training.trainer import Loop
 
 # Steps that are taken one by one before the recording, so that everything is set up.
 _WARM_UP = 3
@@ -18,7 +18,7 @@ _AT_ONCE = 256
 
 
 def run_steps(
-    trainer: Trainer, shuffled: Tensor, drawn: Tensor | None, first: int, last: int
+    trainer: Loop, shuffled: Tensor, drawn: Tensor | None, first: int, last: int
 ) -> Iterator[float]:
     """Take the steps from where the trainer is up to `last`; `drawn` begins with step `first`."""
     while trainer.step < last:
@@ -47,7 +47,7 @@ class _Recording:
     What the graph reads must live as long as the graph, hence the attributes.
     """
 
-    def __init__(self, trainer: Trainer, drawn: Tensor | None, size: int) -> None:
+    def __init__(self, trainer: Loop, drawn: Tensor | None, size: int) -> None:
         place: dict[str, Any] = {"dtype": torch.int64, "device": trainer.device}
         self.shuffled = torch.zeros_like(trainer.examples)
         self.drawn = None

@@ -22,11 +22,14 @@ ENGINES = {
     "splime": "splime.training.native",
     "pykeen": "splime.training.pykeen",
     "paths": "splime.training.paths",
+    "latest": "splime.training.latest",
 }
 """The module of each engine, which has an `engine`."""
-PATH = "path"
-OWN_ENGINES = {PATH: "paths"}
-"""Models with an engine of their own, which nobody needs to name. They know time by themselves."""
+PATH, LATEST = "path", "latest"
+OWN_ENGINES = {PATH: "paths", LATEST: "latest"}
+"""Models with an engine of their own, which nobody needs to name."""
+READS_FACTS = ("paths", "latest")
+"""Engines whose models are asked over any facts: they have no vectors of entities."""
 NO_CUTS = (
     "this model knows the time by itself, and has no cuts: leave out the method, or choose vanilla"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -11,23 +11,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from splime.arrays import changes, expand
+from splime.arrays import changes
 from splime.axes import Axis, Range, Values
 from splime.embedding import presets
 from splime.embedding.device import matrix_precision
 from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
+from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
 from splime.training.engines import NO_CUTS, Supervisor, run_epochs
-from splime.training.trainer import Advance, check_batch, optimizer_state, restore_optimizer
+from splime.training.trainer import Loop, check_batch
 
 STRONG: Mapping[str, Any] = {
     "model": "path",
@@ -40,12 +41,13 @@ STRONG: Mapping[str, Any] = {
     "epochs": 4,
     "validate_every": 1,
     "patience": 5,
+    "precision": "tf32",
 }
 """The settings that have an effect, and their defaults."""
 QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
 """How the preset `quick` differs."""
 _PRESETS: Mapping[str, Mapping[str, Any]] = {presets.STRONG: {}, presets.QUICK: QUICKER}
-_ALSO = ("past", "unknown_scopes", "seed", "steps", "precision")
+_ALSO = ("past", "unknown_scopes", "begin_only", "aggregation", "reach", "seed", "steps")
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -165,6 +167,7 @@ def relative_scopes(graph: TemporalGraph, settings: Settings) -> RelativeScopes:
         edges,
         unknown=bool(settings.unknown_scopes),
         past=settings.past is not None,
+        begin_only=bool(settings.begin_only),
     )
 
 
@@ -176,145 +179,113 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
         layers=STRONG["layers"] if settings.layers is None else settings.layers,
         width=settings.dimension,
         dropout=settings.dropout or 0.0,
+        aggregation=settings.aggregation or "sum",
+        reach=settings.reach,
         seed=settings.seed,
     )
 
 
-class PathTrainer:
+class PathTrainer(Loop):
     """Asks for the object and the subject of each fact of train, from the other facts.
 
-    What is random (the order of the questions and dropout) follows from the seed, the epoch and the
-    step alone, so a training that resumes ends as if it had never stopped.
+    The order of the questions and dropout are random.
     """
 
     def __init__(self, graph: TemporalGraph, settings: Settings, device: torch.device) -> None:
-        self.graph, self.settings, self.device = graph, settings, device
         train = graph.train
-        self.model = make_path_model(graph, settings).to(device)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=settings.learning_rate, weight_decay=0.0, fused=True
-        )
+        check_batch(settings.batch_size, 2 * len(train), "question")
+        super().__init__(settings, device, 2 * len(train))
+        self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
         self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
         self._times = Times.of(train).to(device)
-        given = np.concatenate([train.subject, train.object])
+        predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
         self._given, self._answer, self._predicate = (
             torch.from_numpy(column.astype(np.int64)).to(device)
             for column in (
-                given,
+                np.concatenate([train.subject, train.object]),
                 np.concatenate([train.object, train.subject]),
-                np.concatenate([train.predicate, train.predicate + len(graph.predicates)]),
+                predicates,
             )
         )
-        self._others = _OtherAnswers(graph)
-        check_batch(settings.batch_size, len(given), "question")
-        self.steps = math.ceil(len(given) / settings.batch_size)
-        """Steps of an epoch."""
-        self.epoch, self.step = 0, 0
-        self._loss = torch.zeros((), dtype=torch.float64, device=device)
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs the settings ask for."""
-        if self.settings.steps is not None:
-            return math.ceil(self.settings.steps / self.steps)
-        return self.settings.epochs
-
-    def _last_step(self) -> int:
-        if self.settings.steps is None:
-            return self.steps
-        return min(self.steps, self.settings.steps - self.epoch * self.steps)
-
-    def run_epoch(self, *, advance: Advance, stop: Callable[[], bool]) -> float | None:
-        """Train to the end of the epoch. Its mean loss, or None if `stop` asked to stop before."""
-        generator = torch.Generator().manual_seed(seed_of(self.settings.seed, self.epoch))
-        order = torch.randperm(len(self._given), generator=generator)
-        self.model.train()
-        while self.step < self._last_step():
-            rows = order[self.step :: self.steps]
-            self._take_step(rows)
-            if not math.isfinite(float(self._loss)):
-                raise SplimeError(
-                    f"the loss is no longer a number in epoch {self.epoch + 1}: training diverged."
-                    f" Lower learning_rate (it is {self.settings.learning_rate:g}); what was saved"
-                    " before is still good"
-                )
-            advance(self.step, self._mean_loss())
-            if stop():
-                return None
-        mean = self._mean_loss()
-        self.epoch, self.step = self.epoch + 1, 0
-        self._loss.zero_()
-        return mean
-
-    def _take_step(self, rows: Tensor) -> None:
-        """One step of the optimizer, on the questions with these numbers."""
-        question, other = (
-            torch.from_numpy(ids).to(self.device) for ids in self._others.of(rows.numpy())
+        self._others = _OtherAnswers(graph, device)
+        self.examples = torch.arange(2 * len(train), device=device)
+        # A recorded step reads from tensors which step it is.
+        self._at = torch.zeros(1, dtype=torch.int64, device=device)
+        self._seeds = torch.zeros(self.steps, dtype=torch.int64, device=device)
+        self._rates = torch.zeros(self.steps, device=device)
+        self._rate = torch.zeros((), device=device)
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=self._rate,
+            weight_decay=0.0,
+            fused=True,
+            capturable=device.type == "cuda",
         )
-        rows = rows.to(self.device)
-        fact = rows % len(self.graph.train)
-        scopes = self.facts.scopes(self.relative, self._times.take(fact))
+
+    def shuffled(self) -> Tensor:
+        """The questions of this epoch in their order; also its seeds and learning rates."""
+        seed, epoch, steps = self.settings.seed, self.epoch, range(self.steps)
+        seeds = [seed_of(seed, epoch, step + 1) & 0x7FFFFFFF for step in steps]
+        self._seeds.copy_(torch.tensor(seeds))
+        self._rates.copy_(torch.tensor([self._learning_rate(step) for step in steps]))
+        self._at.fill_(self.step)
+        self.model.train()
+        generator = torch.Generator().manual_seed(seed_of(seed, epoch))
+        return torch.randperm(len(self.examples), generator=generator).to(self.device)
+
+    def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:  # noqa: ARG002
+        """One step of the optimizer, on the questions with these numbers."""
+        fact = examples % len(self.graph.train)
+        times = self._times.take(fact)
+        scopes = self.facts.scopes(self.relative, times)
         # A fact must not answer itself; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
-        drawn = seed_of(self.settings.seed, self.epoch, self.step + 1) & 0x7FFFFFFF
         scores = self.model(
             self.facts,
-            self._given[rows],
-            self._predicate[rows],
+            self._given[examples],
+            self._predicate[examples],
             scopes,
             weights,
-            seed=torch.tensor(drawn, device=self.device),
+            times=times,
+            seed=self._seeds[self._at][0],
         )
-        scores = scores.index_put((question, other), scores.new_tensor(-torch.inf))
-        loss = torch.nn.functional.cross_entropy(scores, self._answer[rows])
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate()
+        scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
+        loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), _LONGEST_GRADIENT)
+        self._rate.copy_(self._rates[self._at][0])
         self.optimizer.step()
         self._loss += loss.detach()
+        self._at += 1
         self.step += 1
 
-    def _learning_rate(self) -> float:
+    def _learning_rate(self, step: int) -> float:
         """It rises for some steps, and falls as a cosine."""
-        done, total = self.epoch * self.steps + self.step, self.settings.steps
+        done, total = self.epoch * self.steps + step, self.settings.steps
         total = total or self.epochs * self.steps
-        falling = (1 + math.cos(math.pi * done / total)) / 2
+        falling = (1 + math.cos(math.pi * min(done / total, 1))) / 2
         rising = min(1.0, (done + 1) / min(_WARM_UP, total))
         return self.settings.learning_rate * rising * (falling * (1 - _LAST) + _LAST)
 
-    def _mean_loss(self) -> float:
-        return float(self._loss) / max(1, self.step)
-
-    def parameters(self) -> dict[str, Tensor]:
+    def tables(self) -> dict[str, Tensor]:
         """The parameters of the model, by their names in files."""
-        return {name: each.detach() for name, each in self.model.named_parameters()}
+        return dict(self.model.named_parameters())
+
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over parameters."""
+        self.model.load_state_dict(dict(tensors))
 
     def scorer(self) -> PathScorer:
         """The scores of the model as it is now."""
         return PathScorer(self.model, self.graph, self.settings)
 
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that is needed to resume from here: tensors, and numbers."""
-        tensors = optimizer_state(self.optimizer, dict(self.model.named_parameters()))
-        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
-        return {**self.parameters(), **tensors}, numbers
-
-    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Resume from a state."""
-        parameters = dict(self.model.named_parameters())
-        self.model.load_state_dict({name: tensors[name] for name in parameters})
-        restore_optimizer(self.optimizer, parameters, tensors)
-        self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
-        self._loss.fill_(float(numbers["loss"]))
-
 
 class _OtherAnswers:
     """The other answers to the questions of train that train states at the same time."""
 
-    def __init__(self, graph: TemporalGraph) -> None:
+    def __init__(self, graph: TemporalGraph, device: torch.device) -> None:
         starts: list[Ints] = []
         counts: list[Ints] = []
         ids: list[Ints] = []
@@ -330,14 +301,24 @@ class _OtherAnswers:
             starts.append(start + sum(len(each) for each in ids))
             counts.append(count)
             ids.append(facts.id[order])
-        self._start, self._count, self._ids = map(np.concatenate, (starts, counts, ids))
-        self._own = np.concatenate([graph.train.object, graph.train.subject])
+        own = np.concatenate([graph.train.object, graph.train.subject])
+        self._start, self._count, self._ids, self._own = (
+            torch.from_numpy(column.astype(np.int64)).to(device)
+            for column in (*map(np.concatenate, (starts, counts, ids)), own)
+        )
+        self._within = torch.arange(int(self._count.max()), device=device)
+        self._entities = len(graph.entities)
 
-    def of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Positions among some questions, and answers that are not theirs."""
-        question, at = expand(self._start[rows], self._count[rows])
-        other = self._ids[at] != self._own[rows][question]
-        return question[other], self._ids[at[other]]
+    def mask(self, questions: Tensor) -> Tensor:
+        """Which entities [questions, entities] are other answers."""
+        own = self._own[questions].unsqueeze(1)
+        at = self._start[questions].unsqueeze(1) + self._within
+        ids = self._ids[at.clamp(max=len(self._ids) - 1)]
+        other = (self._within < self._count[questions].unsqueeze(1)) & (ids != own)
+        # What is no other answer marks an entity that there is not.
+        mask = torch.zeros(len(own), self._entities + 1, dtype=torch.bool, device=own.device)
+        mask.scatter_(1, ids.where(other, self._entities), value=True)
+        return mask[:, : self._entities]
 
 
 class PathScorer:
@@ -345,13 +326,20 @@ class PathScorer:
 
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: Settings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
+        self.past = settings.past
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
-        # A question needs the state of every entity, and while a layer is made a few of them.
-        self._block = max(1, min(256, _BLOCK // (16 * entities * model.width)))
+        # A question needs the state of every entity, and while a layer is made a few of them; those
+        # that are not in reach have one state, but then each question has facts of its own.
+        rows, own = entities, 0
+        if model.reach is not None:
+            own = min(model.reach, len(self.known))
+            rows = min(entities, own + 1)
+        needed = 16 * rows * model.width + 128 * own + 4 * entities
+        self._block = max(1, min(256, _BLOCK // needed))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""
@@ -365,9 +353,10 @@ class PathScorer:
             some = slice(start, start + self._block)
             at = torch.arange(len(facts), device=self.device)[some]
             ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            scopes = self.read.scopes(self.relative, times.take(at))
+            own = times.take(at)
+            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
             with torch.inference_mode():
-                scores.append(self.model(self.read, *(x.to(self.device) for x in ids), scopes))
+                scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
 
@@ -377,20 +366,14 @@ class PathScorer:
         predicate = int(fact.predicate[0])
         if kind == "subject":
             given, answer, predicate = answer, given, predicate + self.read.predicates
-        scopes = self.read.scopes(self.relative, Times.of(fact).to(self.device))
-        return evidence(self.model, self.read, given, predicate, scopes, answer, most=most)
+        times = Times.of(fact).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
+        asked = (given, predicate, scopes, answer)
+        return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
-        total = torch.zeros(len(facts), device=self.device)
-        for start in range(0, len(facts), self._block):
-            at = np.arange(start, min(start + self._block, len(facts)))
-            some = facts.take(at)
-            for kind, wanted in (("object", some.object), ("subject", some.subject)):
-                scores = self.entities(cast(Kind, kind), some).log_softmax(1)
-                answer = torch.from_numpy(wanted.astype(np.int64)).to(self.device)
-                total[start : start + len(at)] += scores.gather(1, answer[:, None])[:, 0] / 2
-        return total
+        return likelihoods(self, facts, self._block)
 
 
 engine = PathEngine()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -29,34 +30,49 @@ _DRAWN = 1 << 24
 _OPTIMIZER = "optimizer."
 
 
-class Trainer:
-    """Trains a model on triples, epoch by epoch, from any step on.
+class Loop(ABC):
+    """Steps and epochs, from any step on, of whatever is trained.
 
-    What is random (the order of the triples and the negatives) follows from the seed, the epoch and
-    the step alone, so a training that resumes ends as if it had never stopped.
+    What is random follows from the seed, the epoch and the step alone, so a training that resumes
+    ends as if it had never stopped.
     """
 
-    def __init__(self, model: Model, triples: Triples, settings: Settings) -> None:
-        self.model, self.settings = model, settings
-        self.device = model.device
-        self.triples = torch.from_numpy(triples.array().astype(np.int64)).to(self.device)
-        self.objective = Objective(model, settings, self.triples)
-        self._draws: Draws | None = None
-        if settings.each == "fact":
-            self._draws = Draws(self.triples, triples.fact, triples.overlap)
-        count = len(self.triples if self._draws is None else self._draws)
-        check_batch(settings.batch_size, count, settings.each)
-        self.optimizer = make_optimizer(model, settings)
+    examples: Tensor
+    """What an epoch goes through, a row for each."""
+    optimizer: torch.optim.Optimizer
+
+    def __init__(self, settings: Settings, device: torch.device, count: int) -> None:
+        self.settings, self.device = settings, device
         self.steps = math.ceil(count / settings.batch_size)
         """Steps of an epoch."""
-        self._generator = torch.Generator(self.device)
         self.epoch, self.step = 0, 0
-        self._prepare()
-        self.batch = math.ceil(len(self.examples) / self.steps)
-        """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
-        self._loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self._loss = torch.zeros((), dtype=torch.float64, device=device)
         self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch
         self.warm = 0
+
+    @abstractmethod
+    def shuffled(self) -> Tensor:
+        """The examples in the order of this epoch."""
+
+    @abstractmethod
+    def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
+        """One step of the optimizer."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, Tensor]:
+        """What is trained, by the names in files."""
+
+    @abstractmethod
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over parameters."""
+
+    def steps_at_once(self) -> int:
+        """For how many steps negatives are drawn together."""
+        return self.steps
+
+    def draw(self, first: int, steps: int) -> Tensor | None:  # noqa: ARG002
+        """The negatives of some steps, if there are any."""
+        return None
 
     @property
     def epochs(self) -> int:
@@ -80,13 +96,11 @@ class Trainer:
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
         """Train to the end of the epoch. Its mean loss, or None if `stop` asked to stop before."""
-        if self._draws is not None:
-            self._prepare()
-        shuffled = self.examples[self._order()]
+        shuffled = self.shuffled()
         at_once = self.steps_at_once()
         while self.step < self.last_step():
             first = self.step // at_once * at_once
-            drawn = self._draw(first, min(at_once, self.steps - first))
+            drawn = self.draw(first, min(at_once, self.steps - first))
             for done in self._run(shuffled, drawn, first):
                 if advance is not None:
                     advance(self.step, done)
@@ -114,15 +128,6 @@ class Trainer:
             self.check_loss()
             yield self.mean_loss()
 
-    def take_step(self, triples: Tensor, drawn: Tensor | None) -> None:
-        """One step of the optimizer."""
-        if drawn is not None and drawn.dim() == 2:
-            drawn = drawn[: len(triples)]
-        self.optimizer.zero_grad(set_to_none=True)
-        self._loss += self.objective.backward(triples, drawn)
-        self.optimizer.step()
-        self.step += 1
-
     def mean_loss(self) -> float:
         """The mean loss of the steps of this epoch so far."""
         return float(self._loss) / max(1, self.step)
@@ -133,16 +138,62 @@ class Trainer:
             raise self._diverged("the loss is no longer a number in")
 
     def _check_tables(self) -> None:
-        """A last step too far shows in the embeddings before it shows in a loss."""
-        for name, table in self.model.named_parameters():
+        """A last step too far shows in the parameters before it shows in a loss."""
+        for name, table in self.tables().items():
             if not bool(torch.isfinite(table).all()):
-                raise self._diverged(f"the embeddings of {name} are no longer numbers after")
+                raise self._diverged(f"the parameters {name} are no longer numbers after")
 
     def _diverged(self, what: str) -> SplimeError:
         return SplimeError(
             f"{what} epoch {self.epoch + 1}: training diverged. Lower learning_rate (it is"
             f" {self.settings.learning_rate:g}); what was saved before is still good"
         )
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters of the model, by their names in files."""
+        return {name: table.detach() for name, table in self.tables().items()}
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that is needed to resume from here: tensors, and numbers."""
+        tensors = optimizer_state(self.optimizer, self.tables())
+        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
+        return {**self.parameters(), **tensors}, numbers
+
+    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
+        """Resume from a state."""
+        self.fill({name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)})
+        restore_optimizer(self.optimizer, self.tables(), tensors)
+        self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
+        self._loss.fill_(float(numbers["loss"]))
+
+
+class Trainer(Loop):
+    """Trains a model on triples; the order of the triples and the negatives are random."""
+
+    def __init__(self, model: Model, triples: Triples, settings: Settings) -> None:
+        self.model = model
+        self.triples = torch.from_numpy(triples.array().astype(np.int64)).to(model.device)
+        self.objective = Objective(model, settings, self.triples)
+        self._draws: Draws | None = None
+        if settings.each == "fact":
+            self._draws = Draws(self.triples, triples.fact, triples.overlap)
+        count = len(self.triples if self._draws is None else self._draws)
+        check_batch(settings.batch_size, count, settings.each)
+        super().__init__(settings, model.device, count)
+        self.optimizer = make_optimizer(model, settings)
+        self._generator = torch.Generator(self.device)
+        self._prepare()
+        self.batch = math.ceil(len(self.examples) / self.steps)
+        """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
+
+    def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
+        """One step of the optimizer."""
+        if drawn is not None and drawn.dim() == 2:
+            drawn = drawn[: len(examples)]
+        self.optimizer.zero_grad(set_to_none=True)
+        self._loss += self.objective.backward(examples, drawn)
+        self.optimizer.step()
+        self.step += 1
 
     def _prepare(self) -> None:
         """The examples of this epoch, and which of them ask the same."""
@@ -157,12 +208,16 @@ class Trainer:
             number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
             self._groups = torch.unique_consecutive(number, return_inverse=True)[1]
 
-    def _order(self) -> Tensor:
+    def shuffled(self) -> Tensor:
+        """The examples of this epoch in their order."""
+        if self._draws is not None:
+            self._prepare()
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
         if self._groups is None:
-            return self._shuffle(len(self.examples))
+            return self.examples[self._shuffle(len(self.examples))]
         # Queries change places, and what answers the same one stays together.
-        return self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
+        order = self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
+        return self.examples[order]
 
     def _shuffle(self, count: int) -> Tensor:
         return torch.randperm(count, generator=self._generator, device=self.device)
@@ -172,33 +227,24 @@ class Trainer:
         positives = 1 if self.objective.negatives.shared else self.batch
         return max(1, _DRAWN // (positives * self.settings.negatives))
 
-    def _draw(self, first: int, steps: int) -> Tensor | None:
+    def draw(self, first: int, steps: int) -> Tensor | None:
+        """The negatives of some steps, if the loss samples them."""
         if not self.objective.sampled:
             return None
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
         return self.objective.negatives.draw(steps, self.batch, self._generator)
 
-    def parameters(self) -> dict[str, Tensor]:
-        """The parameters of the model, by their names in files."""
-        return {name: table.detach() for name, table in parameters_of(self.model).items()}
+    def tables(self) -> dict[str, Tensor]:
+        """The tables of the model, by their names in files."""
+        return parameters_of(self.model)
+
+    def fill(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over the vectors of tables."""
+        fill_parameters(self.model, tensors)
 
     def scorer(self) -> ModelScorer:
         """The scores of the model as it is now."""
         return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
-
-    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Everything that is needed to resume from here: tensors, and numbers."""
-        tensors = optimizer_state(self.optimizer, parameters_of(self.model))
-        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
-        return {**self.parameters(), **tensors}, numbers
-
-    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Resume from a state."""
-        own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
-        fill_parameters(self.model, own)
-        restore_optimizer(self.optimizer, parameters_of(self.model), tensors)
-        self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
-        self._loss.fill_(float(numbers["loss"]))
 
 
 def optimizer_state(

@@ -1,0 +1,356 @@
+"""Answers of the path model: what they cost, what a bound costs, what evidence is worth.
+
+    python benchmarks/paths_answers.py growth                   # random facts, 10^4 to 10^7
+    python benchmarks/paths_answers.py reach RUN                # a run on ICEWS14, several bounds
+    python benchmarks/paths_answers.py asking RUN               # `ask` with evidence, YAGO11k
+    python benchmarks/paths_answers.py evidence RUN             # facts of the evidence taken away
+
+growth: random facts over a tenth as many entities and 230 predicates in 365 days; the i-th entity
+(or predicate) has a share of i^-0.8 of them, so few have most. The model is not trained (4 layers,
+dimension 32). Every point is a process of its own; CPU seconds of one thread, the median of five
+single questions, and a batch of 32 once.
+
+reach: MRR of the same queries of test for every bound, set on one trained run.
+
+asking: questions about facts of test, each asked and explained, one thread; the gradients of the
+evidence also by the plain formulas. The command line is measured as a whole, with its imports.
+
+evidence: the best answers to questions about facts of test. How far their score falls without the
+facts of the evidence, and without as many others, drawn from those within two steps of the given
+entity or of the answer.
+
+Results are kept in results/paths_answers.json, a part for each of the four.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+import splime
+from paths import random_facts
+from record import peak_mb, write_results
+from splime.embedding.settings import Settings
+from splime.evaluation import evaluate_facts
+from splime.graph import Facts
+from splime.paths.evidence import passing
+from splime.paths.model import PathModel
+from splime.paths.relative import RelativeScopes, Times
+from splime.training.paths import PathScorer
+
+RESULTS = Path(__file__).parent / "results" / "paths_answers.json"
+FACTS = (10**4, 10**5, 10**6, 10**7)
+BOUND, BOUNDS = 10**5, (30_000, 10_000, 3_000, 1_000, 300, 100, 30)
+PREDICATES, DAYS, BATCH = 230, 365, 32
+
+
+def point(facts: int, reach: int | None) -> dict[str, Any]:
+    """One question and a batch, in this process."""
+    settings = Settings(relative="events:1,2,4,8,15,31,91", dimension=32)
+    known, entities = random_facts(facts, facts // 10, PREDICATES, DAYS), facts // 10
+    graph: Any = SimpleNamespace(
+        train=known,
+        entities=range(entities),
+        predicates=range(PREDICATES),
+        timeline=SimpleNamespace(granularity="day"),
+    )
+    scopes = RelativeScopes("events", "day", (1, 2, 4, 8, 15, 31, 91))
+    model = PathModel(PREDICATES, len(scopes), layers=4, width=32, reach=reach).eval()
+    # Kernels are compiled, or loaded, before anything is measured.
+    small: Any = SimpleNamespace(**{**vars(graph), "train": known.take(np.arange(100))})
+    PathScorer(model, small, settings).entities("object", known.take(np.arange(2)))
+    data_mb = peak_mb()
+    started = time.process_time()
+    scorer = PathScorer(model, graph, settings)
+    scorer.entities("object", known.take(np.arange(1)))  # the orders are made when first needed
+    opened = time.process_time() - started
+    ask = np.random.default_rng(1).choice(facts, 5 + BATCH, replace=False)
+    ones = []
+    for one in ask[:5]:
+        started = time.process_time()
+        scorer.entities("object", known.take(np.array([one])))
+        ones.append(time.process_time() - started)
+    one_mb = peak_mb()
+    started = time.process_time()
+    scorer.entities("object", known.take(ask[5:]))
+    return {
+        "facts": facts,
+        "entities": entities,
+        "reach": reach,
+        "open s": round(opened, 2),
+        "one s": round(statistics.median(ones), 4),
+        "batch s": round(time.process_time() - started, 3),
+        "facts MB": round(data_mb),
+        "one peak MB": round(one_mb),
+        "batch peak MB": round(peak_mb()),
+    }
+
+
+def growth(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """All points, each in a process of its own, and their picture."""
+    rows = []
+    for facts in options.facts:
+        for reach in (None, BOUND):
+            given = [str(facts), str(reach or 0)]
+            command = [sys.executable, __file__, "point", *given]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append(json.loads(done.stdout.splitlines()[-1]))
+            print(rows[-1], flush=True)
+    plot(rows, options.out.with_name("paths_growth.png"))
+    return rows
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (seconds, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for reach, name, line in ((None, "all facts", "o-"), (BOUND, f"reach {BOUND:,}", "s--")):
+        there = [row for row in rows if row["reach"] == reach]
+        at = [row["facts"] for row in there]
+        for key, what, color in (("one s", "one question", "C0"), ("batch s", "batch of 32", "C1")):
+            values = [row[key] for row in there]
+            seconds.loglog(at, values, line, color=color, label=f"{what}, {name}", markersize=4)
+        values = [row["batch peak MB"] for row in there]
+        memory.loglog(at, values, line, color="C2", label=name, markersize=4)
+    seconds.set_ylabel("CPU seconds")
+    memory.set_ylabel("peak MB, facts included")
+    for panel in (seconds, memory):
+        panel.set_xlabel("facts")
+        panel.grid(alpha=0.3)
+        panel.minorticks_off()
+        panel.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def path_scorer(run: splime.Run) -> PathScorer:
+    scorer = run.scorer
+    assert isinstance(scorer, PathScorer), f"{run.path} is no run of the path model"
+    scorer.model.eval()
+    return scorer
+
+
+def reach(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Metrics of one run with several bounds."""
+    run = splime.Run(options.run, device="cpu")
+    scorer, rows = path_scorer(run), []
+    for bound in (None, *options.bounds):
+        scorer.model.reach = bound
+        started = time.process_time()
+        evaluation = evaluate_facts(
+            scorer, run.graph, run.segmentation, questions=options.questions
+        )
+        used = time.process_time() - started
+        metrics = evaluation.metrics["exact"]["both"]
+        rows.append(
+            {
+                "reach": bound,
+                "MRR": round(metrics.mrr, 4),
+                "Hits@1": round(metrics.hits1, 4),
+                "Hits@10": round(metrics.hits10, 4),
+                "queries": evaluation.queries,
+                "CPU ms a question": round(1e3 * used / evaluation.queries, 1),
+            }
+        )
+        print(rows[-1], flush=True)
+    return rows
+
+
+def sample(run: splime.Run, count: int) -> Facts:
+    """Facts of test that have a time."""
+    facts = run.graph.test
+    dated = facts.take(np.flatnonzero(facts.unknown < 3))
+    return dated.take(np.random.default_rng(0).permutation(len(dated))[:count])
+
+
+def asking(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of `ask` and `why`, first and later, and of the command as a whole."""
+    started = time.process_time()
+    query = splime.Query(splime.Run(options.run, device="cpu"))
+    query.calibration("object")  # kept in the folder of the run
+    seconds: dict[str, Any] = {"open": round(time.process_time() - started, 3)}
+    run, scorer = query.run, path_scorer(query.run)
+    graph = run.graph
+    facts = sample(run, options.questions)
+    taken = []
+    for fact in replace(graph, test=facts).rows("test"):
+        asked = (fact.subject, fact.predicate, "?")
+        during = (fact.begin or fact.end, fact.end or fact.begin)
+        started = time.process_time()
+        best = query.ask(*asked, during=during)[0].name  # type: ignore[arg-type]
+        between = time.process_time()
+        query.why(*asked, during=during, answer=best)  # type: ignore[arg-type]
+        taken.append((between - started, time.process_time() - between))
+    ask, why = np.array(taken[1:]).T
+    seconds["first, with evidence"] = round(sum(taken[0]), 3)
+    for name, values in (("ask", ask), ("evidence", why), ("both", ask + why)):
+        seconds[name] = {
+            "median": round(float(np.median(values)), 4),
+            "largest": round(float(values.max()), 4),
+        }
+    ratios = []
+    for number in range(8):
+        fact = facts.take(np.array([number]))
+        inputs = (int(fact.subject[0]), int(fact.predicate[0]), int(fact.object[0]))
+        scopes = scorer.read.scopes(scorer.relative, Times.of(fact))
+        started = time.process_time()
+        passed = passing(scorer.model, scorer.read, *inputs[:2], scopes, inputs[2])
+        between = time.process_time()
+        plain = plain_gradients(scorer, *inputs, scopes)
+        ratios.append((time.process_time() - between) / (between - started))
+        mine = torch.zeros_like(plain).index_add(0, passed.number, passed.gradient)
+        assert float((mine - plain).norm()) <= 1e-3 * float(plain.norm()) + 1e-6
+    seconds["plain gradients, ratio"] = round(statistics.median(ratios), 1)
+    first = next(iter(replace(graph, test=facts).rows("test")))
+    begin, end = first.begin or first.end, first.end or first.begin
+    command = [
+        *(sys.executable, "-m", "splime", "ask", str(options.run), first.subject, first.predicate),
+        *("?", "--during", f"{begin}..{end}", "--why"),
+    ]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds["the command as a whole"] = round(used, 2)
+    about = {"data": graph.name, "layers": scorer.model.layers, "dimension": scorer.model.width}
+    return {**about, "questions": len(taken), "CPU s": seconds}
+
+
+def plain_gradients(
+    scorer: PathScorer, given: int, predicate: int, answer: int, scopes: torch.Tensor
+) -> torch.Tensor:
+    """What `passing` adds up to, by the plain formulas over all facts."""
+    weights = scorer.read.weights()
+    total = torch.zeros_like(weights)
+    for share in (torch.arange(8) + 0.5) / 8:
+        grown = (weights * share).requires_grad_()
+        ids = torch.tensor([given]), torch.tensor([predicate])
+        scores = scorer.model(scorer.read, *ids, scopes, grown, plain=True)
+        total += torch.autograd.grad(scores[0, answer], grown)[0] / 8
+    return total
+
+
+def evidence(options: argparse.Namespace) -> dict[str, Any]:
+    """How far scores fall without the evidence, and without as many other facts."""
+    run = splime.Run(options.run, device="cpu")
+    scorer, random = path_scorer(run), np.random.default_rng(0)
+    read, count, asked = scorer.read, len(scorer.known), sample(run, options.questions)
+    rows = []
+    for number in range(len(asked)):
+        fact = asked.take(np.array([number]))
+        kind: Any = ("object", "subject")[number % 2]
+        answer = int(scorer.entities(kind, fact)[0].argmax())
+        column = np.array([answer], np.int32)
+        subject, object_ = (fact.subject, column) if kind == "object" else (column, fact.object)
+        own = Facts.owning(subject, fact.predicate, object_, *fact.columns()[3:])
+        used = {n % count for chain in scorer.why(kind, own) for n in chain.facts}
+        given = int(fact.subject[0] if kind == "object" else fact.object[0])
+        near = around(read, {given, answer}) - used
+        if not used or len(near) < len(used):
+            continue
+        others = random.choice(sorted(near), len(used), replace=False).tolist()
+        whole, without, control = (
+            score(scorer, kind, fact, sorted(facts)) for facts in ([], used, others)
+        )
+        rows.append(
+            (
+                len(used),
+                whole[answer] - without[answer],
+                whole[answer] - control[answer],
+                without.argmax() != answer,
+                control.argmax() != answer,
+                int(fact.object[0] if kind == "object" else fact.subject[0]) == answer,
+            )
+        )
+    taken, fall, other, changed, other_changed, right = np.array(rows, float).T
+    return {
+        "data": run.graph.name,
+        "questions": len(rows),
+        "facts taken away, mean": round(float(taken.mean()), 2),
+        "fall without evidence": round(float(fall.mean()), 3),
+        "fall without others": round(float(other.mean()), 3),
+        "falls more without evidence": round(float((fall > other).mean()), 3),
+        "no longer the best answer, without evidence": round(float(changed.mean()), 3),
+        "no longer the best answer, without others": round(float(other_changed.mean()), 3),
+        "right answers": round(float(right.mean()), 3),
+    }
+
+
+def around(read: Any, ends: set[int], steps: int = 2) -> set[int]:
+    """The facts within some steps of entities."""
+    source, target = read.source.numpy(), read.target.numpy()
+    reached = np.zeros(read.entities, bool)
+    reached[list(ends)] = True
+    near = reached[source]
+    for _ in range(steps - 1):
+        reached[target[near]] = True
+        near = reached[source]
+    return {int(number) % read.facts for number in np.flatnonzero(near)}
+
+
+def score(scorer: PathScorer, kind: str, fact: Facts, without: list[int]) -> Any:
+    """Scores of all entities without some facts."""
+    read = scorer.read
+    given = fact.subject if kind == "object" else fact.object
+    predicate = int(fact.predicate[0]) + (read.predicates if kind == "subject" else 0)
+    times = Times.of(fact)
+    with torch.inference_mode():
+        scores = scorer.model(
+            read,
+            torch.tensor([int(given[0])]),
+            torch.tensor([predicate]),
+            read.scopes(scorer.relative, times),
+            read.weights(torch.tensor(without, dtype=torch.int64)),
+            times=times,
+        )
+    return scores[0].numpy()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=("growth", "reach", "asking", "evidence", "point"))
+    parser.add_argument("run", nargs="*", help="the folder of a run")
+    parser.add_argument("--facts", type=int, nargs="*", default=FACTS)
+    parser.add_argument("--bounds", type=int, nargs="*", default=BOUNDS)
+    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    if options.what == "point":
+        print(json.dumps(point(int(options.run[0]), int(options.run[1]) or None)))
+        return
+    options.run = options.run[0] if options.run else None
+    ways: dict[str, Any] = {
+        "growth": growth, "reach": reach, "asking": asking, "evidence": evidence,
+    }  # fmt: skip
+    result = ways[options.what](options)
+    print(json.dumps(result, indent=1))
+    kept = json.loads(options.out.read_text()) if options.out.exists() else {}
+    parts = {name: kept[name] for name in ways if name in kept}
+    made = {"result": result, "torch": torch.__version__}
+    if options.run is not None:
+        made["run"] = splime.Run(options.run, device="cpu").about.get("command")
+        made["questions asked for"] = options.questions
+    parts[options.what] = made
+    write_results(options.out, "python benchmarks/paths_answers.py WHAT [RUN]", **parts)
+
+
+if __name__ == "__main__":
+    main()

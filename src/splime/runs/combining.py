@@ -1,0 +1,205 @@
+"""Combine runs: a run whose scores are the weighted log-probabilities of others."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from splime.errors import UsageError, checked
+from splime.evaluation.filters import TIMED, Known
+from splime.evaluation.ranking import Side, rank_sides
+from splime.graph import Facts
+from splime.io.files import LOCK, to_toml, write_json, written_folder
+from splime.methods import make_method
+from splime.progress import Progress, silent
+from splime.runs import folder as files
+from splime.runs.folder import COMBINED, MEMBERS, describe, differences, fingerprint
+from splime.runs.run import Run
+from splime.runs.tensors import pack_names, save_tensors
+from splime.runs.training import machine
+from splime.scoring.combined import log_probabilities
+from splime.scoring.queries import Queries, Scoring
+from splime.scoring.scoping import Kind, keyed
+from splime.scoring.scorer import memory_errors
+from splime.scoring.timed import make_scoring
+from splime.static import apply
+from splime.times import Ints
+
+WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""What is tried for a member, where the best one has 1."""
+_MOST = 1 << 28
+"""Log-probabilities that are kept to choose weights by: a GiB of them."""
+_COMPARED = 1 << 24
+"""Those that are added up at once."""
+
+
+@checked
+def combine(
+    runs: Sequence[str | Path | Run],
+    out: str | Path,
+    *,
+    device: str = "auto",
+    progress: Progress = silent,
+) -> Run:
+    """Make a run that adds the log-probabilities of others, with weights chosen on valid.
+
+    Args:
+        runs: finished runs, or their folders; all with the same facts, read the same way. They are
+            copied, so that the new folder needs none of them.
+        out: the folder of the new run, which must not be there.
+        device: cpu, cuda or auto.
+        progress: is told of the weights that are tried.
+    """
+    began, out = time.monotonic(), Path(out)
+    members = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
+    _check(members, out)
+    scorings = [make_scoring(run.scorer, run.scoping) for run in members]
+    with torch.inference_mode(), memory_errors():
+        chosen = choose_weights(scorings, progress)
+    graph = members[0].graph
+    static = apply(make_method("vanilla").fit(graph), graph)
+    past = {run.settings.past for run in members}
+    settings: dict[str, Any] = {"model": COMBINED, "weights": chosen.weights}
+    if len(past) == 1:
+        settings["past"] = past.pop()
+    own = {
+        "names": [str(run.path) for run in members],
+        "sha256": [fingerprint(run.config) for run in members],
+    }
+    config = describe(graph, static.segmentation, settings, COMBINED)
+    config = tomllib.loads(to_toml({**config, MEMBERS: own}))
+    seconds = time.monotonic() - began + sum(run.about["seconds"] for run in members)
+    about = {
+        **machine(members[0].device),
+        "seconds": round(seconds, 1),
+        "parameters": sum(run.about["parameters"] for run in members),
+        "valid": {"facts": chosen.facts, "mrr": chosen.mrr, "members": chosen.alone},
+    }
+    with written_folder(out) as beside:
+        files.begin(beside, config, graph, static.segmentation)
+        for number, run in enumerate(members, 1):
+            _copy(run, beside / MEMBERS / str(number))
+        write_json(beside / files.ABOUT, about)
+        save_tensors(beside / files.MODEL, pack_names(static), {"config": fingerprint(config)})
+    return Run(out, device=device)
+
+
+def _check(members: Sequence[Run], out: Path) -> None:
+    """What is wrong is said before the work."""
+    if len(members) < 2:
+        raise UsageError("a combination needs at least two runs")
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out}: is there already; choose another folder")
+    first, *others = members
+    places = [run.path.resolve() for run in members]
+    for run, place in zip(members, places, strict=True):
+        if places.count(place) > 1:
+            raise UsageError(f"{run.path}: this run is given more than once")
+    for run in others:
+        mine, yours = first.config["data"], run.config["data"]
+        if mine["sha256"] != yours["sha256"]:
+            how = differences({"data": mine}, {"data": yours})
+            raise UsageError(
+                f"{first.path} and {run.path} cannot be combined: their facts differ ({how}); read"
+                " the data the same way for both"
+            )
+    if not len(first.graph.valid):
+        raise UsageError(f"{first.path}: valid has no facts to choose weights on")
+
+
+def _copy(run: Run, folder: Path) -> None:
+    """The files of a run, and of its members if it has any."""
+    folder.mkdir(parents=True)
+    for path in run.path.iterdir():
+        # Whoever works in that folder may hold a lock and write beside.
+        if path.is_file() and path.name != LOCK and not path.name.startswith("."):
+            shutil.copyfile(path, folder / path.name)
+    for number, member in enumerate(run.members, 1):
+        _copy(member, folder / MEMBERS / str(number))
+
+
+class Chosen(NamedTuple):
+    """Weights that add up to 1, and what they were chosen by."""
+
+    weights: list[float]
+    mrr: float
+    """On valid, by protocol fact with its exact filter."""
+    alone: list[float]
+    """That of each member."""
+    facts: int
+    """How many of valid were asked for."""
+
+
+def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> Chosen:
+    """The weights that give the best MRR on valid, by a search along one weight after the other.
+
+    The best member has 1 and the others begin with 0, so that no combination is worse than it; the
+    search ends where no single change helps. Members are asked once.
+    """
+    graph = members[0].scoping.graph
+    facts, most = graph.valid, _MOST // (2 * len(members) * max(1, len(graph.entities)))
+    if len(facts) > most:
+        drawn = np.random.default_rng(0).choice(len(facts), max(1, most), replace=False)
+        facts = facts.take(np.sort(drawn))
+    measure = _measure(members, facts)
+    tried = 0
+
+    def mrr(weights: Sequence[float]) -> float:
+        nonlocal tried
+        tried += 1
+        progress("weights", tried)
+        return measure(weights)
+
+    alone = [mrr(np.eye(len(members))[at].tolist()) for at in range(len(members))]
+    order = sorted(range(len(members)), key=lambda at: -alone[at])
+    best, weights = alone[order[0]], [float(at == order[0]) for at in range(len(members))]
+    before = -1.0
+    while best > before:
+        before = best
+        for at in order[1:]:
+            for weight in WEIGHTS:
+                changed = [*weights[:at], weight, *weights[at + 1 :]]
+                if changed != weights and (value := mrr(changed)) > best:
+                    best, weights = value, changed
+    whole = sum(weights)
+    return Chosen([weight / whole for weight in weights], best, alone, len(facts))
+
+
+def _measure(members: Sequence[Scoring], facts: Facts) -> Callable[[Sequence[float]], float]:
+    """How weights become the MRR of some facts; the members are asked for their scores here."""
+    graph = members[0].scoping.graph
+    every, count, device = graph.facts(), len(facts), members[0].scorer.device
+    block = max(1, _COMPARED // max(1, len(graph.entities)))
+    kinds: tuple[Kind, ...] = ("object", "subject")
+    asked = []
+    for kind in kinds:
+        own, known = (keyed(kind, each, graph) for each in (facts, every))
+        scores = [log_probabilities(member, kind, facts).to(device) for member in members]
+        asked.append((scores, own.id, Known(known, own)))
+
+    def measure(weights: Sequence[float]) -> float:
+        def side(scores: Sequence[torch.Tensor], target: Ints, known: Known) -> Side:
+            used = [(each, weight) for each, weight in zip(scores, weights, strict=True) if weight]
+
+            def score(start: int, stop: int) -> torch.Tensor:
+                (first, factor), *others = used
+                total = factor * first[start:stop]
+                for each, weight in others:
+                    total.add_(each[start:stop], alpha=weight)
+                return total
+
+            one = np.ones(count, np.int64)
+            return Side(Queries(np.arange(count), one, one, score, block), target, known)
+
+        sides = [side(*each) for each in asked]
+        ranks = rank_sides(sides, len(TIMED), "mean", progress=silent, estimate=None)
+        return float((1 / ranks[TIMED.index("exact")]).mean())
+
+    return measure

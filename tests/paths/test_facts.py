@@ -1,0 +1,311 @@
+"""A run asked over other facts than its own, and forecasts, which see only what lies before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+
+import splime
+from splime.embedding.settings import Settings
+from splime.errors import UsageError
+from splime.graph import Fact, TemporalGraph
+from splime.query import Query
+from splime.runs import Run, combine, evaluate, evaluations, train
+from splime.training.engines import make_settings
+from splime.training.paths import PathScorer, PathTrainer, make_path_model
+from tests.runs.small import call, small_graph, small_run
+
+SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
+NEW = [("Newcomer", "p1", "entity 7", 1998, 2001), ("entity 7", "p2", "Newcomer", 1999, 1999)]
+
+
+@pytest.fixture(scope="module")
+def graph() -> TemporalGraph:
+    return small_graph(test=60)
+
+
+@pytest.fixture(scope="module")
+def run(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(graph, splime.Vanilla(), tmp_path_factory.mktemp("path"), **SMALL, epochs=6)
+
+
+@pytest.fixture(scope="module")
+def latest(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(graph, splime.Vanilla(), tmp_path_factory.mktemp("latest"), model="latest")
+
+
+def facts(rows: Any, **options: Any) -> TemporalGraph:
+    return splime.read(rows, **{"split": "none", "granularity": "year", **options})
+
+
+def written(path: Path, rows: Any) -> Path:
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def test_an_entity_that_train_never_saw(run: Run) -> None:
+    with pytest.raises(UsageError, match="Newcomer"):
+        Query(run).ask("Newcomer", "p1", "?", at=1999)
+    query = Query(run.over(facts(NEW)))
+    answers = query.ask("Newcomer", "p1", "?", at=1999, limit=3)
+    assert "entity 7" in [row.name for row in answers]
+    assert not answers.doubt
+    why = query.why("Newcomer", "p1", "?", answer="entity 7", at=1999)
+    named = [step.fact for reason in why.reasons for step in reason.steps]
+    assert Fact("Newcomer", "p1", "entity 7", "1998", "2001") in named
+    # Who is asked for may be new, too.
+    who = query.ask("?", "p1", "entity 7", at=1999, limit=None)
+    assert "Newcomer" in [row.name for row in who]
+
+
+def test_a_correction_changes_an_answer(latest: Run, run: Run) -> None:
+    own = [("entity 3", "p1", "entity 9", 1990, 1999), ("entity 3", "p1", "entity 0", 1990, 1994)]
+    alone = facts([*own, ("entity 3", "p0", "entity 1", 1985, 1985)])
+    before = Query(latest.over(alone, instead=True))
+    assert before.ask("entity 3", "p1", "?", at=1998)[0].name == "entity 9"
+    # It did not last that long; the other one did.
+    right = facts([(*own[0][:4], 1991), (*own[1][:4], 1999)])
+    after = Query(latest.over(alone, instead=True).over(right))
+    assert after.ask("entity 3", "p1", "?", at=1998)[0].name == "entity 0"
+    assert len(after.run.graph.train) == 3
+    scores = [
+        {row.name: row.score for row in Query(run.over(each)).ask("entity 3", "p1", "?", at=1998)}
+        for each in (alone, right)
+    ]
+    assert scores[0] != scores[1]
+
+
+@pytest.mark.parametrize("instead", [False, True])
+def test_over_its_own_facts_nothing_changes(run: Run, latest: Run, instead: bool) -> None:
+    for each in (run, latest):
+        # In another order, and with ids of their own.
+        order = np.random.default_rng(0).permutation(len(each.graph.train))
+        shuffled = TemporalGraph(
+            each.graph.train.take(order), each.graph.valid, each.graph.test,
+            each.graph.entities, each.graph.predicates, each.graph.timeline,
+        )  # fmt: skip
+        other = each.over(shuffled, instead=instead)
+        assert sorted(other.graph.rows("train"), key=str) == sorted(
+            each.graph.rows("train"), key=str
+        )
+        for kind in ("object", "subject"):
+            torch.testing.assert_close(
+                other.scorer.entities(kind, each.graph.test),
+                each.scorer.entities(kind, each.graph.test),
+                atol=1e-4, rtol=1e-4,
+            )  # fmt: skip
+
+
+def test_only_what_overlaps_is_replaced(latest: Run) -> None:
+    old = facts([
+        ("a", "p0", "b", 1990, 1995), ("a", "p0", "b", 2000, None), ("a", "p0", "c", 1990, 1995),
+        ("a", "p1", "b", 1990, 1995),
+    ])  # fmt: skip
+    base = latest.over(old, instead=True)
+    joined = base.over(facts([("a", "p0", "b", 1995, 1997), ("a", "p0", "b", 2004, 2004)]))
+    assert {tuple(fact)[1:] for fact in joined.graph.rows("train")} == {
+        ("p0", "b", "1995", "1997"), ("p0", "b", "2004", "2004"), ("p0", "c", "1990", "1995"),
+        ("p1", "b", "1990", "1995"),
+    }  # fmt: skip
+    added = base.over(facts([("a", "p0", "b", 1996, 1997)]))
+    assert len(added.graph.train) == 5
+
+
+def test_predicates_that_train_never_saw(run: Run) -> None:
+    told: list[str] = []
+    strange = [("Newcomer", "zz", "entity 1", 1999, 1999), ("Other", "yy", "Stranger", 1999, 1999)]
+    other = run.over(facts([*NEW, *strange]), warn=told.append)
+    assert len(told) == 1
+    assert "2 of 4" in told[0]
+    assert "yy, zz" in told[0]
+    assert "Stranger" not in other.graph.entities
+    assert other.graph.predicates == run.graph.predicates
+    with pytest.raises(UsageError, match="not learned"):
+        run.over(facts(strange))
+
+
+def test_what_cannot_be_asked_over_other_facts(
+    run: Run, graph: TemporalGraph, tmp_path: Path
+) -> None:
+    days = splime.read([("a", "p1", "b", "1999-05-03")], split="none")
+    with pytest.raises(UsageError, match="--granularity year"):
+        run.over(days)
+    factors = small_run(graph, tmp_path / "factors", splime.Vanilla(), epochs=1)
+    combined = combine([run, factors], tmp_path / "combined")
+    for each in (factors, combined):
+        with pytest.raises(UsageError, match="vector for each entity"):
+            each.over(facts(NEW))
+
+
+def test_combinations_of_such_runs(run: Run, latest: Run, tmp_path: Path) -> None:
+    combined = combine([run, latest], tmp_path / "combined").over(facts(NEW))
+    asked = combined.graph.train.take(slice(-2, None))
+    first, second = combined.config["settings"]["weights"]
+    parts = [each.over(facts(NEW)).scorer.entities("object", asked) for each in (run, latest)]
+    wanted = first * parts[0].log_softmax(1) + second * parts[1].log_softmax(1)
+    torch.testing.assert_close(combined.scorer.entities("object", asked), wanted)
+
+
+def test_metrics_over_other_facts_are_not_kept(graph: TemporalGraph, tmp_path: Path) -> None:
+    train(graph, splime.Vanilla(), tmp_path / "run", model="latest")
+    own = evaluate(Run(tmp_path / "run"))
+    before = sorted(path.name for path in (tmp_path / "run").iterdir())
+    folder = tmp_path / "newer"
+    folder.mkdir()
+    written(folder / "train.tsv", NEW)
+    written(folder / "test.tsv", [("Newcomer", "p1", "entity 7", 2001, 2003)])
+    done = call("evaluate", tmp_path / "run", "--facts", folder, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["queries"] == 2
+    # Without a test of its own it is the run's.
+    other = Run(tmp_path / "run").over(facts(NEW))
+    assert evaluate(other).queries == own.queries
+    Query(other).ask("Newcomer", "p1", "?", at=1999)
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before
+    assert [one.queries for one in evaluations(Run(tmp_path / "run"))] == [own.queries]
+
+
+def test_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    newer = written(tmp_path / "newer.tsv", NEW)
+    asked = ("ask", run.path, "Newcomer", "p1", "?", "--at", 1999)
+    done = call(*asked, "--facts", newer, "--granularity", "year", "--why", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["evidence"]["reasons"]
+    questions = written(
+        tmp_path / "many.tsv", [("Newcomer", "p1", "?", 1999), ("?", "p2", "Newcomer", 2000)]
+    )
+    out = tmp_path / "answers.tsv"
+    done = call(
+        *("ask", run.path, "--file", questions, "--out", out, "--facts", newer),
+        *("--granularity", "year"),
+    )
+    assert done.code == 0, done.err
+    assert "Newcomer" in out.read_text()
+    for wrong in (
+        (*asked, "--instead"),
+        (*asked, "--first", 1990),
+        (*asked, "--facts", "none.tsv"),
+    ):
+        done = call(*wrong)
+        assert done.code in (2, 3)
+        assert "Traceback" not in done.err
+
+
+def test_an_entity_without_facts_is_said(run: Run) -> None:
+    # It is only in test: it has a name, and no fact to start from.
+    given = facts(
+        {"train": NEW[1:], "test": [("Nobody", "p1", "entity 7", 1999, 2000)]}, split=None
+    )
+    answers = Query(run.over(given)).ask("Nobody", "p1", "?", at=1999)
+    assert "no fact" in answers.doubt
+    assert all(row.probability is None for row in answers)
+
+
+# Forecasts
+
+
+def begins(fact: tuple[int, ...]) -> int | None:
+    """When a fact surely began; None if it has no time."""
+    begin, end, unknown = fact[3:]
+    return None if unknown == 3 else end if unknown == 1 else begin
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> TemporalGraph:
+    name, year = st.sampled_from("abcde"), st.none() | st.integers(1990, 1999)
+
+    def some(least: int) -> list[Any]:
+        rows = []
+        for _ in range(draw(st.integers(least, 9))):
+            begin, end = draw(year), draw(year)
+            if begin is not None and end is not None and end < begin:
+                begin, end = end, begin
+            rows.append((draw(name), draw(st.sampled_from("pq")), draw(name), begin, end))
+        return rows
+
+    splits = {"train": [("a", "p", "b", 1993, 1995), *some(3)], "valid": some(1), "test": some(1)}
+    return splime.read(splits, granularity="year", allow_loss=True)
+
+
+@settings(max_examples=15)
+@given(graph=graphs(), past=st.sampled_from(["train", "all"]), seed=st.integers(0, 9))
+def test_no_fact_that_begins_later_changes_a_score(
+    graph: TemporalGraph, past: Any, seed: int
+) -> None:
+    chosen = make_settings("path", past=past, layers=2, dimension=16, seed=seed)
+    chosen = Settings.of({**chosen.values(), "relative": "intervals:1,3,6"})
+    scorer = PathScorer(make_path_model(graph, chosen), graph, chosen)
+    for asked in (graph.test, graph.train):
+        for row in range(len(asked)):
+            one = asked.take(np.array([row]))
+            # A literal loop: what is known, and began before.
+            now = begins(tuple(int(column[0]) for column in one.columns()))
+            if now is None:
+                now = int(one.begin[0])
+            known = {}
+            for split, part in graph.splits():
+                table = zip(*(column.tolist() for column in part.columns()), strict=True)
+                kept = [
+                    at for at, fact in enumerate(table)
+                    if (began := begins(fact)) is not None and began < now
+                ]  # fmt: skip
+                known[split] = part.take(np.array(kept, np.int64))
+            if past == "train":
+                known["valid"], known["test"] = graph.valid, graph.test
+            before = TemporalGraph(
+                *known.values(), graph.entities, graph.predicates, graph.timeline
+            )
+            alone = PathScorer(scorer.model, before, chosen)
+            for kind in ("object", "subject"):
+                torch.testing.assert_close(
+                    alone.entities(kind, one), scorer.entities(kind, one), atol=1e-5, rtol=1e-5
+                )
+
+
+def test_training_reads_train_alone(graph: TemporalGraph) -> None:
+    chosen = make_settings(**SMALL, past="all", relative="intervals:1,3")
+    trainer = PathTrainer(graph, chosen, torch.device("cpu"))
+    assert trainer.facts.facts == len(graph.train)
+    assert trainer.relative.past
+    assert len(trainer.scorer().known) == len(graph)
+
+
+def test_metrics_say_whose_past(graph: TemporalGraph, tmp_path: Path) -> None:
+    run = train(graph, splime.Vanilla(), tmp_path, **SMALL, epochs=1, past="train")
+    assert evaluate(run).past == "train"
+    stored = json.loads((tmp_path / "metrics.json").read_text())
+    assert [one["past"] for one in stored.values()] == ["train"]
+    assert "facts of train that begin before" in " ".join(call("evaluate", tmp_path).out.split())
+
+
+def test_the_time_of_a_forecast(graph: TemporalGraph, tmp_path: Path) -> None:
+    train(graph, splime.Vanilla(), tmp_path, model="latest", past="all")
+    query = Query(Run(tmp_path))
+    last = graph.timeline.last
+    # Without a time it is the first one that is not known yet.
+    following = query.ask("entity 3", "p1", "?")
+    assert (following.question.begin, following.question.end) == (str(last + 1),) * 2
+    assert list(following) == list(query.ask("entity 3", "p1", "?", at=last + 1))
+    assert not query.ask("entity 3", "p1", "?", at=last + 3).doubt
+    # Far from all that was learned, and before all facts, it says so.
+    assert query.ask("entity 3", "p1", "?", at=last + 1000).doubt
+    assert query.ask("entity 3", "p1", "?", at=graph.timeline.first).doubt
+    with pytest.raises(UsageError, match="outside"):
+        query.ask("entity 3", "p1", "?", at=graph.timeline.first - 1)
+    table = query.ask_many(
+        pa.table({"subject": ["entity 3"] * 2, "predicate": ["p1"] * 2, "object": ["?"] * 2,
+                  "at": [str(last + 3), ""]})
+    )  # fmt: skip
+    assert set(table["begin"].to_pylist()) == {str(last + 3), str(last + 1)}
+
+
+def test_other_runs_are_not_asked_about_times_after_the_graph(run: Run) -> None:
+    with pytest.raises(UsageError, match="outside"):
+        Query(run).ask("entity 3", "p1", "?", at=run.graph.timeline.last + 1)

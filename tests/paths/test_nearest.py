@@ -1,0 +1,130 @@
+"""A bound on the facts that a question reads: which they are, and that nothing else is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from torch import Tensor
+
+import splime
+from splime.paths.facts import DirectedFacts
+from splime.paths.nearest import nearest
+from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
+from splime.runs import evaluate, train
+from tests.paths.test_messages import facts_of, make_facts
+from tests.paths.test_model import RELATIVE, make_model, questions
+from tests.runs.small import small_graph
+
+
+def literally(
+    facts: DirectedFacts, start: int, scopes: Tensor, at: int, weights: Tensor, most: int
+) -> list[set[int]]:
+    """The facts of each step: all that are at the entities reached before, the nearest at last."""
+    ends = list(zip(facts.source.tolist(), facts.target.tolist(), strict=True))[: facts.facts]
+    when = [int(facts.times.begin[time]) for time in facts.time.tolist()]
+    seen = [
+        number
+        for number in range(facts.facts)
+        if weights[number] != 0 and scopes[facts.time[number]] != LEFT_OUT
+    ]
+    reached, read, steps = {start}, set[int](), []
+    for _ in range(3):
+        new = [n for n in seen if n not in read and reached & {*ends[n]}]
+        new = sorted(new, key=lambda n: abs(when[n] - at))[: most - len(read)]
+        steps.append({*new})
+        read |= {*new}
+        reached |= {end for n in new for end in ends[n]}
+    return steps
+
+
+@given(rows=facts_of, seed=st.integers(0, 1000), most=st.integers(1, 12), past=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_the_nearest_facts_are_read_and_no_others(
+    rows: list[Any], seed: int, most: int, past: bool
+) -> None:
+    facts = make_facts(rows, 8, 3)
+    relative = RelativeScopes("events", "step", (1, 2), past=past)
+    start, predicates, times = questions(4, seed)
+    scopes, weights = (
+        facts.scopes(relative, times),
+        facts.weights(torch.tensor([0] if rows else []).long()),
+    )
+    near = nearest(facts, start, scopes, times, weights, 3, most)
+    model = make_model(seed=seed, reach=most, aggregation=["sum", "mean"][seed % 2]).eval()
+    with torch.no_grad():
+        scores = model(facts, start, predicates, scopes, weights, times=times)
+    of = near.question[near.facts.source.long()]
+    for question in range(4):
+        chosen = {number % facts.facts for number in near.number[of == question].tolist()}
+        begin = int(times.begin[question])
+        steps = literally(facts, int(start[question]), scopes[:, question], begin, weights, most)
+        # In the last step several facts may be as near; then how far they are is the same.
+        assert set().union(*steps[:-1]) <= chosen or len(chosen) == most
+        gap = facts.times.begin[facts.time.long()] - begin
+        assert sorted(gap[[*chosen]].abs().tolist()) == sorted(
+            gap[[*set().union(*steps)]].abs().tolist()
+        )
+        own = torch.zeros_like(weights)
+        own[near.number[of == question]] = 1
+        alone = slice(question, question + 1)
+        with torch.no_grad():
+            plain = model(facts, start[alone], predicates[alone], scopes[:, alone], own, plain=True)
+        torch.testing.assert_close(scores[alone], plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_gradients_are_those_of_the_facts_that_are_read(aggregation: Any) -> None:
+    rows = np.random.default_rng(3).integers(0, [8, 3, 8, 4], (30, 4)).tolist()
+    facts = make_facts([tuple(row) for row in rows], 12, 3)
+    model = make_model(aggregation=aggregation, reach=9)
+    start, predicates, times = questions(5)
+    scopes, wanted = facts.scopes(RELATIVE, times), (start + 1) % 12
+    scores = model(facts, start, predicates, scopes, times=times)
+    loss = torch.nn.functional.cross_entropy(scores, wanted)
+    fast = torch.autograd.grad(loss, list(model.parameters()))
+    near = nearest(facts, start, scopes, times, facts.weights(), model.layers, 9)
+    of = near.question[near.facts.source.long()]
+    losses = []
+    for question in range(5):
+        weights = torch.zeros(2 * facts.facts)
+        weights[near.number[of == question]] = 1
+        assert int(weights.sum()) == 18
+        alone = slice(question, question + 1)
+        asked = (start[alone], predicates[alone], scopes[:, alone], weights)
+        losses.append(
+            torch.nn.functional.cross_entropy(model(facts, *asked, plain=True), wanted[alone])
+        )
+    plain = torch.autograd.grad(sum(losses) / 5, list(model.parameters()))  # type: ignore[arg-type]
+    torch.testing.assert_close(fast, plain, rtol=1e-3, atol=1e-5)
+
+
+def test_the_mean_divides_by_the_facts_that_arrive() -> None:
+    # Two facts arrive at 2; to a question about time 1 that sees the past alone, one of them.
+    facts = make_facts([(0, 0, 2, 0), (1, 0, 2, 3), (2, 0, 3, 0)], 5, 1)
+    relative = RelativeScopes("events", "step", (1, 2), past=True)
+    times = torch.tensor([1, 9])
+    scopes = facts.scopes(relative, Times(times, times, torch.zeros_like(times)))
+    assert facts.degrees(facts.weights(), scopes).tolist() == [
+        [1, 1], [1, 1], [2, 3], [1, 1], [1, 1]
+    ]  # fmt: skip
+    without = facts.degrees(facts.weights(torch.tensor([2])), scopes)
+    assert without[2].tolist() == [1, 2]
+
+
+def test_a_run_with_a_bound(tmp_path: Any) -> None:
+    graph = small_graph(test=60)
+    small: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
+    run = train(graph, splime.Vanilla(), tmp_path / "run", **small, epochs=2, reach=15)
+    assert splime.Run(tmp_path / "run").settings.reach == 15
+    query = splime.Query(run)
+    why = query.why("entity 3", "p1", "?", at=1999)
+    numbers = {step.fact for reason in why.reasons for step in reason.steps}
+    assert 0 < len(numbers) <= 15
+    assert evaluate(run).queries
+    mean = train(graph, splime.Vanilla(), tmp_path / "mean", **small, epochs=1, aggregation="mean")
+    assert splime.Run(tmp_path / "mean").settings.aggregation == "mean"
+    assert mean.history[0].loss != run.history[0].loss
