@@ -205,6 +205,9 @@ def test_the_path_model_uses_time_without_cuts() -> None:
         text = in_short(comparison(path, static, pairs=[pair("path", "static", 0.001)]))
         assert said in text
         assert "does not help" not in text
+    both = row("both", 0.5, method="vanilla", model="combined")
+    text = in_short(comparison(both, static, pairs=[pair("both", "static", 0.001)]))
+    assert text == "Best: both, MRR 0.500."
 
 
 def test_several_test_sets() -> None:

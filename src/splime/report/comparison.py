@@ -15,6 +15,7 @@ from splime.analysis import Comparison, Row
 from splime.errors import check_name
 from splime.io.files import written_beside
 from splime.report import style, tables
+from splime.runs.folder import COMBINED
 from splime.training.engines import OWN_ENGINES
 
 if TYPE_CHECKING:
@@ -182,7 +183,8 @@ def _alike(comparison: Comparison) -> list[str]:
 def in_short(comparison: Comparison) -> str:
     """The best run, and whether time helps: how far it is from the best one of the other kind.
 
-    Runs without cuts ignore time, unless their model knows it by itself; all others use it.
+    Runs without cuts ignore time, unless their model knows it by itself; all others use it. What a
+    combination of runs uses is not told.
     """
     best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
@@ -191,7 +193,7 @@ def in_short(comparison: Comparison) -> str:
         (
             each
             for each in comparison.pairs
-            if each.first == best.name and timed[each.second] != timed[best.name]
+            if each.first == best.name and {timed[best.name], timed[each.second]} == {True, False}
         ),
         None,
     )
@@ -219,8 +221,10 @@ def in_short(comparison: Comparison) -> str:
     )
 
 
-def _uses_time(row: Row) -> bool:
-    """Whether a run has cuts, or scopes relative to the time asked about."""
+def _uses_time(row: Row) -> bool | None:
+    """Whether a run has cuts or relative scopes; None for a combination of runs."""
+    if row.model == COMBINED:
+        return None
     relative = row.model in OWN_ENGINES and row.settings.get("relative") != "none"
     return relative or row.method != "vanilla"
 
