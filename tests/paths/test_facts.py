@@ -24,6 +24,7 @@ from splime.runs import Run, combine, evaluate, evaluations, train
 from splime.training.engines import make_settings
 from splime.training.paths import PathScorer, PathTrainer, check_memory, make_path_model
 from splime.vocabulary import Vocabulary
+from tests.query.test_doubts import lacking_graph
 from tests.runs.small import call, small_graph, small_run
 
 SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
@@ -168,6 +169,8 @@ def test_metrics_over_other_facts_are_not_kept(graph: TemporalGraph, tmp_path: P
     done = call("evaluate", tmp_path / "run", "--facts", folder, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["queries"] == 2
+    shown = " ".join(call("evaluate", tmp_path / "run", "--facts", folder).out.split())
+    assert "not kept" in shown
     # Without a test of its own it is the run's.
     other = Run(tmp_path / "run").over(facts(NEW))
     assert evaluate(other).queries == own.queries
@@ -210,6 +213,13 @@ def test_an_entity_without_facts_is_said(run: Run) -> None:
     answers = Query(run.over(given)).ask("Nobody", "p1", "?", at=1999)
     assert "no fact" in answers.doubt
     assert all(row.probability is None for row in answers)
+
+
+def test_times_that_train_does_not_have(tmp_path: Path) -> None:
+    # No scope stands in where there are none.
+    latest = train(lacking_graph(), splime.Vanilla(), tmp_path, model="latest")
+    doubt = Query(latest).ask("e1", "early", "?", at=2004).doubt
+    assert doubt == "train has facts of early only from 1990 to 1994, not at the time asked about"
 
 
 # Forecasts

@@ -106,6 +106,9 @@ def evaluate(
         show_json(evaluation.to_json())
     else:
         show(*evaluation_tables(evaluation, strata=strata))
+        if facts is not None:
+            beside = "alone" if instead else "beside train"
+            show(f"answered from the facts of {facts} {beside}; these metrics are not kept")
         if members := kept_of_members(opened, evaluation):
             show(members_table(evaluation, members))
 

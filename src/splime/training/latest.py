@@ -189,17 +189,10 @@ def _triples(facts: Facts, graph: TemporalGraph) -> Ints:
 
 def _points(facts: Facts) -> tuple[Ints, Ints]:
     """Begin and end: an unknown one is the known one, and without both it is always."""
-    begin = np.select(
-        [facts.unknown == BEGIN_UNKNOWN, facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN],
-        [facts.end, np.full(len(facts), -_FAR)],
-        facts.begin,
-    )
-    end = np.select(
-        [facts.unknown == END_UNKNOWN, facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN],
-        [facts.begin, np.full(len(facts), _FAR)],
-        facts.end,
-    )
-    return begin, end
+    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
+    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
+    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
+    return np.where(timeless, -_FAR, begin), np.where(timeless, _FAR, end)
 
 
 engine = LatestEngine()
