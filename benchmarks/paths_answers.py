@@ -349,7 +349,8 @@ def main() -> None:
         parts["growth"] = growth(options)
     else:
         parts[options.what] = []
-        for options.run in options.runs:
+        for run in options.runs:
+            options.run = run
             command = splime.Run(options.run, device="cpu").about.get("command", "")
             result = ways[options.what](options)
             print(json.dumps(result, indent=1))
