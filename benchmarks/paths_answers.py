@@ -1,7 +1,7 @@
 """Answers of the path model: what they cost, what a bound costs, what evidence is worth.
 
     python benchmarks/paths_answers.py growth                   # random facts, 10^4 to 10^7
-    python benchmarks/paths_answers.py reach RUN                # a run on ICEWS14, several bounds
+    python benchmarks/paths_answers.py reach RUN …              # runs on ICEWS14, several bounds
     python benchmarks/paths_answers.py asking RUN               # `ask` with evidence, YAGO11k
     python benchmarks/paths_answers.py evidence RUN             # facts of the evidence taken away
 
@@ -10,7 +10,7 @@ growth: random facts over a tenth as many entities and 230 predicates in 365 day
 dimension 32). Every point is a process of its own; CPU seconds of one thread, the median of five
 single questions, and a batch of 32 once.
 
-reach: MRR of the same queries of test for every bound, set on one trained run.
+reach: MRR of the same queries of test for every bound, set on trained runs.
 
 asking: questions about facts of test, each asked and explained, one thread; the gradients of the
 evidence also by the plain formulas. The command line is measured as a whole, with its imports.
@@ -333,30 +333,35 @@ def score(scorer: PathScorer, kind: str, fact: Facts, without: list[int]) -> Any
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("what", choices=("growth", "reach", "asking", "evidence", "point"))
-    parser.add_argument("run", nargs="*", help="the folder of a run")
+    parser.add_argument("runs", nargs="*", help="the folders of runs")
     parser.add_argument("--facts", type=int, nargs="*", default=FACTS)
     parser.add_argument("--bounds", type=int, nargs="*", default=BOUNDS)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.what == "point":
-        print(json.dumps(point(int(options.run[0]), int(options.run[1]) or None)))
+        print(json.dumps(point(int(options.runs[0]), int(options.runs[1]) or None)))
         return
-    options.run = options.run[0] if options.run else None
-    ways: dict[str, Any] = {
-        "growth": growth, "reach": reach, "asking": asking, "evidence": evidence,
-    }  # fmt: skip
-    result = ways[options.what](options)
-    print(json.dumps(result, indent=1))
+    ways: dict[str, Any] = {"reach": reach, "asking": asking, "evidence": evidence}
     kept = json.loads(options.out.read_text()) if options.out.exists() else {}
-    parts = {name: kept[name] for name in ways if name in kept}
-    made = {"result": result, "torch": torch.__version__}
-    if options.run is not None:
-        command = splime.Run(options.run, device="cpu").about.get("command", "")
-        made["run"] = command.partition(" --out ")[0]
-        made["questions asked for"] = options.questions
-    parts[options.what] = made
-    write_results(options.out, "python benchmarks/paths_answers.py WHAT [RUN]", **parts)
+    parts = {name: kept[name] for name in ("growth", *ways) if name in kept}
+    if options.what == "growth":
+        parts["growth"] = growth(options)
+    else:
+        parts[options.what] = []
+        for run in options.runs:
+            options.run = run
+            command = splime.Run(options.run, device="cpu").about.get("command", "")
+            result = ways[options.what](options)
+            print(json.dumps(result, indent=1))
+            parts[options.what].append(
+                {
+                    "run": command.partition(" --out ")[0],
+                    "torch": torch.__version__,
+                    "result": result,
+                }
+            )
+    write_results(options.out, "python benchmarks/paths_answers.py WHAT [RUN …]", **parts)
 
 
 if __name__ == "__main__":

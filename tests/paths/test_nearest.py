@@ -16,6 +16,7 @@ from splime.paths.model import PathModel
 from splime.paths.nearest import nearest
 from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
 from splime.runs import evaluate, train
+from splime.training.paths import PathScorer
 from tests.paths.test_messages import facts_of, make_facts
 from tests.paths.test_model import RELATIVE, make_model, questions
 from tests.runs.small import small_graph
@@ -131,8 +132,19 @@ def test_a_run_with_a_bound(tmp_path: Any) -> None:
     assert splime.Run(tmp_path / "run").settings.reach == 15
     query = splime.Query(run)
     why = query.why("entity 3", "p1", "?", at=1999)
-    numbers = {step.fact for reason in why.reasons for step in reason.steps}
-    assert 0 < len(numbers) <= 15
+    scorer, given = run.scorer, torch.tensor([graph.entities.id("entity 3")])
+    assert isinstance(scorer, PathScorer)
+    year = torch.tensor([1999])
+    times = Times(year, year, torch.zeros_like(year))
+    scopes, weights = scorer.read.scopes(scorer.relative, times), scorer.read.weights()
+    near = scorer.model.nearest(scorer.read, given, scopes, times, weights)
+    assert near is not None
+    numbers = {number % len(graph.train) for number in near.number.tolist()}
+    assert len(numbers) == 15
+    train_facts = list(graph.rows("train"))
+    steps = {step.fact for reason in why.reasons for step in reason.steps}
+    assert steps
+    assert steps <= {train_facts[number] for number in numbers}
     assert evaluate(run).queries
     mean = train(graph, splime.Vanilla(), tmp_path / "mean", **small, epochs=1, aggregation="mean")
     assert splime.Run(tmp_path / "mean").settings.aggregation == "mean"
