@@ -66,8 +66,13 @@ FORMULAS: Mapping[str, Formula] = {
     "simple": _simple,
     "complex": _complex,
     "rotate": _rotate,
-    # Over plain lookups these two are the models that they are made of.
+    # Over plain lookups these are the models that they are made of.
     "ttranse": _transe,
+    "hyte": _transe,
+    "de-transe": _transe,
+    "de-distmult": _distmult,
+    "de-simple": _simple,
+    "tcomplex": _complex,
     "tntcomplex": _complex,
 }
 
@@ -98,7 +103,8 @@ def _length(coordinates: list[Tensor], norm: int) -> Tensor:
 
 def entity_sizes(name: str, x: Tensor) -> Tensor:
     """What the penalties of an entity add up: moduli of complex numbers, else absolute values."""
-    return (_numbers(x) if name in ("complex", "rotate", "tntcomplex") else x).abs()
+    complex_ones = ("complex", "rotate", "tcomplex", "tntcomplex")
+    return (_numbers(x) if name in complex_ones else x).abs()
 
 
 def predicate_vector(name: str, x: Tensor) -> Tensor:

@@ -32,8 +32,12 @@ def train(
     data: options.Data,
     out: Annotated[Path, options.folder(help="The folder of the run.")],
     method: Annotated[
-        str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")
-    ] = "vanilla",
+        str | None,
+        Option(
+            help=f"How to choose the cuts: {', '.join(METHODS)}. Default: vanilla, and timestamp"
+            " for models that know time."
+        ),
+    ] = None,
     segmentation: Annotated[
         Path | None, options.file(help="Cuts that `splime transform` wrote, instead of a method.")
     ] = None,
@@ -41,8 +45,9 @@ def train(
     preset: Annotated[
         str | None,
         Option(
-            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), or strong, a good"
-            " one for each model (the default)."
+            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE); strong, a good"
+            " one for each model (the default); or published, published-yago11k,"
+            " published-wikidata12k: what the authors of a model that knows time used."
         ),
     ] = None,
     engine: options.Engine = "splime",
@@ -61,10 +66,14 @@ def train(
     from splime.io import load_segmentation
     from splime.report.tables import run_table
     from splime.runs import is_finished, train as train_run
-    from splime.training.engines import make_settings
+    from splime.training.engines import implied_method, make_settings
 
-    if segmentation is not None and (method != "vanilla" or parameters):
+    if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
+    if method is None:
+        method = implied_method(model, engine)
+        if method != "vanilla" and segmentation is None:
+            warn(f"{model} knows time itself: the method is {method}, with every timestamp")
     # Mistakes are errors before the facts are read.
     cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
@@ -97,14 +106,16 @@ def models() -> None:
             table.add_row(name, about)
         show(table, f"\n{not_installed('Training', error)}")
         return
-    table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
+    columns = ("model", "what it scores", "knows time", "strong preset")
+    table = Table(*columns, box=None, pad_edge=False)
     for name, model in MODELS.items():
         settings = make_settings(name)
         about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
-        table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+        time = "yes" if model.knows_time else ""
+        table.add_row(name, (model.__doc__ or "").splitlines()[0], time, about)
     settings = make_settings(PATH)
     about = f"{settings.layers} layers, dimension {settings.dimension}, dropout {settings.dropout}"
-    table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", about)
+    table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", "yes", about)
     show(table, "")
     table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
     for loss in LOSSES.values():
@@ -213,6 +224,12 @@ def _chosen(
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
     if not chosen and training.get("model") == "path":
         return {"path": make_method("vanilla")}
+    if not chosen and training.get("model") is not None:
+        from splime.training.engines import implied_method, knows_time
+
+        model, engine = training["model"], training.get("engine", "splime")
+        if knows_time(model, engine):
+            return {model: make_method(implied_method(model, engine))}
     return chosen or standard_methods()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -55,8 +57,15 @@ class Objective:
         return torch.stack([s, p, o], dim=1)[self.query_numbers(s, p).argsort(stable=True)]
 
     def query_numbers(self, s: Tensor, p: Tensor) -> Tensor:
-        """A number for each query `(s, p, ?)`."""
+        """A number for each query `(s, p, ?)`; where entities move in time, that of its time."""
+        if self.model.time_of is not None:
+            return self.model.time_of[p]
         return s * len(self.model.predicates) + p
+
+    @property
+    def steps_are_alike(self) -> bool:
+        """Whether each step does the same with as many rows, and can be recorded on a GPU."""
+        return self.sampled or self.model.time_of is None
 
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
@@ -78,11 +87,17 @@ class Objective:
         if self.settings.smooth:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
-                    vectors = self.model.predicate_vectors(lookup.weight)
-                    loss = self.settings.smooth * smoothness(vectors, lookup.follows)
+                    loss = self.settings.smooth * self._smoothness(lookup, lookup.follows)
                     loss.backward()
                     total = total + loss.detach()
         return total
+
+    def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
+        """How far rows are from those before them in time."""
+        vectors = self.model.predicate_vectors(lookup.weight)
+        drift = None if lookup.drift is None else self.model.predicate_vectors(lookup.drift)
+        sizes = self.model.sizes if self.settings.smooth_cubes else None
+        return smoothness(vectors, follows, drift=drift, sizes=sizes)
 
     def _part_size(self, positives: int) -> int:
         """How many positives are worked on at once."""
@@ -90,7 +105,7 @@ class Objective:
             if self._short_way:
                 return positives  # the loss has blocks of its own
             each = len(self.model.entities)
-        elif self.negatives.shared:
+        elif self.negatives.shared and self.model.time_of is None:
             return positives
         else:
             each = self.settings.negatives * self.model.entities.width
@@ -121,42 +136,68 @@ class Objective:
     def _against_all(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """1-vs-all: each query has one answer among all entities."""
         model = self.model
-        subjects, objects = self._entities(s, o)
+        time = None if model.time_of is None else model.time_of[p]
+        subjects, objects = (self._at(each, time) for each in self._entities(s, o))
         predicates = model.predicates.parts(p)
         vs, vp, vo = added(subjects), added(predicates), added(objects)
-        terms = self._sizes([*subjects, *map(model.predicate_vectors, predicates), *objects])
+        terms = self._sizes(subjects, predicates, objects)
         if self.settings.corrupt != "subject":
             row, which = self._distinct(s, p)
             query = (
                 model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
             )
-            terms.append(self._all_entities(query, o, which))
+            terms += self._all_entities(query, o, which, time)
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            terms.append(self._all_entities(model.subject_query(vp, vo), s))
+            terms += self._all_entities(model.subject_query(vp, vo), s, None, time)
         return added(terms)
+
+    def _at(self, parts: list[Tensor], time: Tensor | None) -> list[Tensor]:
+        """Entities as they are at times, where they move."""
+        return parts if time is None else [self.model.at(part, time) for part in parts]
 
     def _distinct(self, s: Tensor, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """The first row of each query, and the query of each row, where that pays.
 
         A recorded step on a GPU has fixed sizes, and only the short way takes several answers.
         """
-        if s.is_cuda or not self._short_way:
+        if s.is_cuda or not self._short_way or self.model.time_of is not None:
             return None, None
         _, which, count = torch.unique_consecutive(
             self.query_numbers(s, p), return_inverse=True, return_counts=True
         )
         return count.cumsum(0) - count, which
 
-    def _all_entities(self, query: Tensor, target: Tensor, which: Tensor | None = None) -> Tensor:
+    def _all_entities(
+        self, query: Tensor, target: Tensor, which: Tensor | None, time: Tensor | None
+    ) -> list[Tensor]:
+        """The losses of queries among all entities: of all together, or of those at each time."""
         entities = self.model.entities.vectors()
+        if time is None:
+            return [self._all_of(query, entities, target, which)]
+        losses = []
+        for each in time.unique():
+            rows = (time == each).nonzero().squeeze(1)
+            moved = self.model.at(entities, each)
+            losses.append(self._all_of(query[rows], moved, target[rows], None))
+        return losses
+
+    def _all_of(
+        self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
+    ) -> Tensor:
         if self.model.products and self.loss.of_products is not None:
-            return self.loss.of_products(query, entities, target, which)
+            # What a query has behind the vector adds the same to all scores, and does not count.
+            width = entities.shape[1]
+            return self.loss.of_products(query[:, :width], entities, target, which)
         scores = self.model.compare(query, entities)
         return self.loss.compute(scores, target, self.settings).sum()
 
     def _against_negatives(self, s: Tensor, p: Tensor, o: Tensor, drawn: Tensor) -> Tensor:
         model = self.model
         subjects, objects, negatives = self._entities(s, o, drawn)
+        if model.time_of is not None:
+            time = model.time_of[p]
+            subjects, objects = self._at(subjects, time), self._at(objects, time)
+            negatives = self._at(negatives, time.unsqueeze(1))
         predicates = model.predicates.parts(p)
         vs, vp, vo, vn = map(added, (subjects, predicates, objects, negatives))
         of_objects, of_subjects = self.negatives.split(drawn)
@@ -174,8 +215,7 @@ class Objective:
             scores.append(of_side)
         negative = scores[0] if len(scores) == 1 else torch.cat(scores, dim=1)
         loss = self.loss.compute(model.score(vs, vp, vo), negative, self.settings).sum()
-        parts = [*subjects, *map(model.predicate_vectors, predicates), *objects]
-        return added([loss, *self._sizes(parts)])
+        return added([loss, *self._sizes(subjects, predicates, objects)])
 
     def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
@@ -188,21 +228,53 @@ class Objective:
             for each, parts in zip(ids, zip(*split, strict=True), strict=True)
         )
 
-    def _sizes(self, parts: list[Tensor]) -> list[Tensor]:
+    def _sizes(
+        self, subjects: list[Tensor], predicates: list[Tensor], objects: list[Tensor]
+    ) -> list[Tensor]:
         """The penalties of a batch's vectors, those that are asked for."""
         weights = ((self.settings.l2, 2), (self.settings.n3, 3))
-        return [w * size_penalty(self.model, parts, power) for w, power in weights if w]
+        terms = [
+            weight * size_penalty(self.model, subjects, predicates, objects, power)
+            for weight, power in weights
+            if weight
+        ]
+        if self.settings.unit == "penalty":
+            vectors = (*subjects, *predicates, *objects)
+            terms += [torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
+        return terms
 
 
-def size_penalty(model: Model, vectors: list[Tensor], power: int) -> Tensor:
+def size_penalty(
+    model: Model,
+    subjects: list[Tensor],
+    predicates: list[Tensor],
+    objects: list[Tensor],
+    power: int,
+) -> Tensor:
     """The sum of the coordinates' sizes to a power: L2 is power 2, N3 (Lacroix et al.) power 3."""
-    return torch.stack([model.sizes(part).pow(power).sum() for part in vectors]).sum()
+    share = model.entity_penalty
+    sizes = [
+        *(share * model.sizes(part).pow(power).sum() for part in subjects),
+        *(model.sizes(model.predicate_vectors(part)).pow(power).sum() for part in predicates),
+        *(share * model.sizes(part).pow(power).sum() for part in objects),
+    ]
+    return torch.stack(sizes).sum()
 
 
-def smoothness(vectors: Tensor, follows: Tensor) -> Tensor:
+def smoothness(
+    vectors: Tensor,
+    follows: Tensor,
+    *,
+    drift: Tensor | None = None,
+    sizes: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """The mean squared distance between the vectors of rows that are neighbours in time.
 
-    `follows` tells for every row but the first whether it comes next after the row above.
+    `follows` tells for every row but the first whether it comes next after the row above. `drift`
+    is what may be between any two of them. With `sizes`, cubes of these instead of squares.
     """
-    steps = (vectors[1:] - vectors[:-1]).square().sum(1)
+    apart = vectors[1:] - vectors[:-1]
+    if drift is not None:
+        apart = apart - drift
+    steps = apart.square().sum(1) if sizes is None else sizes(apart).pow(3).sum(1)
     return (steps * follows).sum() / follows.sum().clamp_min(1)

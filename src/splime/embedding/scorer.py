@@ -2,42 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from splime.embedding.models import Model
 
 
 class ModelScorer:
-    """Scores of a model. With reciprocal predicates subjects are asked for by the inverse."""
+    """Scores of a model. With reciprocal predicates subjects are asked for by the inverse.
 
-    def __init__(self, model: Model, *, reciprocal: bool = False) -> None:
-        self.model, self.reciprocal = model, reciprocal
-        self.device = model.device
+    `ends` says that predicates have other ids at the ends of facts, behind those at begins.
+    """
+
+    def __init__(self, model: Model, *, reciprocal: bool = False, ends: bool = False) -> None:
+        self.model, self.reciprocal, self.ends = model, reciprocal, ends
+        self.device, self.knows_time = model.device, model.knows_time
+        self.time_of: npt.NDArray[np.int64] | None = None
+        if model.time_of is not None:
+            self.time_of = model.time_of.numpy(force=True)
         # The vectors as they are now; autograd keeps nothing of what is made of them.
-        self._entities, self._predicates = (
-            table.vectors().detach() for table in (model.entities, model.predicates)
-        )
+        self._entities = model.entities.vectors().detach()
+        self._time = -1  # of the entities that were moved last
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
-        query = self.model.object_query(self._entities[subject], self._predicates[predicate])
-        return self.model.compare(query, self._entities)
+        return self._compare(self.model.object_query, subject, predicate)
 
     def subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         """The scores of all entities as the subject."""
         if self.reciprocal:
-            return self.objects(object, predicate + len(self._predicates) // 2)
-        query = self.model.subject_query(self._predicates[predicate], self._entities[object])
-        return self.model.compare(query, self._entities)
+            return self.objects(object, predicate + len(self.model.predicates) // 2)
+        return self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
 
+    @torch.no_grad()
+    def _compare(
+        self, query: Callable[[Tensor, Tensor], Tensor], given: Tensor, predicate: Tensor
+    ) -> Tensor:
+        """The scores of all entities for queries of a given entity and a predicate."""
+        compare, predicates = self.model.compare, self.model.predicates(predicate)
+        if self.model.time_of is None:
+            return compare(query(self._entities[given], predicates), self._entities)
+        scores = predicates.new_empty(len(given), len(self._entities))
+        time = self.model.time_of[predicate]
+        for each in time.unique().tolist():
+            rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
+            scores[rows] = compare(query(entities[given[rows]], predicates[rows]), entities)
+        return scores
+
+    def _at(self, time: int) -> Tensor:
+        """All entities at a time."""
+        if time != self._time:
+            at = torch.tensor(time, device=self.device)
+            self._moved, self._time = self.model.at(self._entities, at), time
+        return self._moved
+
+    @torch.no_grad()
     def predicates(self, subject: Tensor, object: Tensor) -> Tensor:
         """The scores of all predicates; with reciprocals the mean of both directions."""
-        model, table = self.model, self._predicates
-        vs, vo = self._entities[subject], self._entities[object]
-        forth = model.predicate_query(vs, vo)
+        table = self.model.predicates.vectors()
         if not self.reciprocal:
-            return model.compare_predicates(forth, table)
+            return self._compare_predicates(subject, object, table)
         half = len(table) // 2
-        scores = model.compare_predicates(forth, table[:half])
-        back = model.predicate_query(vo, vs)
-        return (scores + model.compare_predicates(back, table[half:])) / 2
+        scores = self._compare_predicates(subject, object, table[:half])
+        return (scores + self._compare_predicates(object, subject, table[half:])) / 2
+
+    def _compare_predicates(self, subject: Tensor, object: Tensor, table: Tensor) -> Tensor:
+        model, entities = self.model, (self._entities[subject], self._entities[object])
+        if model.time_of is None:
+            return model.compare_predicates(model.predicate_query(*entities), table)
+        scores = table.new_empty(len(subject), len(table))
+        time_of = model.time_of[: len(table)]  # the inverses are at the same times
+        for time in time_of.unique():
+            columns = (time_of == time).nonzero().squeeze(1)
+            query = model.predicate_query(*(model.at(each, time) for each in entities))
+            scores[:, columns] = model.compare_predicates(query, table[columns])
+        return scores

@@ -27,11 +27,11 @@ from splime.query.questions import (
 )
 from splime.runs import Run
 from splime.scoring.doubts import Doubts
-from splime.scoring.queries import Aggregate
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
+from splime.static import Aggregate
 from splime.times import When, format_ticks
 from splime.vocabulary import Vocabulary
 
@@ -50,7 +50,8 @@ class Query:
 
     Args:
         run: an opened run.
-        aggregate: how scores of the scopes of an interval become one, as in `evaluate_facts`.
+        aggregate: how scores of the scopes of an interval become one, as in `evaluate_facts`; by
+            default as the run was trained.
         memory: the number of bytes that blocks of scores may take.
 
     >>> import splime, tempfile
@@ -64,10 +65,11 @@ class Query:
 
     @checked
     def __init__(
-        self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
+        self, run: Run, *, aggregate: Aggregate | None = None, memory: int | None = None
     ) -> None:
         self.run = run
-        self.scoring = make_scoring(run.scorer, run.scoping, aggregate, memory)
+        how = run.settings.asked if aggregate is None else aggregate
+        self.scoring = make_scoring(run.scorer, run.scoping, how, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
     @checked

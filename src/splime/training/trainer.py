@@ -121,6 +121,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         self._loss += self.objective.backward(triples, drawn)
         self.optimizer.step()
+        with torch.no_grad():
+            self.model.constrain(self.settings)
         self.step += 1
 
     def mean_loss(self) -> float:
@@ -184,7 +186,8 @@ class Trainer:
 
     def scorer(self) -> ModelScorer:
         """The scores of the model as it is now."""
-        return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
+        ends = self.settings.each == "ends"
+        return ModelScorer(self.model, reciprocal=self.settings.reciprocal, ends=ends)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""

@@ -3,9 +3,14 @@
 from splime.embedding.models.base import Model
 from splime.embedding.models.complex import ComplEx
 from splime.embedding.models.cp import CP
+from splime.embedding.models.de_distmult import DEDistMult
+from splime.embedding.models.de_simple import DESimplE
+from splime.embedding.models.de_transe import DETransE
 from splime.embedding.models.distmult import DistMult
+from splime.embedding.models.hyte import HyTE
 from splime.embedding.models.rotate import RotatE
 from splime.embedding.models.simple import SimplE
+from splime.embedding.models.tcomplex import TComplEx
 from splime.embedding.models.tntcomplex import TNTComplEx
 from splime.embedding.models.transe import TransE
 from splime.embedding.models.transh import TransH
@@ -22,6 +27,11 @@ MODELS: dict[str, type[Model]] = {
         ComplEx,
         RotatE,
         TTransE,
+        HyTE,
+        DETransE,
+        DEDistMult,
+        DESimplE,
+        TComplEx,
         TNTComplEx,
     )
 }

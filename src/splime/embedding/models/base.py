@@ -43,6 +43,11 @@ DISTANCES: dict[str, Any] = {
 }
 
 
+def clip(vectors: Tensor) -> None:
+    """Shorten vectors that are longer than 1."""
+    vectors.div_(torch.linalg.vector_norm(vectors, dim=-1, keepdim=True).clamp_min(1.0))
+
+
 class Model(nn.Module):
     """Scores triples of vectors: `s`, `p` and `o` are tensors whose last axis is a vector.
 
@@ -64,11 +69,20 @@ class Model(nn.Module):
     """Whether `compare` is the inner product, for which the softmax loss has a short way."""
     least_dimension: ClassVar[int] = 1
     knows_time: ClassVar[bool] = False
-    """Whether it makes the vectors of its predicates from those of times itself."""
+    """Whether it has vectors of times itself, and can be asked for any predicate at any time."""
+    moves: ClassVar[bool] = False
+    """Whether entities change with the time: `at` says how."""
+    published: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """The settings of its authors: for events (icews14), and what differs for other datasets."""
+    entity_penalty: ClassVar[float] = 1.0
+    """What the sizes of entities weigh in l2 and n3, beside those of predicates."""
+    time_of: Tensor | None
+    """The timestamp of each scoped predicate, where entities change with it."""
 
     def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
         self.entities, self.predicates, self.norm = entities, predicates, norm
+        self.register_buffer("time_of", None, persistent=False)
 
     @classmethod
     def make(cls, tables: TableMaker) -> Model:
@@ -76,9 +90,25 @@ class Model(nn.Module):
         settings = tables.settings
         cls.check(settings)
         # Entities are drawn first.
-        entities = tables.entities(settings.dimension * cls.entity_parts)
+        entities = cls.entity_table(tables, settings.dimension * cls.entity_parts)
         predicates = cls.predicate_table(tables, settings.dimension * cls.predicate_parts)
-        return cls(entities, predicates, norm=settings.norm)
+        model = cls(entities, predicates, norm=settings.norm)
+        if cls.moves:
+            if tables.static.segmentation.entities is not None:
+                raise UsageError(
+                    f"{cls.__name__} moves entities in time itself; cut predicates alone"
+                )
+            model.time_of = tables.times()
+        model.prepare(tables)
+        return model
+
+    def prepare(self, tables: TableMaker) -> None:
+        """What else a model takes from the settings or the graph, once its tables are made."""
+
+    @classmethod
+    def entity_table(cls, tables: TableMaker, width: int) -> Table:
+        """Where the vectors of entities come from, before `at` moves them."""
+        return tables.entities(width)
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
@@ -100,6 +130,16 @@ class Model(nn.Module):
             )
         if settings.levels is not None and cls.knows_time:
             raise UsageError(f"{cls.__name__} has levels of its own; leave levels out")
+
+    def at(self, entities: Tensor, time: Tensor) -> Tensor:  # noqa: ARG002
+        """Entities as they are at timestamps, of which there is one for each, or for several."""
+        return entities
+
+    def constrain(self, settings: Settings) -> None:
+        """Bring vectors back to where they may be, after each step."""
+        if settings.unit == "clip":
+            for lookup in (*self.entities.lookups(), *self.predicates.lookups()):
+                clip(lookup.weight)
 
     @property
     def device(self) -> torch.device:
