@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -63,12 +64,17 @@ class ModelScorer:
     @torch.no_grad()
     def predicates(self, subject: Tensor, object: Tensor) -> Tensor:
         """The scores of all predicates; with reciprocals the mean of both directions."""
-        table = self.model.predicates.vectors()
+        table = self._predicates
         if not self.reciprocal:
             return self._compare_predicates(subject, object, table)
         half = len(table) // 2
         scores = self._compare_predicates(subject, object, table[:half])
         return (scores + self._compare_predicates(object, subject, table[half:])) / 2
+
+    @cached_property
+    def _predicates(self) -> Tensor:
+        """The vectors of all predicates, which only questions for predicates need."""
+        return self.model.predicates.vectors().detach()
 
     def _compare_predicates(self, subject: Tensor, object: Tensor, table: Tensor) -> Tensor:
         model, entities = self.model, (self._entities[subject], self._entities[object])

@@ -143,6 +143,20 @@ def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
     return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)
 
 
+def clifford(a: Tensor, b: Tensor) -> Tensor:
+    """The product of multivectors 1, e₁, e₂, e₁₂ of the plane: e₁² = e₂² = 1, e₁₂² = -1."""
+    (a0, a1, a2, a3), (b0, b1, b2, b3) = a.chunk(4, dim=-1), b.chunk(4, dim=-1)
+    return torch.cat(
+        [
+            a0 * b0 + a1 * b1 + a2 * b2 - a3 * b3,
+            a0 * b1 + a1 * b0 - a2 * b3 + a3 * b2,
+            a0 * b2 + a2 * b0 + a1 * b3 - a3 * b1,
+            a0 * b3 + a3 * b0 + a1 * b2 - a2 * b1,
+        ],
+        dim=-1,
+    )
+
+
 def project(x: Tensor, w: Tensor) -> Tensor:
     """x - (w·x) w: on the hyperplane of the normal w, if that has length 1."""
     return x - (w * x).sum(-1, keepdim=True) * w
@@ -153,6 +167,7 @@ COMBINE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add,
     "multiply": torch.mul,
     "complex": complex_product,
+    "clifford": clifford,
     "project": project,
 }
 
@@ -168,7 +183,7 @@ class Timed(Table):
     def __init__(
         self,
         predicates: Lookup,
-        times: Lookup,
+        times: Table,
         how: str,
         generator: Generator | None = None,
     ) -> None:
@@ -200,7 +215,33 @@ class Timed(Table):
     def lookups(self) -> Iterator[Lookup]:
         """The predicates and the times."""
         yield self.predicates
-        yield self.times
+        yield from self.times.lookups()
+
+
+class Joined(Table):
+    """Vectors of several tables, one behind the other."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__()
+        self.tables = nn.ModuleDict(dict(tables))
+        self.width = sum(table.width for table in tables.values())
+
+    def __getitem__(self, name: str) -> Table:
+        table = self.tables[name]
+        assert isinstance(table, Table)
+        return table
+
+    def __len__(self) -> int:
+        return len(self[next(iter(self.tables))])
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The one vector that is joined for each id."""
+        return [torch.cat([self[name](ids) for name in self.tables], dim=-1)]
+
+    def lookups(self) -> Iterator[Lookup]:
+        """Those of all tables."""
+        for name in self.tables:
+            yield from self[name].lookups()
 
 
 class TableMaker:

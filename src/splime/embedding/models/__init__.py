@@ -1,5 +1,6 @@
 """The models. One line here makes a model known everywhere."""
 
+from splime.embedding.models.atise import ATiSE
 from splime.embedding.models.base import Model
 from splime.embedding.models.complex import ComplEx
 from splime.embedding.models.cp import CP
@@ -10,7 +11,13 @@ from splime.embedding.models.distmult import DistMult
 from splime.embedding.models.hyte import HyTE
 from splime.embedding.models.rotate import RotatE
 from splime.embedding.models.simple import SimplE
+from splime.embedding.models.ta_distmult import TADistMult
+from splime.embedding.models.ta_transe import TATransE
 from splime.embedding.models.tcomplex import TComplEx
+from splime.embedding.models.tdg2e import TDG2E
+from splime.embedding.models.telm import TeLM
+from splime.embedding.models.tero import TeRo
+from splime.embedding.models.timeplex import TIMEPLEX
 from splime.embedding.models.tntcomplex import TNTComplEx
 from splime.embedding.models.transe import TransE
 from splime.embedding.models.transh import TransH
@@ -28,11 +35,18 @@ MODELS: dict[str, type[Model]] = {
         RotatE,
         TTransE,
         HyTE,
+        TATransE,
+        TADistMult,
         DETransE,
         DEDistMult,
         DESimplE,
+        ATiSE,
+        TDG2E,
         TComplEx,
         TNTComplEx,
+        TeRo,
+        TeLM,
+        TIMEPLEX,
     )
 }
 

@@ -47,4 +47,5 @@ class HyTE(TransE):
     def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """x⊥."""
         assert isinstance(self.predicates, Timed)
-        return project(entities, self.predicates.times.weight[time])
+        normals: Tensor = self.predicates.times.weight  # type: ignore[assignment]
+        return project(entities, normals[time])
