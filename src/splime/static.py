@@ -26,7 +26,6 @@ from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
 from splime.vocabulary import Vocabulary
 
-
 Aggregate: TypeAlias = Literal["mean", "ends", "begin", "max", "sum"]
 """How the scores of a fact's triples become one: their mean weighted by overlap, the mean of the
 first and the last, the first, the highest, or their sum."""

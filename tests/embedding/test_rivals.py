@@ -49,7 +49,7 @@ def model(name: str, **values: Any) -> Model:
 
 
 def score(name: str, s: Tensor, p: Tensor, o: Tensor, **values: Any) -> float:
-    return float(model(name, **values).score(s, p, o))
+    return float(model(name, **values).score(s, p, o).detach())
 
 
 # The vectors
@@ -79,7 +79,7 @@ def test_ta() -> None:
     table.input = nn.Parameter(torch.cat([0.5 * one, 0.25 * one, one, 2 * one]))
     table.recurrent = nn.Parameter(torch.cat([0.1 * one, 0.2 * one, 0.3 * one, 0.4 * one]))
     table.bias = nn.Parameter(real(0.1, 0.1, 1, 1, 0, 0, 0.05, 0.05))
-    made = table.vectors()[0]
+    made = table.vectors()[0].detach()
     assert made.tolist() == pytest.approx([1.11532876, -0.03035020], abs=1e-6)
     assert score("ta-transe", S[:2], made, O[:2]) == pytest.approx(-3.39567896, abs=1e-6)
     assert score("ta-distmult", S[:2], made, O[:2]) == pytest.approx(-0.12424100, abs=1e-6)
@@ -153,7 +153,7 @@ def test_tero() -> None:
     total = 0.0
     for p, time, expected in ((R, 0, 3.72762372), (U, 1, 7.77606863)):
         s, o = (made.at(x, torch.tensor(time)) for x in (S, O))
-        total -= float(made.score(s, p, o))
+        total -= float(made.score(s, p, o).detach())
         assert total == pytest.approx(expected, abs=1e-6)
 
 
@@ -309,8 +309,8 @@ def test_gradients(name: str, values: dict[str, Any]) -> None:
                 x.sub_(step * way)
         return value
 
-    step = 1e-6
-    assert slope == pytest.approx((loss(step) - loss(-step)) / (2 * step), rel=1e-4, abs=1e-6)
+    step = 1e-8  # a year is multiplied by a frequency
+    assert slope == pytest.approx((loss(step) - loss(-step)) / (2 * step), rel=1e-4, abs=1e-4)
 
 
 @every_rival
@@ -331,9 +331,7 @@ def test_the_loss_of_a_batch_is_that_of_its_triples(name: str, loss: str) -> Non
             wrong = torch.cat([scores[s, drawn[:2]], scores[drawn[2:], o]])
             expected += float(torch.relu(2 - scores[s, o] + wrong).sum())
     objective = Objective(model, settings, triples)
-    found = objective.backward(
-        objective.examples(triples), None if loss == "softmax" else drawn
-    )
+    found = objective.backward(objective.examples(triples), None if loss == "softmax" else drawn)
     assert float(found) == pytest.approx(expected)
 
 
@@ -382,7 +380,7 @@ def test_questions_are_scored_by_a_plain_loop(name: str, how: Any, each: str) ->
         queries = scoring.queries(kind, asked)  # type: ignore[arg-type]
         for rows, row, scores in queries.blocks():
             for fact, own in zip(rows.tolist(), row.tolist(), strict=True):
-                s, p, o = (int(getattr(graph.test, each)[fact]) for each in ("subject", "predicate", "object"))
+                s, p, o = graph.test.array()[fact].tolist()
                 own_scores = scores[own] / (queries.weight[queries.number[fact]])
                 if kind == "predicate":
                     expected = torch.stack(

@@ -27,7 +27,11 @@ class Settings:
 
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
-    norm: int = _setting(1, "norm of distances, 1 or 2, for models that can have both")
+    norm: int = _setting(
+        1,
+        "norm of the distances of transe, rotate, ttranse, hyte, ta-transe, de-transe and tdg2e, 1"
+        " or 2",
+    )
     init: str = _setting(
         "xavier_normal",
         "what vectors begin with: xavier_normal, xavier_uniform, small_normal or uniform; angles of"

@@ -53,20 +53,20 @@ class GatedTimes(Table):
                 for weight in (self.input, self.recurrent):
                     drawn = torch.rand(weight.shape, generator=generator) * 2 - 1
                     weight.copy_(drawn / np.sqrt(width))
-        self._kept: tuple[tuple[int, ...], Tensor] | None = None
+        self._kept: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)
 
     @property
     def weight(self) -> Tensor:
-        """The normals of all times; without gradients they are made once."""
+        """The normals of all times; between two steps of a training they are made once."""
         if torch.is_grad_enabled():
+            self._kept = None
             return self._normals()
-        version = tuple(parameter._version for parameter in self.parameters())
-        if self._kept is None or self._kept[0] != version:
-            self._kept = version, self._normals()
-        return self._kept[1]
+        if self._kept is None:
+            self._kept = self._normals()
+        return self._kept
 
     def _normals(self) -> Tensor:
         read = self.inputs.weight @ self.input.T

@@ -61,7 +61,9 @@ class TIMEPLEX(ComplEx):
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
         """Three vectors of the predicate, and one of the time."""
-        own = {name: tables.level(PREDICATE, width // 4) for name in ("p", "of_subject", "of_object")}
+        own = {
+            name: tables.level(PREDICATE, width // 4) for name in ("p", "of_subject", "of_object")
+        }
         return Joined({**own, "time": tables.level(TIME, width // 4)})
 
     def prepare(self, tables: TableMaker) -> None:
