@@ -99,7 +99,9 @@ class StaticGraph(Splits[Triples]):
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
 
 
-def first_and_last(fact: Ints, unknown: npt.NDArray[np.integer]) -> tuple[Ints, Bools]:
+def first_and_last(
+    fact: npt.NDArray[np.integer], unknown: npt.NDArray[np.integer]
+) -> tuple[Ints, Bools]:
     """The first and the last triple of each fact, as two columns, and which are at its end.
 
     Where the begin (or the end) is unknown, the other one stands in for it; `unknown` has the bits

@@ -38,7 +38,8 @@ def real(*numbers: float) -> Tensor:
     return torch.tensor(numbers, dtype=torch.float64)
 
 
-S, R, O = real(0.5, -1, 0.25, 0.75), real(1, 0.5, -0.5, 0.25), real(-0.25, 0.5, 1, -0.75)
+S, R = real(0.5, -1, 0.25, 0.75), real(1, 0.5, -0.5, 0.25)
+O = real(-0.25, 0.5, 1, -0.75)  # noqa: E741  # the object of all of them
 T, U, V = real(0.3, -0.2, 0.6, 0.4), real(0.2, -0.4, 0.1, 0.5), real(-0.6, 0.8, 0.4, -0.1)
 NOTHING = torch.zeros(1, 1)
 

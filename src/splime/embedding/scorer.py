@@ -27,7 +27,7 @@ class ModelScorer:
             self.time_of = model.time_of.numpy(force=True)
         # The vectors as they are now; autograd keeps nothing of what is made of them.
         self._entities = model.entities.vectors().detach()
-        self._time = -1  # of the entities that were moved last
+        self._time, self._moved = -1, self._entities  # the entities that were moved last
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
@@ -44,7 +44,8 @@ class ModelScorer:
         self, query: Callable[[Tensor, Tensor], Tensor], given: Tensor, predicate: Tensor
     ) -> Tensor:
         """The scores of all entities for queries of a given entity and a predicate."""
-        compare, predicates = self.model.compare, self.model.predicates(predicate)
+        compare = self.model.compare
+        predicates: Tensor = self.model.predicates(predicate)
         if self.model.time_of is None:
             return compare(query(self._entities[given], predicates), self._entities)
         scores = predicates.new_empty(len(given), len(self._entities))

@@ -104,7 +104,7 @@ class Settings:
         "what counts once in an epoch: each triple; each fact (by one of its triples, drawn in each"
         " epoch); its begin and its end (ends), with predicates of their own; or its begin alone",
     )
-    aggregate: Aggregate | None = _setting(
+    aggregate: Aggregate | None = _setting(  # noqa: RUF009  # it is a field
         None,
         "how the scores of an interval become one, in validation and where nothing else is asked"
         " for: mean (the default), ends, begin, max or sum",

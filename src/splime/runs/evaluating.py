@@ -48,8 +48,8 @@ def evaluate(
     if protocol == "triple":
         if run.settings.each == "ends":
             raise UsageError(
-                f"{run.path}: this model has predicates of begins and of ends, and scores no triples"
-                " without them; choose the protocol fact or predicate"
+                f"{run.path}: this model has predicates of begins and of ends, and triples have"
+                " neither; choose the protocol fact or predicate"
             )
         if isinstance(run.scorer, TimedScorer):
             raise UsageError(

@@ -169,7 +169,7 @@ class Scoring:
         # Facts with one part are the same query whenever they hold. Those come first, and those
         # with the same predicate and entity stand together: their parts are asked for once.
         times = (np.where(several, time, 0) for time in (asked.begin, asked.end))
-        keys = [several.astype(np.int8), begin, given, end, *times]
+        keys: list[Ids] = [several.astype(np.int8), begin, given, end, *times]
         moved = getattr(self.scorer, "time_of", None)
         if moved is not None:
             keys.insert(1, moved[begin])  # entities move in time: once for all that ask at a time
@@ -196,7 +196,7 @@ class Scoring:
         sources = np.arange(len(scopes.names), dtype=np.int32)
         # In the order of time, so that intervals are cut once.
         facts = asked.facts
-        columns = [asked.begin, asked.end, facts.unknown, facts.subject, facts.object]
+        columns: list[Ids] = [asked.begin, asked.end, facts.unknown, facts.subject, facts.object]
         number, fact = grouped(columns)
         queries = [column[fact] for column in columns]
 
@@ -269,7 +269,7 @@ class Scoring:
             rows, at_end = rows.ravel(), at_end.ravel()
             fact, predicate = fact[rows], predicate[rows]
         elif self._end:
-            fact, predicate, weight = (np.repeat(each, 2) for each in (fact, predicate, weight))
+            fact, predicate, weight = np.repeat(fact, 2), predicate.repeat(2), weight.repeat(2)
             at_end = np.tile([False, True], len(fact) // 2)
         predicate = predicate + at_end * self._end
         if self.how != "mean":

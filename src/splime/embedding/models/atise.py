@@ -135,7 +135,8 @@ def drifted(rows: Tensor, time: Tensor) -> Tensor:
 
 def _split(rows: Tensor) -> tuple[Tensor, ...]:
     width = rows.shape[-1] // 5
-    return rows.split([width] * 5 + [1], dim=-1)
+    parts: tuple[Tensor, ...] = rows.split([width] * 5 + [1], dim=-1)
+    return parts
 
 
 def _divergence(apart: Tensor, of_entities: Tensor, of_predicate: Tensor) -> Tensor:

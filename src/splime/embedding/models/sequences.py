@@ -1,4 +1,4 @@
-"""Predicates as sequences (García-Durán et al., 2018): an LSTM reads a predicate and then a date."""
+"""Predicates as sequences (García-Durán et al., 2018): an LSTM reads a predicate and a date."""
 
 from __future__ import annotations
 

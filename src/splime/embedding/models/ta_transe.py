@@ -1,4 +1,4 @@
-"""TA-TransE (García-Durán et al., 2018): TransE with a predicate that an LSTM makes from its date."""
+"""TA-TransE (García-Durán et al., 2018): TransE with a predicate that an LSTM makes."""
 
 from __future__ import annotations
 

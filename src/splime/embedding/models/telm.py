@@ -62,7 +62,7 @@ class TeLM(Model):
 
     def sizes(self, vectors: Tensor) -> Tensor:
         """The lengths of multivectors."""
-        return root(sum(part.square() for part in vectors.chunk(4, dim=-1)))
+        return root(vectors.unflatten(-1, (4, -1)).square().sum(-2))
 
 
 def _signed(x: Tensor, *signs: int) -> Tensor:

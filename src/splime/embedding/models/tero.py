@@ -1,4 +1,4 @@
-"""TeRo (Xu et al., 2020): a time turns entities; a predicate leads from one to the other's mirror."""
+"""TeRo (Xu et al., 2020): times turn entities, and a predicate leads from one to another."""
 
 from __future__ import annotations
 

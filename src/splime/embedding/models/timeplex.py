@@ -50,7 +50,7 @@ class TIMEPLEX(ComplEx):
         },
         "wikidata12k": {"batch_size": 1500, "l2": 0.01, "smooth": 0.0, "epochs": 100},
     }
-    weights = (5.0, 5.0, 5.0)
+    weights: tuple[float, ...] = (5.0, 5.0, 5.0)
 
     @classmethod
     def check(cls, settings: Settings) -> None:
