@@ -267,6 +267,66 @@ def test_scores_by_ids(name: str, each: str, reciprocal: bool, graph: TemporalGr
     torch.testing.assert_close(scorer.predicates(x, o), both)
 
 
+@every_rival
+def test_questions_asked_both_ways(name: str, graph: TemporalGraph) -> None:
+    static = grid(graph)
+    model, half = made(name, static, reciprocal=True), len(static.predicates)
+    scores = scores_of(model, torch.arange(2 * half)).detach()
+    settings = Settings(model=name, reciprocal=True, both_ways=True)
+    scorer = ModelScorer.of(model, settings)
+    x, p = torch.tensor([0, 5, 2, 2]), torch.tensor([half - 1, 0, 0, 4])
+    both = scores[x, :, p] + scores[:, x, p + half].T
+    torch.testing.assert_close(scorer.objects(x, p), both)
+    both = scores[:, x, p].T + scores[x, :, p + half]
+    torch.testing.assert_close(scorer.subjects(p, x), both)
+
+
+def test_dropout() -> None:
+    """Coordinates of each positive are dropped from all its vectors, others in each step."""
+    static = grid(graph_of("events"))
+    values: dict[str, Any] = {"dimension": 400, "dropout": 0.25, "negatives": 4, "seed": 3}
+    settings = Settings.of({"model": "de-distmult", **values})
+    model = make_model(settings, static)
+    objective = Objective(model, settings, torch.from_numpy(static.train.array().astype(np.int64)))
+    ones = torch.ones(50, 400)
+    s, p, o, shared = objective._dropped(ones, ones, ones, torch.ones(4, 400))
+    _, _, _, own = objective._dropped(ones, ones, ones, torch.ones(50, 4, 400))
+    assert all(torch.equal(s, other) for other in (p, o))
+    assert torch.equal(shared, own)
+    assert torch.equal(shared, s.unsqueeze(1).expand(50, 4, 400))
+    products = s * p * o  # those that are left are larger, so that the mean stays
+    assert products.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert float((s == 0).double().mean()) == pytest.approx(0.25, abs=0.01)
+    assert len((s == 0).unique(dim=0)) == 50
+    objective.steps_taken += 1
+    other = objective._dropped(ones, ones, ones, ones)[0]
+    both = float(((s == 0) & (other == 0)).double().mean())
+    assert both == pytest.approx(0.25**2, abs=0.01)
+    with pytest.raises(UsageError, match="softmax has no dropout"):
+        make_settings("de-simple", dropout=0.1)
+
+
+def test_the_scope_before(graph: TemporalGraph) -> None:
+    """TDG2E's loss has a tenth of that with the normals of the times before."""
+    static = grid(graph)
+    model = made("tdg2e", static)
+    assert model.previous is not None
+    size = len(graph.timeline)
+    assert model.previous.tolist() == [
+        number - (number % size > 0) for number in range(len(static.predicates))
+    ]
+    settings = Settings(model="tdg2e", dimension=3, negatives=4)
+    triples = torch.from_numpy(static.train.array()[:6].astype(np.int64))
+    drawn = torch.tensor([0, 3, 6, 2])
+    objective = Objective(model, settings, triples)
+    before = triples.clone()
+    before[:, 1] = model.previous[triples[:, 1]]
+    whole = objective.backward(triples, drawn)
+    model.previous = None
+    own, other = (objective.backward(each, drawn) for each in (triples, before))
+    torch.testing.assert_close(whole, own + 0.1 * other)
+
+
 SETTINGS: list[dict[str, Any]] = [
     {"loss": "softmax", "reciprocal": True, "n3": 0.1, "smooth": 0.3, "smooth_cubes": True},
     {"loss": "softmax", "each": "ends"},

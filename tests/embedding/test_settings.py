@@ -147,6 +147,13 @@ def test_one_side_with_reciprocal_predicates(side: Any) -> None:
     assert Settings(reciprocal=True).corrupt == "both"
 
 
+def test_both_ways() -> None:
+    with pytest.raises(UsageError, match="both_ways needs reciprocal predicates"):
+        Settings(both_ways=True)
+    with pytest.raises(UsageError, match="negatives must be at least 2"):
+        Settings(reciprocal=True, both_ways=True, negatives=1)
+
+
 def test_a_negative_for_each_side() -> None:
     with pytest.raises(UsageError, match="negatives must be at least 2"):
         Settings(negatives=1)
@@ -181,8 +188,7 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
 
 @given(values=st.fixed_dictionaries({}, optional={name: any_value(name) for name in HINTS}))
 def test_there_and_back(values: dict[str, Any]) -> None:
-    if values.get("reciprocal"):
-        values.pop("corrupt", None)
+    values.pop("corrupt" if values.get("reciprocal") else "both_ways", None)
     settings = Settings.of(values)
     for name, value in values.items():
         assert getattr(settings, name) == value

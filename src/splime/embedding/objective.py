@@ -25,6 +25,8 @@ class Objective:
         self.model, self.settings, self.loss = model, settings, LOSSES[settings.loss]
         self.negatives = Negatives(len(model.entities), settings)
         self.sampled = self.loss.against == "sampled"
+        self.steps_taken = torch.zeros((), dtype=torch.int64, device=model.device)
+        """How many steps a training has taken, for what is random in one."""
         self.known = None
         if settings.avoid_known and self.sampled:
             queries = torch.stack(self._queries(triples), dim=1)
@@ -105,7 +107,7 @@ class Objective:
             if self._short_way:
                 return positives  # the loss has blocks of its own
             each = len(self.model.entities)
-        elif self.negatives.shared and self.model.time_of is None:
+        elif self.negatives.shared and self.model.time_of is None and not self.settings.dropout:
             return positives
         else:
             each = self.settings.negatives * self.model.entities.width
@@ -122,7 +124,12 @@ class Objective:
             raise ValueError(f"the loss {self.settings.loss} needs negatives")
         if self.settings.reciprocal and drawn.dim() == 2:
             drawn = torch.cat([drawn, drawn])
-        return self._against_negatives(*self._queries(triples), drawn)
+        s, p, o = self._queries(triples)
+        loss = self._against_negatives(s, p, o, drawn)
+        if self.model.previous is not None:
+            before = self._against_negatives(s, self.model.previous[p], o, drawn)
+            loss = loss + self.model.auxiliary * before
+        return loss
 
     def _queries(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Subjects, predicates and objects; with reciprocal predicates in both directions."""
@@ -200,6 +207,8 @@ class Objective:
             negatives = self._at(negatives, time.unsqueeze(1))
         predicates = model.predicates.parts(p)
         vs, vp, vo, vn = map(added, (subjects, predicates, objects, negatives))
+        if self.settings.dropout:
+            vs, vp, vo, vn = self._dropped(vs, vp, vo, vn)
         of_objects, of_subjects = self.negatives.split(drawn)
         as_objects, as_subjects = vn.split(self.negatives.counts, dim=-2)
         scores = []
@@ -216,6 +225,27 @@ class Objective:
         negative = scores[0] if len(scores) == 1 else torch.cat(scores, dim=1)
         loss = self.loss.compute(model.score(vs, vp, vo), negative, self.settings).sum()
         return added([loss, *self._sizes(subjects, predicates, objects)])
+
+    def _dropped(self, s: Tensor, p: Tensor, o: Tensor, negatives: Tensor) -> tuple[Tensor, ...]:
+        """Vectors without some coordinates, in each row the same of all.
+
+        A product of three is as if it had lost them, a difference likewise. Which ones follows from
+        the seed and the step alone, as a recorded step needs it.
+        """
+        share, width = self.settings.dropout or 0.0, self.settings.dimension
+        kept = 1 / (1 - share)
+        cells = torch.arange(len(s) * width, device=s.device)
+        mixed = scrambled(cells + scrambled(self.steps_taken + (self.settings.seed << 20)))
+        mask = (mixed.view(-1, width) & 0xFFFF) >= share * 0x10000
+        scale = mask * (kept ** (1 / 3) if self.model.products else kept)
+
+        def drop(x: Tensor) -> Tensor:
+            own = scale.repeat(1, x.shape[-1] // width).to(x.dtype)
+            return x * (own.unsqueeze(1) if x.dim() == 3 else own)
+
+        # Negatives that the batch shares lose other coordinates beside each positive.
+        own = negatives if negatives.dim() == 3 else negatives.unsqueeze(0)
+        return drop(s), drop(p), drop(o), drop(own)
 
     def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
@@ -242,6 +272,14 @@ class Objective:
             vectors = (*subjects, *predicates, *objects)
             terms += [torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
         return terms
+
+
+def scrambled(numbers: Tensor) -> Tensor:
+    """Integers mixed so that neighbours have nothing in common (the finaliser of MurmurHash3)."""
+    mixed = numbers * -0x61C8864680B583EB
+    for factor in (-0xAE502812AA7333, -0x3B314601E57A13AD):
+        mixed = (mixed ^ ((mixed >> 33) & 0x7FFFFFFF)) * factor
+    return mixed ^ ((mixed >> 33) & 0x7FFFFFFF)
 
 
 def size_penalty(

@@ -98,6 +98,8 @@ def preset_settings(model: str | None, preset: str | None, **given: Any) -> Sett
     check_name("loss", settings.loss, LOSSES)
     check_name("initialiser", settings.init, INITIALISERS)
     MODELS[settings.model].check(settings)
+    if settings.dropout and LOSSES[settings.loss].against == "all":
+        raise UsageError(f"the loss {settings.loss} has no dropout; leave it out")
     return settings
 
 

@@ -11,16 +11,26 @@ import torch
 from torch import Tensor
 
 from splime.embedding.models import Model
+from splime.embedding.settings import Settings
 
 
 class ModelScorer:
     """Scores of a model. With reciprocal predicates subjects are asked for by the inverse.
 
-    `ends` says that predicates have other ids at the ends of facts, behind those at begins.
+    `ends` says that predicates have other ids at the ends of facts, behind those at begins;
+    `both_ways` that questions are asked with the predicate and its inverse, and the scores added.
     """
 
-    def __init__(self, model: Model, *, reciprocal: bool = False, ends: bool = False) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        reciprocal: bool = False,
+        ends: bool = False,
+        both_ways: bool = False,
+    ) -> None:
         self.model, self.reciprocal, self.ends = model, reciprocal, ends
+        self._both_ways = both_ways
         self.device, self.knows_time = model.device, model.knows_time
         self.time_of: npt.NDArray[np.int64] | None = None
         if model.time_of is not None:
@@ -29,14 +39,34 @@ class ModelScorer:
         self._entities = model.entities.vectors().detach()
         self._time, self._moved = -1, self._entities  # the entities that were moved last
 
+    @classmethod
+    def of(cls, model: Model, settings: Settings) -> ModelScorer:
+        """The scores of a model that is trained with some settings."""
+        return cls(
+            model,
+            reciprocal=settings.reciprocal,
+            ends=settings.each == "ends",
+            both_ways=bool(settings.both_ways),
+        )
+
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
-        return self._compare(self.model.object_query, subject, predicate)
+        forth = self._compare(self.model.object_query, subject, predicate)
+        if not self._both_ways:
+            return forth
+        return forth + self._subjects(predicate + len(self.model.predicates) // 2, subject)
 
     def subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         """The scores of all entities as the subject."""
-        if self.reciprocal:
-            return self.objects(object, predicate + len(self.model.predicates) // 2)
+        inverse = predicate + len(self.model.predicates) // 2
+        if self.reciprocal and not self._both_ways:
+            return self.objects(object, inverse)
+        back = self._subjects(predicate, object)
+        if not self._both_ways:
+            return back
+        return back + self._compare(self.model.object_query, object, inverse)
+
+    def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         return self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
 
     @torch.no_grad()

@@ -45,6 +45,11 @@ class Settings:
     reciprocal: bool = _setting(
         False, "whether each predicate gets an inverse, so that only objects are asked for"
     )
+    both_ways: bool | None = _setting(
+        None,
+        "with reciprocal, whether a question is asked both ways and the scores are added; negatives"
+        " replace both sides then",
+    )
     loss: str = _setting("self_adversarial", "the loss, see `splime models`")
     margin: float = _setting(
         3.0, "margin of the losses self_adversarial and margin; it also widens init uniform"
@@ -122,7 +127,9 @@ class Settings:
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
     dropout: float | None = _setting(
-        None, "the share that is dropped in training: path, of each layer; de-*, of the products"
+        None,
+        "the share that is dropped in training: path, of each layer; others, with sampled"
+        " negatives, of the coordinates",
     )
     relative: str | None = _setting(
         None,
@@ -175,15 +182,22 @@ class Settings:
                 )
             if names.count(level) > 1:
                 raise UsageError(f"levels names {level} twice")
+        if self.both_ways and not self.reciprocal:
+            raise UsageError("both_ways needs reciprocal predicates (--reciprocal)")
         if self.reciprocal and self.corrupt != "both":
             raise UsageError("with reciprocal predicates both sides are corrupted; leave corrupt")
-        if self.corrupt == "both" and not self.reciprocal and self.negatives < 2:
+        if self.corrupts_both and self.negatives < 2:
             raise UsageError("negatives must be at least 2 where both sides are corrupted")
 
     @property
     def level_names(self) -> list[str]:
         """The levels, one by one."""
         return [] if self.levels is None else [each.strip() for each in self.levels.split(",")]
+
+    @property
+    def corrupts_both(self) -> bool:
+        """Whether half of the negatives replace the subject."""
+        return self.corrupt == "both" and (not self.reciprocal or bool(self.both_ways))
 
     @property
     def asked(self) -> Aggregate:

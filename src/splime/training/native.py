@@ -89,8 +89,7 @@ class NativeEngine:
         model = make_model(settings, static, empty=True)
         fill_parameters(model, tensors)
         model.requires_grad_(False)
-        ends = settings.each == "ends"
-        return ModelScorer(model.to(device), reciprocal=settings.reciprocal, ends=ends)
+        return ModelScorer.of(model.to(device), settings)
 
 
 def _examples(static: StaticGraph, settings: Settings) -> Triples:

@@ -120,6 +120,7 @@ class Trainer:
             drawn = drawn[: len(triples)]
         self.optimizer.zero_grad(set_to_none=True)
         self._loss += self.objective.backward(triples, drawn)
+        self.objective.steps_taken += 1
         self.optimizer.step()
         with torch.no_grad():
             self.model.constrain(self.settings)
@@ -186,8 +187,7 @@ class Trainer:
 
     def scorer(self) -> ModelScorer:
         """The scores of the model as it is now."""
-        ends = self.settings.each == "ends"
-        return ModelScorer(self.model, reciprocal=self.settings.reciprocal, ends=ends)
+        return ModelScorer.of(self.model, self.settings)
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
@@ -201,6 +201,7 @@ class Trainer:
         fill_parameters(self.model, own)
         restore_optimizer(self.optimizer, parameters_of(self.model), tensors)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
+        self.objective.steps_taken.fill_(self.epoch * self.steps + self.step)
         self._loss.fill_(float(numbers["loss"]))
 
 

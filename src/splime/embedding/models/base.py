@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from splime.embedding.settings import Settings
-from splime.embedding.tables import Table, TableMaker
+from splime.embedding.tables import Table, TableMaker, follows_in_time
 from splime.errors import UsageError
 
 # Products: reciprocal predicates, all entities as negatives, N3 and Adagrad (Lacroix et al.).
@@ -76,13 +76,18 @@ class Model(nn.Module):
     """The settings of its authors: for events (icews14), and what differs for other datasets."""
     entity_penalty: ClassVar[float] = 1.0
     """What the sizes of entities weigh in l2 and n3, beside those of predicates."""
+    auxiliary: ClassVar[float] = 0.0
+    """What the same loss weighs with the scope before each one, for models that foresee it."""
     time_of: Tensor | None
     """The timestamp of each scoped predicate, where entities change with it."""
+    previous: Tensor | None
+    """The scope before each scoped predicate, of the same; of the first itself."""
 
     def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
         self.entities, self.predicates, self.norm = entities, predicates, norm
         self.register_buffer("time_of", None, persistent=False)
+        self.register_buffer("previous", None, persistent=False)
 
     @classmethod
     def make(cls, tables: TableMaker) -> Model:
@@ -99,6 +104,10 @@ class Model(nn.Module):
                     f"{cls.__name__} moves entities in time itself; cut predicates alone"
                 )
             model.time_of = tables.times()
+        if cls.auxiliary:
+            follows = follows_in_time(tables.static.predicates, copies=tables.copies)
+            model.previous = torch.arange(len(predicates))
+            model.previous[1:] -= follows.long()
         model.prepare(tables)
         return model
 

@@ -22,6 +22,7 @@ class TDG2E(HyTE):
     """
 
     name = "tdg2e"
+    auxiliary = 0.1  # a time must also do with the normal of the one before
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:

@@ -17,6 +17,7 @@ XU: dict[str, Any] = {
     "dimension": 500,
     "init": "xavier_uniform",
     "reciprocal": True,
+    "both_ways": True,
     "loss": "self_adversarial",
     "margin": 110.0,
     "temperature": 0.5,

@@ -73,9 +73,9 @@ class TIMEPLEX(ComplEx):
     def constrain(self, settings: Settings) -> None:
         """Times have real and imaginary parts of length 1."""
         super().constrain(settings)
-        assert isinstance(self.predicates, Joined)
-        [time] = self.predicates["time"].lookups()
-        time.weight.copy_(normalize(time.weight.unflatten(-1, (2, -1)), dim=-1).flatten(-2))
+        if isinstance(self.predicates, Joined):
+            [time] = self.predicates["time"].lookups()
+            time.weight.copy_(normalize(time.weight.unflatten(-1, (2, -1)), dim=-1).flatten(-2))
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
