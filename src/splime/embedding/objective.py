@@ -67,7 +67,8 @@ class Objective:
     @property
     def steps_are_alike(self) -> bool:
         """Whether each step does the same with as many rows, and can be recorded on a GPU."""
-        return self.sampled or self.model.time_of is None
+        moves = self.model.time_of is not None
+        return self.model.gadget is None and (self.sampled or not moves)
 
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
@@ -90,7 +91,8 @@ class Objective:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
                     loss = self.settings.smooth * self._smoothness(lookup, lookup.follows)
-                    loss.backward()
+                    if loss.requires_grad:  # the vectors do not stay as they are
+                        loss.backward()
                     total = total + loss.detach()
         return total
 
@@ -115,7 +117,8 @@ class Objective:
 
     @property
     def _short_way(self) -> bool:
-        return self.model.products and self.loss.of_products is not None
+        products = self.model.products and self.loss.of_products is not None
+        return products and (self.model.gadget is None or not bool(self.model.gadget.strength))
 
     def _loss(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         if not self.sampled:
@@ -153,9 +156,11 @@ class Objective:
             query = (
                 model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
             )
-            terms += self._all_entities(query, o, which, time)
+            more = model.evidence("object", s, p, o)
+            terms += self._all_entities(query, o, which, time, more)
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            terms += self._all_entities(model.subject_query(vp, vo), s, None, time)
+            more = model.evidence("subject", o, p, s)
+            terms += self._all_entities(model.subject_query(vp, vo), s, None, time, more)
         return added(terms)
 
     def _at(self, parts: list[Tensor], time: Tensor | None) -> list[Tensor]:
@@ -175,10 +180,18 @@ class Objective:
         return count.cumsum(0) - count, which
 
     def _all_entities(
-        self, query: Tensor, target: Tensor, which: Tensor | None, time: Tensor | None
+        self,
+        query: Tensor,
+        target: Tensor,
+        which: Tensor | None,
+        time: Tensor | None,
+        more: Tensor | None,
     ) -> list[Tensor]:
         """The losses of queries among all entities: of all together, or of those at each time."""
         entities = self.model.entities.vectors()
+        if more is not None:
+            scores = self.model.compare(query, entities) + more
+            return [self.loss.compute(scores, target, self.settings).sum()]
         if time is None:
             return [self._all_of(query, entities, target, which)]
         losses = []
@@ -191,7 +204,8 @@ class Objective:
     def _all_of(
         self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
     ) -> Tensor:
-        if self.model.products and self.loss.of_products is not None:
+        if self._short_way:
+            assert self.loss.of_products is not None
             # What a query has behind the vector adds the same to all scores, and does not count.
             width = entities.shape[1]
             return self.loss.of_products(query[:, :width], entities, target, which)

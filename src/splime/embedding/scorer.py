@@ -51,7 +51,7 @@ class ModelScorer:
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
-        forth = self._compare(self.model.object_query, subject, predicate)
+        forth = self._objects(subject, predicate)
         if not self._both_ways:
             return forth
         return forth + self._subjects(predicate + len(self.model.predicates) // 2, subject)
@@ -64,12 +64,20 @@ class ModelScorer:
         back = self._subjects(predicate, object)
         if not self._both_ways:
             return back
-        return back + self._compare(self.model.object_query, object, inverse)
-
-    def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
-        return self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
+        return back + self._objects(object, inverse)
 
     @torch.no_grad()
+    def _objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
+        scores = self._compare(self.model.object_query, subject, predicate)
+        more = self.model.evidence("object", subject, predicate)
+        return scores if more is None else scores + more
+
+    @torch.no_grad()
+    def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
+        scores = self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
+        more = self.model.evidence("subject", object, predicate)
+        return scores if more is None else scores + more
+
     def _compare(
         self, query: Callable[[Tensor, Tensor], Tensor], given: Tensor, predicate: Tensor
     ) -> Tensor:
@@ -95,12 +103,12 @@ class ModelScorer:
     @torch.no_grad()
     def predicates(self, subject: Tensor, object: Tensor) -> Tensor:
         """The scores of all predicates; with reciprocals the mean of both directions."""
-        table = self._predicates
-        if not self.reciprocal:
-            return self._compare_predicates(subject, object, table)
-        half = len(table) // 2
+        table, gadget = self._predicates, self.model.gadget
+        half = len(table) // (2 if self.reciprocal else 1)
         scores = self._compare_predicates(subject, object, table[:half])
-        return (scores + self._compare_predicates(object, subject, table[half:])) / 2
+        if self.reciprocal:
+            scores = (scores + self._compare_predicates(object, subject, table[half:])) / 2
+        return scores if gadget is None else scores + gadget.all_scopes(subject, object)
 
     @cached_property
     def _predicates(self) -> Tensor:

@@ -94,6 +94,11 @@ class Settings:
     terms: str | None = _setting(
         None, "timeplex: weights of subject and time, time and object, and all three, such as 5,5,0"
     )
+    gadget: Literal["pairs", "recurrent"] | None = _setting(
+        None,
+        "timeplex: what the times of other facts speak for, learned in the last 5 epochs, in which"
+        " the vectors stay: pairs of facts of one entity, or recurrent triples",
+    )
     optimizer: Literal["adam", "adagrad", "sgd"] = _setting("adam", "adam, adagrad or sgd")
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
     reduction: Literal["mean", "sum"] = _setting(

@@ -80,6 +80,8 @@ class Trainer:
         self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
     ) -> float | None:
         """Train to the end of the epoch. Its mean loss, or None if `stop` asked to stop before."""
+        with torch.no_grad():
+            self.model.begin_epoch(self.epoch, self.epochs)
         if self._draws is not None:
             self._prepare()
         shuffled = self.examples[self._order()]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from splime.embedding.gadgets import Gadget
 from splime.embedding.settings import Settings
 from splime.embedding.tables import Table, TableMaker, follows_in_time
 from splime.errors import UsageError
@@ -78,6 +79,8 @@ class Model(nn.Module):
     """What the sizes of entities weigh in l2 and n3, beside those of predicates."""
     auxiliary: ClassVar[float] = 0.0
     """What the same loss weighs with the scope before each one, for models that foresee it."""
+    gadget: Gadget | None
+    """What else speaks for entities, beside their vectors."""
     time_of: Tensor | None
     """The timestamp of each scoped predicate, where entities change with it."""
     previous: Tensor | None
@@ -86,6 +89,7 @@ class Model(nn.Module):
     def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
         self.entities, self.predicates, self.norm = entities, predicates, norm
+        self.register_module("gadget", None)
         self.register_buffer("time_of", None, persistent=False)
         self.register_buffer("previous", None, persistent=False)
 
@@ -143,6 +147,25 @@ class Model(nn.Module):
     def at(self, entities: Tensor, time: Tensor) -> Tensor:  # noqa: ARG002
         """Entities as they are at timestamps, of which there is one for each, or for several."""
         return entities
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        """Before each epoch, counted from 0."""
+
+    def evidence(
+        self, kind: str, given: Tensor, p: Tensor, target: Tensor | None = None
+    ) -> Tensor | None:
+        """What the gadget adds to the scores of all entities as the object (or subject)."""
+        if self.gadget is None or not bool(self.gadget.strength):
+            return None
+        scopes = len(self.gadget.scopes)
+        roles = (p < scopes) == (kind == "object")  # of an inverse, it is the other one
+        scores = self.entities.vectors().new_zeros(len(p), len(self.entities))
+        for role in (False, True):
+            rows = (roles == role).nonzero().squeeze(1)
+            own = None if target is None else target[rows]
+            more = self.gadget.all_entities(int(role), given[rows], p[rows] % scopes, own)
+            scores = scores.index_copy(0, rows, more.to(scores.dtype))
+        return scores
 
     def constrain(self, settings: Settings) -> None:
         """Bring vectors back to where they may be, after each step."""

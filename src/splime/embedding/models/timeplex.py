@@ -9,12 +9,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from splime.embedding.distances import dot
+from splime.embedding.gadgets import GADGETS
 from splime.embedding.models.base import PRODUCTS
 from splime.embedding.models.complex import ComplEx
 from splime.embedding.settings import PREDICATE, TIME, Settings
 from splime.embedding.tables import Joined, Table, TableMaker, complex_product
 from splime.errors import UsageError
 
+_LAST = 5
+"""The epochs of a gadget."""
 _JAIN: dict[str, Any] = {
     "dimension": 2000,
     "init": "small_normal",
@@ -35,7 +38,8 @@ _JAIN: dict[str, Any] = {
 class TIMEPLEX(ComplEx):
     """f(s, p, o, t) = Re(⟨s, p, ō⟩ + a ⟨s, pₛ, t̄⟩ + b ⟨t, pₒ, ō⟩ + c ⟨s, t, ō⟩).
 
-    The weights a, b, c are 5, 5, 5, or the setting `terms`. The dimension counts complex numbers.
+    The weights a, b, c are 5, 5, 5, or the setting `terms`. The dimension counts complex numbers. A
+    gadget adds what the times of other facts speak for (`embedding/gadgets.py`).
     """
 
     name = "timeplex"
@@ -57,6 +61,14 @@ class TIMEPLEX(ComplEx):
         """An error also where the weights are not three numbers."""
         super().check(settings)
         _weights(settings)
+        if settings.gadget is not None:
+            for name, value in (("loss", "softmax"), ("validate_every", 0)):
+                if getattr(settings, name) != value:
+                    raise UsageError(f"a gadget is learned last: {name} must be {value}")
+            if settings.each == "ends":
+                raise UsageError(
+                    "a gadget knows no predicates of begins and ends; choose each fact"
+                )
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
@@ -67,8 +79,20 @@ class TIMEPLEX(ComplEx):
         return Joined({**own, "time": tables.level(TIME, width // 4)})
 
     def prepare(self, tables: TableMaker) -> None:
-        """The weights of the terms."""
+        """The weights of the terms, and the gadget."""
         self.weights = _weights(tables.settings)
+        if tables.settings.gadget is not None:
+            self.gadget = GADGETS[tables.settings.gadget](tables.static)
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        """In the last epochs only the gadget is learned."""
+        if self.gadget is not None:
+            late = epoch >= epochs - _LAST
+            self.requires_grad_(not late)
+            for parameter in self.gadget.learned():
+                parameter.requires_grad_(late)
+            self.gadget.strength.requires_grad_(False)
+            self.gadget.strength.fill_(self.gadget.full if late else 0.0)
 
     def constrain(self, settings: Settings) -> None:
         """Times have real and imaginary parts of length 1."""
