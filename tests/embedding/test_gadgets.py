@@ -106,7 +106,8 @@ def test_training(gadget: str, reciprocal: bool, tmp_path: Path) -> None:
     assert torch.equal(whole.tensors["entities"], base.tensors["entities"])
     assert float(whole.tensors["gadget.strength"]) == GADGETS[gadget].full
     untrained = GADGETS[gadget](whole.static)
-    assert not torch.equal(whole.tensors["gadget"], untrained.weight.detach())
+    first = dict(untrained.named_parameters())["weight"].detach()
+    assert not torch.equal(whole.tensors["gadget"], first)
     with pytest.raises(Interrupted):
         small_run(graph, tmp_path / "stopped", None, watch=StopAfter(11), **values)
     resumed = small_run(graph, tmp_path / "stopped", None, **values)
@@ -136,6 +137,7 @@ def test_training(gadget: str, reciprocal: bool, tmp_path: Path) -> None:
 
 
 def test_settings_that_do_not_go_with_a_gadget() -> None:
-    for wrong in ({"loss": "bce"}, {"validate_every": 5}, {"each": "ends"}):
+    cases: list[dict[str, Any]] = [{"loss": "bce"}, {"validate_every": 5}, {"each": "ends"}]
+    for wrong in cases:
         with pytest.raises(UsageError, match="gadget"):
             make_settings("timeplex", **{"gadget": "pairs", "validate_every": 0, **wrong})
