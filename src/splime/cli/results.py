@@ -39,7 +39,8 @@ def evaluate(
         str | None,
         Option(
             help="fact, predicate: how scores of the scopes of an interval become one: mean"
-            " (weighted by overlap, the default), ends, max or sum. Choose it on valid."
+            " (weighted by overlap), ends, begin, max or sum. Default: as the settings of the run"
+            " say, which is mean as a rule. Choose it on valid."
         ),
     ] = None,
     ties: Annotated[

@@ -272,6 +272,11 @@ class PathTrainer(Loop):
             capturable=device.type == "cuda",
         )
 
+    @property
+    def steps_are_alike(self) -> bool:
+        """Not with a bound: the facts that are read differ."""
+        return self.model.reach is None
+
     def shuffled(self) -> Tensor:
         """The questions of this epoch in their order; also its seeds and learning rates."""
         seed, epoch, steps = self.settings.seed, self.epoch, range(self.steps)
