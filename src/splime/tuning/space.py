@@ -15,7 +15,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml
 from splime.methods import METHODS, Method, Timestamp, make_method
-from splime.training.engines import find_engine, make_settings
+from splime.training.engines import find_engine, knows_time, make_settings
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -96,7 +96,7 @@ def make_space(
     fixed: Mapping[str, Any] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Space:
-    """The space of some methods (by default all) and models.
+    """The space of some methods (by default all; timestamp if all models know time) and models.
 
     `fixed` has the settings that all trials share, and perhaps an `engine`. `given` is what
     `read_space` reads; it replaces the defaults of the parameters that it names. Whatever could be
@@ -106,12 +106,15 @@ def make_space(
     for key in given:
         check_name("table", key, ("method", "settings"))
     by_method, settings = _table(given, "method"), _table(given, "settings")
+    names, engine = list(models), fixed.get("engine", "splime")
+    if methods is None and all(knows_time(name, engine) for name in names):
+        methods = [Timestamp.name]
     wanted = list(METHODS) if methods is None else list(methods)
     for name in (*wanted, *by_method):
         check_name("method", name, METHODS)
         if name not in wanted:
             raise UsageError(f"[method.{name}]: {name} is not among the methods to try")
-    chosen = [make_settings(model, **fixed) for model in models]
+    chosen = [make_settings(model, **fixed) for model in names]
     if not wanted or not chosen:
         raise UsageError("a search needs at least one method and one model")
     most = len(Timestamp().fit(graph).predicates) / len(graph.predicates)
