@@ -72,6 +72,24 @@ def test_the_default_model(facts: Path, tmp_path: Path) -> None:
     assert (run.settings.model, run.config["method"]["name"]) == ("complex", "Vanilla")
 
 
+def test_models_that_know_time_need_no_method(facts: Path, tmp_path: Path) -> None:
+    small = ("--dimension", "4", "--batch-size", "32", "--epochs", "1")
+    for number, method in enumerate(((), ("--method", "timestamp"))):
+        out = tmp_path / str(number)
+        done = call("train", facts, "--model", "hyte", *method, *small, "--out", out)
+        assert done.code == 0, done.err
+        said = "hyte knows time itself: the method is timestamp, with every timestamp"
+        assert (said in done.err) is not bool(method)
+        run = Run(out)
+        assert run.config["method"]["name"] == "Timestamp"
+        assert len(run.static.predicates) == 3 * len(run.graph.timeline)
+    lines = call("models").out.partition("\nloss")[0].splitlines()
+    listed = {line.split()[0]: line for line in lines if line.strip()}
+    assert {name for name in MODELS if " yes " in listed[name]} == {
+        name for name, kind in MODELS.items() if kind.knows_time
+    }
+
+
 def test_a_finished_run_is_told_of(facts: Path, tmp_path: Path) -> None:
     arguments = ("train", facts, *SMALL, "--out", tmp_path / "run")
     first = call(*arguments)

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from torch import Tensor, nn
 
 import splime
+from splime.analysis.embeddings import export_embeddings
 from splime.embedding.models import MODELS
 from splime.embedding.models.distmult import DistMult
 from splime.errors import DataError
@@ -87,6 +89,8 @@ def test_tables_train_resume_evaluate_and_answer(
     if model.time_of is not None:
         subjects, objects = (model.at(each, model.time_of[p]) for each in (subjects, objects))
     own = model.score(subjects, predicates[p], objects)
+    if whole.settings.both_ways:
+        own = own + model.score(objects, predicates[p + len(predicates) // 2], subjects)
     torch.testing.assert_close(whole.scorer.objects(s, p).gather(1, o[:, None])[:, 0], own)
     assert settings_of.model == TABLES[name]["model"]
     fact = next(graph.rows("test"))
@@ -94,3 +98,6 @@ def test_tables_train_resume_evaluate_and_answer(
     assert len(answers) == 3
     assert len(splime.Query(whole).ask(fact.subject, fact.predicate, fact.object, "?")) > 0
     assert splime.smoothness(whole) is not None
+    for what in ("entities", "predicates"):
+        table = pq.read_table(export_embeddings(whole, tmp_path / f"{what}.parquet", what))
+        assert len(set(table["name"].to_pylist())) == len(getattr(model, what))

@@ -203,7 +203,8 @@ def export_embeddings(run: Run, path: str | Path, what: str = "entities", format
 
     The format follows from the name of the file (.parquet, .tsv; .txt or .vec for word2vec) unless
     it is given. Vectors are as the model keeps them: complex ones have all real parts first. With
-    reciprocal predicates the inverses are called `p⁻¹`, and follow the others in the same order.
+    reciprocal predicates the inverses are called `p⁻¹`, and follow the others in the same order; so
+    do predicates at ends, where these have their own, called `p (end)`.
     In word2vec's text, which has no other way, spaces in names become underscores.
     """
     path = Path(path)
@@ -217,6 +218,8 @@ def export_embeddings(run: Run, path: str | Path, what: str = "entities", format
     check_name("format", chosen, FORMATS)
     vectors: np.ndarray[Any, Any] = getattr(run.model, what).vectors().numpy(force=True)
     names: list[str] = getattr(run.static, what).labels.to_pylist()
+    if what == "predicates" and run.settings.each == "ends":
+        names = [*names, *(f"{name} (end)" for name in names)]
     if what == "predicates" and run.settings.reciprocal:
         names = [*names, *(f"{name}⁻¹" for name in names)]
     with written_beside(path) as beside:

@@ -15,7 +15,14 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import read_toml
 from splime.methods import METHODS, Method, Timestamp, make_method
-from splime.training.engines import NO_CUTS, OWN_ENGINES, engine_of, find_engine, make_settings
+from splime.training.engines import (
+    NO_CUTS,
+    OWN_ENGINES,
+    engine_of,
+    find_engine,
+    knows_time,
+    make_settings,
+)
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -98,7 +105,7 @@ def make_space(
     fixed: Mapping[str, Any] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Space:
-    """The space of some methods (by default all) and models.
+    """The space of some methods (by default all; timestamp if all models know time) and models.
 
     `fixed` has the settings that all trials share, and perhaps an `engine`. `given` is what
     `read_space` reads; it replaces the defaults of the parameters that it names. Whatever could be
@@ -108,15 +115,19 @@ def make_space(
     for key in given:
         check_name("table", key, ("method", "settings"))
     by_method, settings = _table(given, "method"), _table(given, "settings")
-    models = list(models)
-    no_cuts = all(model.lower() in OWN_ENGINES for model in models)
-    default = ["vanilla"] if no_cuts else list(METHODS)
+    names, engine = list(models), fixed.get("engine", "splime")
+    no_cuts = all(name.lower() in OWN_ENGINES for name in names)
+    default = list(METHODS)
+    if no_cuts:
+        default = ["vanilla"]
+    elif all(knows_time(name, engine) for name in names):
+        default = [Timestamp.name]
     wanted = default if methods is None else list(methods)
     for name in (*wanted, *by_method):
         check_name("method", name, METHODS)
         if name not in wanted:
             raise UsageError(f"[method.{name}]: {name} is not among the methods to try")
-    chosen = [make_settings(model, **fixed) for model in models]
+    chosen = [make_settings(model, **fixed) for model in names]
     if not wanted or not chosen:
         raise UsageError("a search needs at least one method and one model")
     if no_cuts and {*wanted} != {"vanilla"}:
