@@ -233,6 +233,8 @@ class Adam(torch.optim.Optimizer):
         """Take a step."""
         for group in self.param_groups:
             for table in group["params"]:
+                if table.grad is None:
+                    continue
                 state = self.state[table]
                 if not state:
                     state["step"] = torch.zeros((), device=table.device)

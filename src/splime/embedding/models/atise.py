@@ -30,7 +30,7 @@ class ATiSE(Model):
     moves = True
     entity_parts = 2  # mean and variance
     predicate_parts = 2
-    strong = MOVED
+    strong = MOVED | {"margin": 40.0, "learning_rate": 0.01}
     published = {
         "icews14": XU
         | {"margin": 120.0, "variance": 0.003, "optimizer": "adam", "learning_rate": 3e-5},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from splime.embedding.models.base import DISTANCES
 from splime.embedding.models.transe import TransE
@@ -48,4 +49,4 @@ class HyTE(TransE):
         """x⊥."""
         assert isinstance(self.predicates, Timed)
         normals: Tensor = self.predicates.times.weight  # type: ignore[assignment]
-        return project(entities, normals[time])
+        return project(entities, embedding(time, normals))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import embedding, normalize
 
 from splime.embedding.models.hyte import HyTE
 from splime.embedding.settings import PREDICATE, TIME
@@ -84,7 +84,7 @@ class GatedTimes(Table):
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The normal of each id's time."""
         assert self.inputs.rows is not None
-        return [self.weight[self.inputs.rows[ids]]]
+        return [embedding(self.inputs.rows[ids], self.weight)]
 
     def lookups(self) -> Iterator[Lookup]:
         """What the GRU reads."""

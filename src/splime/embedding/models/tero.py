@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from splime.embedding.distances import complex_sizes, l1, norm
 from splime.embedding.models.base import Model
@@ -64,7 +65,7 @@ class TeRo(Model):
 
     def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """x exp(i t)."""
-        angles = self.angles[time]
+        angles = embedding(time, self.angles)
         return complex_product(entities, torch.cat([angles.cos(), angles.sin()], dim=-1))
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
