@@ -22,7 +22,16 @@ LITERALS = [name for name, hint in HINTS.items() if get_origin(hint) is Literal]
 MAYBE = {name: get_args(hint)[0] for name, hint in HINTS.items() if type(None) in get_args(hint)}
 """Settings that need not be set, with their type."""
 CHOSEN = [name for name, hint in MAYBE.items() if get_origin(hint) is Literal]
-AT_LEAST_1 = ["dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers", "reach"]
+AT_LEAST_1 = [
+    "dimension",
+    "negatives",
+    "batch_size",
+    "epochs",
+    "patience",
+    "steps",
+    "layers",
+    "reach",
+]
 AT_LEAST_0 = ["margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"]
 
 
