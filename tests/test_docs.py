@@ -32,6 +32,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/evaluation.md",
         "docs/howto.md",
         "docs/methods.md",
+        "docs/paths.md",
         "docs/training.md",
         "docs/tuning.md",
     ],

@@ -97,6 +97,11 @@ class Scopes(Immutable):
         scopes = np.diff(self.offsets) + 1
         return frozen(np.repeat(np.arange(len(self.names), dtype=np.int32), scopes))
 
+    @cached_property
+    def middle(self) -> Ints:
+        """The timestamp in the middle of each scope: its own, where each has one."""
+        return frozen((self.first.astype(np.int64) + self.last) // 2)
+
     def cuts_of(self, name: int) -> Ints:
         """The doubled cuts of one name."""
         return self.cuts[self.offsets[name] : self.offsets[name + 1]]

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from splime.arrays import expand
+from splime.arrays import changes, expand
 from splime.errors import UsageError, checked, nearest
-from splime.graph import Facts, Ids, SplitName, Splits, Statements, TemporalGraph
+from splime.graph import (
+    BEGIN_UNKNOWN,
+    END_UNKNOWN,
+    Facts,
+    Ids,
+    SplitName,
+    Splits,
+    Statements,
+    TemporalGraph,
+)
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
 from splime.times import Bools, Ints
 from splime.vocabulary import Vocabulary
+
+Aggregate: TypeAlias = Literal["mean", "ends", "begin", "max", "sum"]
+"""How the scores of a fact's triples become one: their mean weighted by overlap, the mean of the
+first and the last, the first, the highest, or their sum."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +97,28 @@ class StaticGraph(Splits[Triples]):
             split: triples.named_in(self.train) for split, triples in self.splits()
         }
         return self.keep(masks), {split: int((~mask).sum()) for split, mask in masks.items()}
+
+
+def first_and_last(
+    fact: npt.NDArray[np.integer], unknown: npt.NDArray[np.integer]
+) -> tuple[Ints, Bools]:
+    """The first and the last triple of each fact, as two columns, and which are at its end.
+
+    Where the begin (or the end) is unknown, the other one stands in for it; `unknown` has the bits
+    of each fact, and `fact` the fact of each triple.
+
+    >>> rows, at_end = first_and_last(np.array([0, 0, 0, 1, 1]), np.array([0, BEGIN_UNKNOWN]))
+    >>> rows.tolist(), at_end.tolist()
+    ([[0, 2], [4, 4]], [[False, True], [True, True]])
+    """
+    first = np.flatnonzero(changes(fact))
+    rows = np.stack([first, np.append(first[1:], len(fact)) - 1], axis=1)
+    at_end = np.tile([False, True], (len(first), 1))
+    for side, bit in enumerate((BEGIN_UNKNOWN, END_UNKNOWN)):
+        other = unknown[fact[first]] == bit
+        rows[other, side] = rows[other, 1 - side]
+        at_end[other, side] = at_end[other, 1 - side]
+    return rows, at_end
 
 
 @checked

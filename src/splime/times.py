@@ -7,6 +7,7 @@ takes the text of times apart; the upper half turns their calendar fields into t
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -186,6 +187,23 @@ def format_ticks(ticks: Ints, granularity: Granularity) -> list[str]:
     if granularity in ("step", "year"):
         return [str(tick) for tick in ticks.tolist()]
     return [str(text) for text in np.datetime_as_string(ticks.astype(DATES[granularity])).tolist()]
+
+
+def calendar(ticks: Ints, granularity: Granularity) -> Ints:
+    """The year, month, day and so on of ticks, as far as the granularity goes, as columns.
+
+    >>> calendar(np.array([16135]), "day").tolist(), calendar(np.array([-431]), "year").tolist()
+    ([[2014, 3, 6]], [[-431]])
+    """
+    if granularity == "step":
+        raise UsageError("the times of this graph are bare steps, which have no year, month or day")
+    if granularity == "year":
+        return ticks[:, None]
+    dates = ticks.astype(DATES[granularity])
+    units = [dates.astype(f"M8[{unit}]") for unit in "YMDhms"[: GRANULARITIES.index(granularity)]]
+    rest = [(fine - coarse).astype(np.int64) for coarse, fine in itertools.pairwise(units)]
+    first = [units[0].astype(np.int64) + 1970, *(each + 1 for each in rest[:2]), *rest[2:]]
+    return np.stack(first, axis=1)
 
 
 def _kinds(fields: Fields, weights: Ints) -> Kinds:

@@ -119,6 +119,8 @@ def test_inspect_says_what_train_does_not_have(tmp_path: Path) -> None:
     shown = " ".join(run("inspect", tmp_path).stdout.split())
     assert "the split is chronological: test begins at 2012" in shown
     assert "no cut can be learned there" in shown
+    assert "--model path --past all" in shown
+    assert "--model latest" in shown
 
 
 def test_losing_most_is_an_error(tmp_path: Path) -> None:

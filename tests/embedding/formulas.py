@@ -58,6 +58,40 @@ def _rotate(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
     return -_length([a - b for a, b in zip(turned, _numbers(o), strict=True)], norm)
 
 
+def _atise(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    (ms, vs), (mp, vp), (mo, vo) = _halves(s), _halves(p), _halves(o)
+    total = torch.zeros((), dtype=s.dtype)
+    for k in range(len(ms)):
+        ce, cp = (vs[k] + vo[k]).clamp_min(1e-6), vp[k].clamp_min(1e-6)
+        square = (mp[k] - ms[k] + mo[k]) ** 2
+        total = total + (ce / cp + square / cp + cp / ce + square / ce - 2) / 4
+    return -total
+
+
+def _tero(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    apart = _numbers(s) + _numbers(p) - _numbers(o).conj()
+    return -(apart.real.abs() + apart.imag.abs()).sum()
+
+
+def _telm(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    """Multivectors as 2 x 2 matrices: 1, e₁ = diag(1, -1), e₂ = swap, e₁₂ = their product."""
+    basis = torch.tensor(
+        [[[1, 0], [0, 1]], [[1, 0], [0, -1]], [[0, 1], [1, 0]], [[0, 1], [-1, 0]]], dtype=s.dtype
+    )
+    signs = torch.tensor([1, -1, -1, -1], dtype=s.dtype)
+    conjugate = (o.view(4, -1) * signs[:, None]).flatten()
+    factors = (torch.einsum("bk,bij->kij", x.view(4, -1), basis) for x in (s, p, conjugate))
+    traces = [(a @ b @ c).trace() / 2 for a, b, c in zip(*factors, strict=True)]
+    return torch.stack(traces).sum()
+
+
+def _timeplex(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+    predicate, of_subject, of_object, t = (_numbers(x) for x in p.view(4, -1))
+    s, o = _numbers(s), _numbers(o)
+    total = _product(s, predicate, o.conj()) + 5 * _product(s, of_subject, t.conj())
+    return (total + 5 * _product(t, of_object, o.conj()) + 5 * _product(s, t, o.conj())).real
+
+
 FORMULAS: Mapping[str, Formula] = {
     "transe": _transe,
     "transh": _transh,
@@ -66,8 +100,20 @@ FORMULAS: Mapping[str, Formula] = {
     "simple": _simple,
     "complex": _complex,
     "rotate": _rotate,
-    # Over plain lookups these two are the models that they are made of.
+    # Over plain lookups these are the models that they are made of.
     "ttranse": _transe,
+    "hyte": _transe,
+    "ta-transe": _transe,
+    "ta-distmult": _distmult,
+    "atise": _atise,
+    "tdg2e": _transe,
+    "tero": _tero,
+    "telm": _telm,
+    "timeplex": _timeplex,
+    "de-transe": _transe,
+    "de-distmult": _distmult,
+    "de-simple": _simple,
+    "tcomplex": _complex,
     "tntcomplex": _complex,
 }
 
@@ -98,7 +144,10 @@ def _length(coordinates: list[Tensor], norm: int) -> Tensor:
 
 def entity_sizes(name: str, x: Tensor) -> Tensor:
     """What the penalties of an entity add up: moduli of complex numbers, else absolute values."""
-    return (_numbers(x) if name in ("complex", "rotate", "tntcomplex") else x).abs()
+    if name == "telm":
+        return torch.stack([part.norm() for part in x.view(4, -1).T])
+    complex_ones = ("complex", "rotate", "tcomplex", "tntcomplex", "tero", "timeplex")
+    return (_numbers(x) if name in complex_ones else x).abs()
 
 
 def predicate_vector(name: str, x: Tensor) -> Tensor:
@@ -155,7 +204,10 @@ def make_model(
     model.double()
     with torch.no_grad():
         for table in model.parameters():
-            table.copy_(torch.randn(table.shape, generator=generator, dtype=torch.float64))
+            drawn = torch.randn(table.shape, generator=generator, dtype=torch.float64)
+            # Variances are positive; a product of three times 5 is large as it is.
+            drawn = 0.5 + drawn.abs() if name == "atise" else drawn
+            table.copy_(0.4 * drawn if name == "timeplex" else drawn)
     return model
 
 

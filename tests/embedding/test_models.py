@@ -190,15 +190,15 @@ def test_nothing_of_queries_x_candidates_x_dimensions(
         model.predicates.vectors()[:n],
         model.entities.vectors()[-n:],
     )
-    with _Largest() as largest, kept() as tensors:
-        if side == "predicate":
-            scores = model.compare_predicates(
-                model.predicate_query(vs, vo), model.predicates.vectors()
-            )
-        elif side == "object":
-            scores = model.compare(model.object_query(vs, vp), model.entities.vectors())
-        else:
-            scores = model.compare(model.subject_query(vp, vo), model.entities.vectors())
+    with _Largest() as largest:
+        with kept() as tensors:
+            if side == "predicate":
+                query = model.predicate_query(vs, vo)
+                scores = model.compare_predicates(query, model.predicates.vectors())
+            elif side == "object":
+                scores = model.compare(model.object_query(vs, vp), model.entities.vectors())
+            else:
+                scores = model.compare(model.subject_query(vp, vo), model.entities.vectors())
         scores.sum().backward()
     assert n * m <= largest.numbers <= n * m * 32 / 4
     if side != "predicate":  # nothing is trained with those

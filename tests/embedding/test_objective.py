@@ -112,14 +112,14 @@ def plain_loss_of_one(positive: Tensor, negative: list[Tensor], settings: Settin
 
 def penalties(name: str, model: Model, triple: tuple[int, int, int], settings: Settings) -> Tensor:
     s, p, o = triple
-    sizes = torch.cat(
-        [
-            entity_sizes(name, model.entities.vectors()[s]),
-            entity_sizes(name, predicate_vector(name, model.predicates.vectors()[p])),
-            entity_sizes(name, model.entities.vectors()[o]),
-        ]
-    )
-    return settings.l2 * (sizes**2).sum() + settings.n3 * (sizes**3).sum()
+    own = entity_sizes(name, predicate_vector(name, model.predicates.vectors()[p]))
+    ends = [entity_sizes(name, model.entities.vectors()[x]) for x in (s, o)]
+    share = 2 if name == "tntcomplex" else 1  # an entity is in both of its products
+    total = torch.zeros((), dtype=torch.float64)
+    for weight, power in ((settings.l2, 2), (settings.n3, 3)):
+        total = total + weight * (own**power).sum()
+        total = total + share * weight * sum((x**power).sum() for x in ends)
+    return total
 
 
 def plain_smoothness(name: str, model: Model, sources: list[int], *, reciprocal: bool) -> Tensor:
@@ -322,7 +322,7 @@ def test_smoothness(make: Callable[[], Scopes], reciprocal: bool) -> None:
     sources = [scopes.scope(piece).source for piece in range(len(scopes))]
     assert len(set(sources)) < len(sources) - 3
     numbers = [sorted(set(sources)).index(source) for source in sources]
-    follows = follows_in_time(scopes, reciprocal=reciprocal)
+    follows = follows_in_time(scopes, copies=1 + reciprocal)
     count = len(scopes) * (2 if reciprocal else 1)
     assert follows.tolist() == [
         float(k % len(scopes) != len(scopes) - 1)

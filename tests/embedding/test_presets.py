@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from splime.embedding.models import MODELS
 from splime.embedding.presets import PRESETS
+from splime.errors import UsageError
 from splime.training.engines import make_settings
 
 
@@ -26,3 +29,12 @@ def test_those_of_the_paper_take_each_triple(preset: str) -> None:
 def test_what_is_given_counts() -> None:
     assert make_settings("complex", each="triple").each == "triple"
     assert make_settings(preset="paper", each="fact").each == "fact"
+
+
+@pytest.mark.parametrize(
+    "given", [{"past": "all"}, {"layers": 2}, {"dropout": 0.1}, {"relative": "none"}]
+)
+def test_settings_of_the_path_model_are_not_for_others(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="no effect on complex"):
+        make_settings("complex", **given)
+    assert make_settings("path", **given)

@@ -22,7 +22,9 @@ LITERALS = [name for name, hint in HINTS.items() if get_origin(hint) is Literal]
 MAYBE = {name: get_args(hint)[0] for name, hint in HINTS.items() if type(None) in get_args(hint)}
 """Settings that need not be set, with their type."""
 CHOSEN = [name for name, hint in MAYBE.items() if get_origin(hint) is Literal]
-AT_LEAST_1 = ["dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"]
+AT_LEAST_1 = [
+    *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers", "reach")
+]
 AT_LEAST_0 = ["margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"]
 
 
@@ -79,10 +81,17 @@ def test_words_that_need_not_be_set(name: str) -> None:
             Settings.of({name: wrong})
 
 
-@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
-def test_dropout(dropout: float) -> None:
-    with pytest.raises(UsageError, match="dropout"):
-        Settings(dropout=dropout)
+@pytest.mark.parametrize("share", [-0.1, 1.0, math.nan])
+@pytest.mark.parametrize("name", ["dropout", "static_share"])
+def test_shares(name: str, share: float) -> None:
+    with pytest.raises(UsageError, match=name):
+        Settings.of({name: share})
+
+
+@pytest.mark.parametrize("variance", [0.0, -1.0, math.inf, math.nan])
+def test_variances(variance: float) -> None:
+    with pytest.raises(UsageError, match="variance must be positive"):
+        Settings(variance=variance)
 
 
 @pytest.mark.parametrize("levels", ["", "day", "0", "predicate,,1", "1,-2", "1,1", "time, time"])
@@ -140,6 +149,13 @@ def test_one_side_with_reciprocal_predicates(side: Any) -> None:
     assert Settings(reciprocal=True).corrupt == "both"
 
 
+def test_both_ways() -> None:
+    with pytest.raises(UsageError, match="both_ways needs reciprocal predicates"):
+        Settings(both_ways=True)
+    with pytest.raises(UsageError, match="negatives must be at least 2"):
+        Settings(reciprocal=True, both_ways=True, negatives=1)
+
+
 def test_a_negative_for_each_side() -> None:
     with pytest.raises(UsageError, match="negatives must be at least 2"):
         Settings(negatives=1)
@@ -159,14 +175,14 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
         return st.sampled_from([None, "1", "predicate,4,time"])
     if name in CHOSEN:
         return st.none() | st.sampled_from(get_args(MAYBE[name]))
-    if name == "dropout":
+    if name in ("dropout", "static_share"):
         return st.none() | st.floats(0, 0.9)
     if hint in (bool, bool | None):
         return st.booleans()
     if hint in (str, str | None):
         return st.text(max_size=8)
     least = 2 if name in AT_LEAST_1 or name == "norm" else 0
-    if hint is float:
+    if hint in (float, float | None):
         return st.floats(1e-9, 1e9)
     number = st.integers(least, 2**40)
     return st.none() | number if hint == int | None else number
@@ -174,8 +190,7 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
 
 @given(values=st.fixed_dictionaries({}, optional={name: any_value(name) for name in HINTS}))
 def test_there_and_back(values: dict[str, Any]) -> None:
-    if values.get("reciprocal"):
-        values.pop("corrupt", None)
+    values.pop("corrupt" if values.get("reciprocal") else "both_ways", None)
     settings = Settings.of(values)
     for name, value in values.items():
         assert getattr(settings, name) == value
@@ -187,7 +202,7 @@ def test_there_and_back(values: dict[str, Any]) -> None:
 
 def test_help_names_what_there_is() -> None:
     about = {one.name: one.metadata["help"] for one in fields(Settings)}
-    words = set(re.findall(r"\w+", about["norm"].lower()))
+    words = set(re.findall(r"[\w-]+", about["norm"].lower()))
     assert words & set(MODELS) == {name for name, model in MODELS.items() if model.norms}
     assert set(re.findall(r"\w+", about["init"])) >= set(INITIALISERS)
     widened = [Settings(model="transe", init="uniform", margin=margin) for margin in (1.0, 9.0)]

@@ -102,7 +102,7 @@ def test_numbers_of_cases(empty: Results) -> None:
         "predicates": 6,
         "tsne": 2,
         "fair": 114,
-        "paths": 56,
+        "paths": 57,
     }
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from splime.paths.evidence import Passing, chains, evidence, passing
 from splime.paths.facts import DirectedFacts
+from splime.paths.messages import plain_propagate
 from splime.paths.model import PathModel
 from splime.paths.relative import RelativeScopes, Times
 from tests.paths.test_messages import facts_of, make_facts
@@ -25,14 +26,17 @@ def test_gradients_by_layer_add_up_to_those_of_growing_weights(
 ) -> None:
     facts = make_facts(rows, 8, 3)
     relative = RelativeScopes("events", "step", (1, 2), past=past)
-    model = make_model(seed=seed).eval()
+    model = make_model(seed=seed, aggregation=("sum", "mean")[seed % 2]).eval()
     (start,), (predicate,), times = questions(1, seed)
     scopes = facts.scopes(relative, times)
     weights = facts.weights(torch.tensor([0]) if facts.facts else None)
     answer, expected = seed % 8, torch.zeros_like(weights)
-    for share in (torch.arange(8) + 0.5) / 8:
-        grown = (weights * share).requires_grad_()
-        scores = model(facts, start.view(1), predicate.view(1), scopes, grown, plain=True)
+    q, share = model.query[[int(predicate)]], model.share(facts, weights, scopes)
+    for part in (torch.arange(8) + 0.5) / 8:
+        grown = (weights * part).requires_grad_()
+        fixed = (facts, share, 0.0, torch.tensor(0))
+        h = plain_propagate(q, start.view(1), model.layers_of(q), scopes, grown, *fixed)
+        scores = model.score(h, q, plain=True)
         expected += weights * torch.autograd.grad(scores[0, answer], grown)[0] / 8
     passed = passing(model, facts, int(start), int(predicate), scopes, answer, weights)
     result = torch.zeros_like(weights).index_add(0, passed.number, passed.gradient)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,16 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 import splime
+from splime.embedding.device import free_memory
 from splime.embedding.settings import Settings
-from splime.errors import UsageError
+from splime.errors import SplimeError, UsageError
 from splime.graph import Fact, TemporalGraph
 from splime.query import Query
 from splime.runs import Run, combine, evaluate, evaluations, train
 from splime.training.engines import make_settings
-from splime.training.paths import PathScorer, PathTrainer, make_path_model
+from splime.training.paths import PathScorer, PathTrainer, check_memory, make_path_model
+from splime.vocabulary import Vocabulary
+from tests.query.test_doubts import lacking_graph
 from tests.runs.small import call, small_graph, small_run
 
 SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
@@ -164,6 +169,8 @@ def test_metrics_over_other_facts_are_not_kept(graph: TemporalGraph, tmp_path: P
     done = call("evaluate", tmp_path / "run", "--facts", folder, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["queries"] == 2
+    shown = " ".join(call("evaluate", tmp_path / "run", "--facts", folder).out.split())
+    assert "not kept" in shown
     # Without a test of its own it is the run's.
     other = Run(tmp_path / "run").over(facts(NEW))
     assert evaluate(other).queries == own.queries
@@ -206,6 +213,13 @@ def test_an_entity_without_facts_is_said(run: Run) -> None:
     answers = Query(run.over(given)).ask("Nobody", "p1", "?", at=1999)
     assert "no fact" in answers.doubt
     assert all(row.probability is None for row in answers)
+
+
+def test_times_that_train_does_not_have(tmp_path: Path) -> None:
+    # No scope stands in where there are none.
+    latest = train(lacking_graph(), splime.Vanilla(), tmp_path, model="latest")
+    doubt = Query(latest).ask("e1", "early", "?", at=2004).doubt
+    assert doubt == "train has facts of early only from 1990 to 1994, not at the time asked about"
 
 
 # Forecasts
@@ -309,3 +323,45 @@ def test_the_time_of_a_forecast(graph: TemporalGraph, tmp_path: Path) -> None:
 def test_other_runs_are_not_asked_about_times_after_the_graph(run: Run) -> None:
     with pytest.raises(UsageError, match="outside"):
         Query(run).ask("entity 3", "p1", "?", at=run.graph.timeline.last + 1)
+
+
+# Memory
+
+
+def test_what_does_not_fit_is_said_before(
+    graph: TemporalGraph, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = 0
+    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: free)
+    with pytest.raises(SplimeError, match="take fewer facts, or lower dimension or layers"):
+        train(graph, splime.Vanilla(), tmp_path / "run", **SMALL, epochs=1)
+    with pytest.raises(SplimeError, match="train with a lower dimension"):
+        Query(Run(run.path)).ask("entity 3", "p1", "?", at=1999)
+    free = 400_000
+    with pytest.raises(SplimeError, match=r"--batch-size \d+ fits") as error:
+        train(graph, splime.Vanilla(), tmp_path / "run", **SMALL, epochs=1)
+    assert not (tmp_path / "run" / "config.toml").exists()
+    fitting = int(re.findall(r"--batch-size (\d+)", str(error.value))[0])
+    assert 1 <= fitting < SMALL["batch_size"]
+    train(graph, splime.Vanilla(), tmp_path / "run", **{**SMALL, "batch_size": fitting}, steps=2)
+    assert Query(Run(run.path)).ask("entity 3", "p1", "?", at=1999).rows
+    done = call("evaluate", run.path)
+    assert done.code == 0, done.err
+    free = 0
+    assert "GB are free" in call("evaluate", run.path).err
+
+
+def test_a_bound_on_the_facts_that_are_read_takes_less(
+    graph: TemporalGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: 60_000)
+    chosen = make_settings(**SMALL, relative="intervals:1,3")
+    many = replace(graph, entities=Vocabulary([f"entity {n}" for n in range(1000)], kind="entity"))
+    with pytest.raises(SplimeError, match="1,000 entities"):
+        check_memory(many, len(graph.train), chosen, torch.device("cpu"))
+    check_memory(many, len(graph.train), replace(chosen, reach=5), torch.device("cpu"))
+
+
+def test_memory_that_is_free() -> None:
+    free = free_memory(torch.device("cpu"))
+    assert free is None or free > 1 << 20

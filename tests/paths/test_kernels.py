@@ -24,6 +24,8 @@ from tests.paths.test_messages import (
     inputs,
     make_facts,
 )
+from tests.paths.test_model import make_model
+from tests.paths.test_nearest import assert_reads
 
 pytest.importorskip("triton", reason="Triton is not installed; it comes with PyTorch for GPUs")
 GPU = torch.cuda.is_available()
@@ -62,8 +64,8 @@ def test_scores() -> None:
     assert_scores(kernels, DEVICE, EXACT)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.2])
-def test_a_step_of_the_model(dropout: float, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(("dropout", "aggregation"), [(0.0, "sum"), (0.2, "sum"), (0.2, "mean")])
+def test_a_step_of_the_model(dropout: float, aggregation: Any, monkeypatch: Any) -> None:
     # Rounded numbers fall on the other side of a relu now and then: here they are not rounded.
     monkeypatch.setattr(kernels, "_SMALL", torch.float32)
     if not GPU:
@@ -74,7 +76,8 @@ def test_a_step_of_the_model(dropout: float, monkeypatch: Any) -> None:
     relative = RelativeScopes("events", "step", (1, 2))
     at = torch.tensor([0, 2, 3], device=DEVICE)
     scopes = facts.scopes(relative, Times(at, at, torch.zeros_like(at)))
-    model = PathModel(2, len(relative), layers=3, width=16, dropout=dropout).to(DEVICE).train()
+    settings: Any = {"layers": 3, "width": 16, "dropout": dropout, "aggregation": aggregation}
+    model = PathModel(2, len(relative), **settings).to(DEVICE).train()
     seed, results = torch.tensor(3, device=DEVICE), []
     for plain in (False, True):
         scores = model(facts, at, at, scopes, facts.weights(at), seed=seed, plain=plain)
@@ -83,3 +86,13 @@ def test_a_step_of_the_model(dropout: float, monkeypatch: Any) -> None:
         results.append([scores.detach(), torch.cat([part.flatten() for part in gradients])])
     for fast, plain in zip(*results, strict=True):
         assert float((fast - plain).norm() / plain.norm()) < (0.1 if GPU else 1e-4)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_a_bound_on_what_is_read(aggregation: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(kernels, "_SMALL", torch.float32)
+    if not GPU:
+        monkeypatch.setattr(messages, "fast", lambda _: kernels)
+        monkeypatch.setattr(messages, "first_layer", lambda *_: None)
+    model = make_model(aggregation=aggregation, reach=9).to(DEVICE)
+    assert_reads(model, DEVICE, 0.1 if GPU else 1e-4)

@@ -41,7 +41,7 @@ def small_graph(seed: int = 0, *, test: int = 15) -> TemporalGraph:
 
 
 def small_run(
-    graph: TemporalGraph, out: Path, cuts: Method | Segmentation = CUTS, **settings: Any
+    graph: TemporalGraph, out: Path, cuts: Method | Segmentation | None = CUTS, **settings: Any
 ) -> Run:
     """A run with small settings, unless others are given."""
     watch, save_seconds = settings.pop("watch", None), settings.pop("save_seconds", 60.0)

@@ -218,6 +218,8 @@ def test_what_cannot_be_combined(
         with pytest.raises(UsageError, match=message):
             combine(wrong, tmp_path / "out")
         assert not (tmp_path / "out").exists()
+    with pytest.raises(UsageError, match="asked over other facts"):
+        combine([runs[0], Run(runs[1]).over(graph)], tmp_path / "out")
     with pytest.raises(UsageError, match="is there already"):
         combine(runs[:2], both)
     assert is_finished(both)

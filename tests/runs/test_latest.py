@@ -166,6 +166,6 @@ def test_a_run_like_others(tmp_path: Path) -> None:
 def test_nonsense(tmp_path: Path, wrong: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         train(small_graph(), splime.Vanilla(), tmp_path / "run", model="latest", **wrong)
-    with pytest.raises(UsageError, match="without cuts"):
+    with pytest.raises(UsageError, match="no cuts"):
         train(small_graph(), splime.Split(grow=2), tmp_path / "run", model="latest")
     assert not (tmp_path / "run" / "config.toml").exists()

@@ -51,8 +51,12 @@ def ask(
         ),
     ] = None,
     aggregate: Annotated[
-        str, Option(help="How scores of several scopes become one: mean, ends, max or sum.")
-    ] = "mean",
+        str | None,
+        Option(
+            help="How scores of several scopes become one: mean, ends, begin, max or sum. Default:"
+            " as the run was trained."
+        ),
+    ] = None,
     near: Annotated[
         str | None,
         _many_option(metavar="NAME", help="Entities or predicates with vectors like this one's."),

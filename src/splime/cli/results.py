@@ -39,7 +39,8 @@ def evaluate(
         str | None,
         Option(
             help="fact, predicate: how scores of the scopes of an interval become one: mean"
-            " (weighted by overlap, the default), ends, max or sum. Choose it on valid."
+            " (weighted by overlap), ends, begin, max or sum. Default: as the settings of the run"
+            " say, which is mean as a rule. Choose it on valid."
         ),
     ] = None,
     ties: Annotated[
@@ -106,6 +107,9 @@ def evaluate(
         show_json(evaluation.to_json())
     else:
         show(*evaluation_tables(evaluation, strata=strata))
+        if facts is not None:
+            beside = "alone" if instead else "beside train"
+            show(f"answered from the facts of {facts} {beside}; these metrics are not kept")
         if members := kept_of_members(opened, evaluation):
             show(members_table(evaluation, members))
 

@@ -32,8 +32,12 @@ def train(
     data: options.Data,
     out: Annotated[Path, options.folder(help="The folder of the run.")],
     method: Annotated[
-        str, Option(help=f"How to choose the cuts: {', '.join(METHODS)}.")
-    ] = "vanilla",
+        str | None,
+        Option(
+            help=f"How to choose the cuts: {', '.join(METHODS)}. Default: vanilla, and timestamp"
+            " for models that know time."
+        ),
+    ] = None,
     segmentation: Annotated[
         Path | None, options.file(help="Cuts that `splime transform` wrote, instead of a method.")
     ] = None,
@@ -41,8 +45,10 @@ def train(
     preset: Annotated[
         str | None,
         Option(
-            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE), strong, a good"
-            " one for each model (the default), or quick, a smaller and shorter one."
+            help="Settings by name: paper, hyte, rotate, ampligraph (all TransE); strong, a good"
+            " one for each model (the default); quick, a smaller and shorter one; or published,"
+            " published-yago11k, published-wikidata12k: what the authors of a model that knows"
+            " time used."
         ),
     ] = None,
     engine: options.Engine = "splime",
@@ -61,10 +67,14 @@ def train(
     from splime.io import load_segmentation
     from splime.report.tables import run_table
     from splime.runs import is_finished, train as train_run
-    from splime.training.engines import make_settings
+    from splime.training.engines import implied_method, make_settings
 
-    if segmentation is not None and (method != "vanilla" or parameters):
+    if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
+    if method is None:
+        method = implied_method(model, engine)
+        if method != "vanilla" and segmentation is None:
+            warn(f"{model} knows time itself: the method is {method}, with every timestamp")
     # Mistakes are errors before the facts are read.
     cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
@@ -98,15 +108,17 @@ def models() -> None:
             table.add_row(name, about)
         show(table, f"\n{not_installed('Training', error)}")
         return
-    table = Table("model", "what it scores", "strong preset", box=None, pad_edge=False)
+    columns = ("model", "what it scores", "knows time", "strong preset")
+    table = Table(*columns, box=None, pad_edge=False)
     for name, model in MODELS.items():
         settings = make_settings(name)
         about = f"{settings.loss}, dimension {settings.dimension}, {settings.optimizer}"
-        table.add_row(name, (model.__doc__ or "").splitlines()[0], about)
+        time = "yes" if model.knows_time else ""
+        table.add_row(name, (model.__doc__ or "").splitlines()[0], time, about)
     settings = make_settings(PATH)
     about = f"{settings.layers} layers, dimension {settings.dimension}, dropout {settings.dropout}"
-    table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", about)
-    table.add_row(LATEST, "The answers of the latest facts, a baseline.", "nothing to learn")
+    table.add_row(PATH, "Chains of facts, by how their times lie to the question's.", "yes", about)
+    table.add_row(LATEST, "The answers of the latest facts, a baseline.", "yes", "nothing to learn")
     show(table, "")
     table = Table("loss", "what it is", "compares with", box=None, pad_edge=False)
     for loss in LOSSES.values():
@@ -159,7 +171,7 @@ def run(
         list[str] | None,
         Option(
             help="The model, see `splime models`. May be given several times; each is run with"
-            " every method, and path, which has no cuts, once. Default: complex."
+            " every method, and models that know time once. Default: complex."
         ),
     ] = None,
     preset: Annotated[
@@ -199,7 +211,7 @@ def run(
             raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
         plan = read_plan(data)
     else:
-        runs = _planned(_chosen(method, training, parameters), method, model or [])
+        runs = _planned(_chosen(method, training, parameters), method, model or [], engine)
         graph = options.load_graph(data, reading)
         plan = Plan(data, runs, reading, training)
     with progress_bar() as progress:
@@ -219,7 +231,6 @@ def _chosen(
     methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
 ) -> dict[str, Method]:
     """The methods that were chosen, each with those of the parameters that it has."""
-
     if not methods and parameters:
         raise UsageError(
             f"--{next(iter(parameters))} belongs to a method; choose one with --method"
@@ -234,20 +245,24 @@ def _chosen(
 
 
 def _planned(
-    cuts: Mapping[str, Method], methods: list[str] | None, models: list[str]
+    cuts: Mapping[str, Method], methods: list[str] | None, models: list[str], engine: str
 ) -> list[PlannedRun]:
-    """A run for each model and method; models without cuts have one run."""
+    """A run for each model and method; models that know time have one, unless methods are given."""
     from splime.plans import PlannedRun
-    from splime.training.engines import NO_CUTS, OWN_ENGINES
+    from splime.training.engines import NO_CUTS, OWN_ENGINES, implied_method, knows_time
 
-    cut = [model for model in models if model.lower() not in OWN_ENGINES]
+    def alone(model: str) -> bool:
+        return model.lower() in OWN_ENGINES or (not methods and knows_time(model, engine))
+
+    cut = [model for model in models if not alone(model)]
     if models and not cut and methods and methods != ["vanilla"]:
         raise UsageError(NO_CUTS)
     runs = []
     for model in models or [""]:
         training = {"model": model} if len(models) > 1 else {}
-        if model.lower() in OWN_ENGINES:
-            runs.append(PlannedRun(model.lower(), make_method("vanilla"), training))
+        if alone(model):
+            own = make_method(implied_method(model, engine))
+            runs.append(PlannedRun(model.lower(), own, training))
             continue
         more = f", {model}" if len(cut) > 1 else ""
         runs.extend(PlannedRun(name + more, each, training) for name, each in cuts.items())

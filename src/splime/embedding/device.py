@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -20,6 +21,21 @@ def choose_device(name: str = "auto") -> torch.device:
         build = "this PyTorch has no CUDA" if torch.version.cuda is None else "no GPU was found"
         raise UsageError(f"cuda was asked for, but {build}; leave device out, or use cpu")
     return torch.device(name)
+
+
+def free_memory(device: torch.device) -> int | None:
+    """The bytes that can still be taken on a device; None where that cannot be known."""
+    if device.type == "cuda":
+        # What PyTorch keeps for later is free to it, though not to others.
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = {name: text for name, _, text in (line.partition(":") for line in lines)}
+    available = kilobytes.get("MemAvailable", "").split()
+    return 1024 * int(available[0]) if available else None
 
 
 @contextmanager

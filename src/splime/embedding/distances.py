@@ -7,11 +7,14 @@ query has its own. Either way the result is `(n, m)`, and with shared candidates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+
+Pair: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""A score of queries and candidates, whose last axis is a vector."""
 
 # Differences of a block of queries to all candidates are held at once, up to this many numbers:
 # few enough to stay in the cache of a processor, enough to keep a GPU busy.
@@ -147,14 +150,55 @@ class _Moduli(torch.autograd.Function):
         return of_query, of_candidates
 
 
+def pairwise(function: Pair, query: Tensor, candidates: Tensor) -> Tensor:
+    """A function of a query and a candidate, both `(…, ·)`, for each pair of them.
+
+    Like distances, but slower: it is for formulas that no matrix product and no norm can express.
+    """
+    if candidates.dim() == 3:
+        return function(query.unsqueeze(1), candidates)
+    scores: Tensor = _Pairwise.apply(function, query, candidates)  # type: ignore[no-untyped-call]
+    return scores
+
+
+class _Pairwise(torch.autograd.Function):
+    """Block by block of queries; backward computes each block again, with its gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Pair, query: Tensor, candidates: Tensor) -> Tensor:
+        ctx.save_for_backward(query, candidates)
+        ctx.function = function
+        result = query.new_empty(len(query), len(candidates))
+        for rows in _blocks(query, candidates):
+            result[rows] = function(query[rows].unsqueeze(1), candidates)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, Tensor]:
+        query, candidates = (tensor.detach() for tensor in ctx.saved_tensors)
+        of_query, of_candidates = torch.empty_like(query), torch.zeros_like(candidates)
+        for rows in _blocks(query, candidates):
+            with torch.enable_grad():
+                ours = query[rows].requires_grad_()
+                theirs = candidates.clone().requires_grad_()
+                scores = ctx.function(ours.unsqueeze(1), theirs)
+            of_query[rows], more = torch.autograd.grad(scores, (ours, theirs), gradients[0][rows])
+            of_candidates += more
+        return None, of_query, of_candidates
+
+
+def _blocks(query: Tensor, candidates: Tensor) -> Iterator[slice]:
+    """Rows of queries whose differences to all candidates are held at once."""
+    size = max(1, _BLOCK[query.device.type] // max(1, candidates.numel()))
+    return (slice(start, start + size) for start in range(0, len(query), size))
+
+
 def _differences(query: Tensor, candidates: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Blocks of rows with the real and the imaginary parts of the differences to all candidates."""
     parts = [
         (ours.contiguous().unsqueeze(1), theirs.contiguous())
         for ours, theirs in zip(query.chunk(2, 1), candidates.chunk(2, 1), strict=True)
     ]
-    size = max(1, _BLOCK[query.device.type] // max(1, candidates.numel()))
-    for start in range(0, len(query), size):
-        rows = slice(start, start + size)
+    for rows in _blocks(query, candidates):
         real, imaginary = (ours[rows] - theirs for ours, theirs in parts)
         yield rows, real, imaginary

@@ -20,8 +20,7 @@ class Negatives:
     def __init__(self, entities: int, settings: Settings) -> None:
         self.entities = entities
         self.shared = settings.share == "batch"
-        both = settings.corrupt == "both" and not settings.reciprocal
-        as_subjects = settings.negatives // 2 if both else 0
+        as_subjects = settings.negatives // 2 if settings.corrupts_both else 0
         if settings.corrupt == "subject":
             as_subjects = settings.negatives
         self.counts = settings.negatives - as_subjects, as_subjects

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -23,6 +25,8 @@ class Objective:
         self.model, self.settings, self.loss = model, settings, LOSSES[settings.loss]
         self.negatives = Negatives(len(model.entities), settings)
         self.sampled = self.loss.against == "sampled"
+        self.steps_taken = torch.zeros((), dtype=torch.int64, device=model.device)
+        """How many steps a training has taken, for what is random in one."""
         self.known = None
         if settings.avoid_known and self.sampled:
             queries = torch.stack(self._queries(triples), dim=1)
@@ -55,8 +59,16 @@ class Objective:
         return torch.stack([s, p, o], dim=1)[self.query_numbers(s, p).argsort(stable=True)]
 
     def query_numbers(self, s: Tensor, p: Tensor) -> Tensor:
-        """A number for each query `(s, p, ?)`."""
+        """A number for each query `(s, p, ?)`; where entities move in time, that of its time."""
+        if self.model.time_of is not None:
+            return self.model.time_of[p]
         return s * len(self.model.predicates) + p
+
+    @property
+    def steps_are_alike(self) -> bool:
+        """Whether each step does the same with as many rows, and can be recorded on a GPU."""
+        moves = self.model.time_of is not None
+        return self.model.gadget is None and (self.sampled or not moves)
 
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
@@ -78,11 +90,18 @@ class Objective:
         if self.settings.smooth:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
-                    vectors = self.model.predicate_vectors(lookup.weight)
-                    loss = self.settings.smooth * smoothness(vectors, lookup.follows)
-                    loss.backward()
+                    loss = self.settings.smooth * self._smoothness(lookup, lookup.follows)
+                    if loss.requires_grad:  # the vectors do not stay as they are
+                        loss.backward()
                     total = total + loss.detach()
         return total
+
+    def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
+        """How far rows are from those before them in time."""
+        vectors = self.model.predicate_vectors(lookup.weight)
+        drift = None if lookup.drift is None else self.model.predicate_vectors(lookup.drift)
+        sizes = self.model.sizes if self.settings.smooth_cubes else None
+        return smoothness(vectors, follows, drift=drift, sizes=sizes)
 
     def _part_size(self, positives: int) -> int:
         """How many positives are worked on at once."""
@@ -90,7 +109,7 @@ class Objective:
             if self._short_way:
                 return positives  # the loss has blocks of its own
             each = len(self.model.entities)
-        elif self.negatives.shared:
+        elif self.negatives.shared and self.model.time_of is None and not self.settings.dropout:
             return positives
         else:
             each = self.settings.negatives * self.model.entities.width
@@ -98,7 +117,8 @@ class Objective:
 
     @property
     def _short_way(self) -> bool:
-        return self.model.products and self.loss.of_products is not None
+        products = self.model.products and self.loss.of_products is not None
+        return products and (self.model.gadget is None or not bool(self.model.gadget.strength))
 
     def _loss(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         if not self.sampled:
@@ -107,7 +127,12 @@ class Objective:
             raise ValueError(f"the loss {self.settings.loss} needs negatives")
         if self.settings.reciprocal and drawn.dim() == 2:
             drawn = torch.cat([drawn, drawn])
-        return self._against_negatives(*self._queries(triples), drawn)
+        s, p, o = self._queries(triples)
+        loss = self._against_negatives(s, p, o, drawn)
+        if self.model.previous is not None:
+            before = self._against_negatives(s, self.model.previous[p], o, drawn)
+            loss = loss + self.model.auxiliary * before
+        return loss
 
     def _queries(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Subjects, predicates and objects; with reciprocal predicates in both directions."""
@@ -121,44 +146,83 @@ class Objective:
     def _against_all(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """1-vs-all: each query has one answer among all entities."""
         model = self.model
-        subjects, objects = self._entities(s, o)
+        time = None if model.time_of is None else model.time_of[p]
+        subjects, objects = (self._at(each, time) for each in self._entities(s, o))
         predicates = model.predicates.parts(p)
         vs, vp, vo = added(subjects), added(predicates), added(objects)
-        terms = self._sizes([*subjects, *map(model.predicate_vectors, predicates), *objects])
+        terms = self._sizes(subjects, predicates, objects)
         if self.settings.corrupt != "subject":
             row, which = self._distinct(s, p)
             query = (
                 model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
             )
-            terms.append(self._all_entities(query, o, which))
+            more = model.evidence("object", s, p, o)
+            terms += self._all_entities(query, o, which, time, more)
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            terms.append(self._all_entities(model.subject_query(vp, vo), s))
+            more = model.evidence("subject", o, p, s)
+            terms += self._all_entities(model.subject_query(vp, vo), s, None, time, more)
         return added(terms)
+
+    def _at(self, parts: list[Tensor], time: Tensor | None) -> list[Tensor]:
+        """Entities as they are at times, where they move."""
+        return parts if time is None else [self.model.at(part, time) for part in parts]
 
     def _distinct(self, s: Tensor, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """The first row of each query, and the query of each row, where that pays.
 
         A recorded step on a GPU has fixed sizes, and only the short way takes several answers.
         """
-        if s.is_cuda or not self._short_way:
+        if s.is_cuda or not self._short_way or self.model.time_of is not None:
             return None, None
         _, which, count = torch.unique_consecutive(
             self.query_numbers(s, p), return_inverse=True, return_counts=True
         )
         return count.cumsum(0) - count, which
 
-    def _all_entities(self, query: Tensor, target: Tensor, which: Tensor | None = None) -> Tensor:
+    def _all_entities(
+        self,
+        query: Tensor,
+        target: Tensor,
+        which: Tensor | None,
+        time: Tensor | None,
+        more: Tensor | None,
+    ) -> list[Tensor]:
+        """The losses of queries among all entities: of all together, or of those at each time."""
         entities = self.model.entities.vectors()
-        if self.model.products and self.loss.of_products is not None:
-            return self.loss.of_products(query, entities, target, which)
+        if more is not None:
+            scores = self.model.compare(query, entities) + more
+            return [self.loss.compute(scores, target, self.settings).sum()]
+        if time is None:
+            return [self._all_of(query, entities, target, which)]
+        losses = []
+        for each in time.unique():
+            rows = (time == each).nonzero().squeeze(1)
+            moved = self.model.at(entities, each)
+            losses.append(self._all_of(query[rows], moved, target[rows], None))
+        return losses
+
+    def _all_of(
+        self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
+    ) -> Tensor:
+        if self._short_way:
+            assert self.loss.of_products is not None
+            # What a query has behind the vector adds the same to all scores, and does not count.
+            width = entities.shape[1]
+            return self.loss.of_products(query[:, :width], entities, target, which)
         scores = self.model.compare(query, entities)
         return self.loss.compute(scores, target, self.settings).sum()
 
     def _against_negatives(self, s: Tensor, p: Tensor, o: Tensor, drawn: Tensor) -> Tensor:
         model = self.model
         subjects, objects, negatives = self._entities(s, o, drawn)
+        if model.time_of is not None:
+            time = model.time_of[p]
+            subjects, objects = self._at(subjects, time), self._at(objects, time)
+            negatives = self._at(negatives, time.unsqueeze(1))
         predicates = model.predicates.parts(p)
         vs, vp, vo, vn = map(added, (subjects, predicates, objects, negatives))
+        if self.settings.dropout:
+            vs, vp, vo, vn = self._dropped(vs, vp, vo, vn)
         of_objects, of_subjects = self.negatives.split(drawn)
         as_objects, as_subjects = vn.split(self.negatives.counts, dim=-2)
         scores = []
@@ -174,8 +238,28 @@ class Objective:
             scores.append(of_side)
         negative = scores[0] if len(scores) == 1 else torch.cat(scores, dim=1)
         loss = self.loss.compute(model.score(vs, vp, vo), negative, self.settings).sum()
-        parts = [*subjects, *map(model.predicate_vectors, predicates), *objects]
-        return added([loss, *self._sizes(parts)])
+        return added([loss, *self._sizes(subjects, predicates, objects)])
+
+    def _dropped(self, s: Tensor, p: Tensor, o: Tensor, negatives: Tensor) -> tuple[Tensor, ...]:
+        """Vectors without some coordinates, in each row the same of all.
+
+        A product of three is as if it had lost them, a difference likewise. Which ones follows from
+        the seed and the step alone, as a recorded step needs it.
+        """
+        share, width = self.settings.dropout or 0.0, self.settings.dimension
+        kept = 1 / (1 - share)
+        cells = torch.arange(len(s) * width, device=s.device)
+        mixed = scrambled(cells + scrambled(self.steps_taken + (self.settings.seed << 20)))
+        mask = (mixed.view(-1, width) & 0xFFFF) >= share * 0x10000
+        scale = mask * (kept ** (1 / 3) if self.model.products else kept)
+
+        def drop(x: Tensor) -> Tensor:
+            own = scale.repeat(1, x.shape[-1] // width).to(x.dtype)
+            return x * (own.unsqueeze(1) if x.dim() == 3 else own)
+
+        # Negatives that the batch shares lose other coordinates beside each positive.
+        own = negatives if negatives.dim() == 3 else negatives.unsqueeze(0)
+        return drop(s), drop(p), drop(o), drop(own)
 
     def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
@@ -188,21 +272,61 @@ class Objective:
             for each, parts in zip(ids, zip(*split, strict=True), strict=True)
         )
 
-    def _sizes(self, parts: list[Tensor]) -> list[Tensor]:
+    def _sizes(
+        self, subjects: list[Tensor], predicates: list[Tensor], objects: list[Tensor]
+    ) -> list[Tensor]:
         """The penalties of a batch's vectors, those that are asked for."""
         weights = ((self.settings.l2, 2), (self.settings.n3, 3))
-        return [w * size_penalty(self.model, parts, power) for w, power in weights if w]
+        terms = [
+            weight * size_penalty(self.model, subjects, predicates, objects, power)
+            for weight, power in weights
+            if weight
+        ]
+        if self.settings.unit == "penalty":
+            vectors = (*subjects, *predicates, *objects)
+            terms += [torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
+        return terms
 
 
-def size_penalty(model: Model, vectors: list[Tensor], power: int) -> Tensor:
+def scrambled(numbers: Tensor) -> Tensor:
+    """Integers mixed so that neighbours have nothing in common (the finaliser of MurmurHash3)."""
+    mixed = numbers * -0x61C8864680B583EB
+    for factor in (-0xAE502812AA7333, -0x3B314601E57A13AD):
+        mixed = (mixed ^ ((mixed >> 33) & 0x7FFFFFFF)) * factor
+    return mixed ^ ((mixed >> 33) & 0x7FFFFFFF)
+
+
+def size_penalty(
+    model: Model,
+    subjects: list[Tensor],
+    predicates: list[Tensor],
+    objects: list[Tensor],
+    power: int,
+) -> Tensor:
     """The sum of the coordinates' sizes to a power: L2 is power 2, N3 (Lacroix et al.) power 3."""
-    return torch.stack([model.sizes(part).pow(power).sum() for part in vectors]).sum()
+    share = model.entity_penalty
+    sizes = [
+        *(share * model.sizes(part).pow(power).sum() for part in subjects),
+        *(model.sizes(model.predicate_vectors(part)).pow(power).sum() for part in predicates),
+        *(share * model.sizes(part).pow(power).sum() for part in objects),
+    ]
+    return torch.stack(sizes).sum()
 
 
-def smoothness(vectors: Tensor, follows: Tensor) -> Tensor:
+def smoothness(
+    vectors: Tensor,
+    follows: Tensor,
+    *,
+    drift: Tensor | None = None,
+    sizes: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """The mean squared distance between the vectors of rows that are neighbours in time.
 
-    `follows` tells for every row but the first whether it comes next after the row above.
+    `follows` tells for every row but the first whether it comes next after the row above. `drift`
+    is what may be between any two of them. With `sizes`, cubes of these instead of squares.
     """
-    steps = (vectors[1:] - vectors[:-1]).square().sum(1)
+    apart = vectors[1:] - vectors[:-1]
+    if drift is not None:
+        apart = apart - drift
+    steps = apart.square().sum(1) if sizes is None else sizes(apart).pow(3).sum(1)
     return (steps * follows).sum() / follows.sum().clamp_min(1)

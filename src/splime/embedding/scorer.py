@@ -2,42 +2,127 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from splime.embedding.models import Model
+from splime.embedding.settings import Settings
 
 
 class ModelScorer:
-    """Scores of a model. With reciprocal predicates subjects are asked for by the inverse."""
+    """Scores of a model. With reciprocal predicates subjects are asked for by the inverse.
 
-    def __init__(self, model: Model, *, reciprocal: bool = False) -> None:
-        self.model, self.reciprocal = model, reciprocal
-        self.device = model.device
+    `ends` says that predicates have other ids at the ends of facts, behind those at begins;
+    `both_ways` that questions are asked with the predicate and its inverse, and the scores added.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        reciprocal: bool = False,
+        ends: bool = False,
+        both_ways: bool = False,
+    ) -> None:
+        self.model, self.reciprocal, self.ends = model, reciprocal, ends
+        self._both_ways = both_ways
+        self.device, self.knows_time = model.device, model.knows_time
+        self.time_of: npt.NDArray[np.int64] | None = None
+        if model.time_of is not None:
+            self.time_of = model.time_of.numpy(force=True)
         # The vectors as they are now; autograd keeps nothing of what is made of them.
-        self._entities, self._predicates = (
-            table.vectors().detach() for table in (model.entities, model.predicates)
+        self._entities = model.entities.vectors().detach()
+        self._time, self._moved = -1, self._entities  # the entities that were moved last
+
+    @classmethod
+    def of(cls, model: Model, settings: Settings) -> ModelScorer:
+        """The scores of a model that is trained with some settings."""
+        return cls(
+            model,
+            reciprocal=settings.reciprocal,
+            ends=settings.each == "ends",
+            both_ways=bool(settings.both_ways),
         )
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
-        query = self.model.object_query(self._entities[subject], self._predicates[predicate])
-        return self.model.compare(query, self._entities)
+        forth = self._objects(subject, predicate)
+        if not self._both_ways:
+            return forth
+        return forth + self._subjects(predicate + len(self.model.predicates) // 2, subject)
 
     def subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         """The scores of all entities as the subject."""
-        if self.reciprocal:
-            return self.objects(object, predicate + len(self._predicates) // 2)
-        query = self.model.subject_query(self._predicates[predicate], self._entities[object])
-        return self.model.compare(query, self._entities)
+        inverse = predicate + len(self.model.predicates) // 2
+        if self.reciprocal and not self._both_ways:
+            return self.objects(object, inverse)
+        back = self._subjects(predicate, object)
+        if not self._both_ways:
+            return back
+        return back + self._objects(object, inverse)
 
+    @torch.no_grad()
+    def _objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
+        scores = self._compare(self.model.object_query, subject, predicate)
+        more = self.model.evidence("object", subject, predicate)
+        return scores if more is None else scores + more
+
+    @torch.no_grad()
+    def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
+        scores = self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
+        more = self.model.evidence("subject", object, predicate)
+        return scores if more is None else scores + more
+
+    def _compare(
+        self, query: Callable[[Tensor, Tensor], Tensor], given: Tensor, predicate: Tensor
+    ) -> Tensor:
+        """The scores of all entities for queries of a given entity and a predicate."""
+        compare = self.model.compare
+        predicates: Tensor = self.model.predicates(predicate)
+        if self.model.time_of is None:
+            return compare(query(self._entities[given], predicates), self._entities)
+        scores = predicates.new_empty(len(given), len(self._entities))
+        time = self.model.time_of[predicate]
+        for each in time.unique().tolist():
+            rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
+            scores[rows] = compare(query(entities[given[rows]], predicates[rows]), entities)
+        return scores
+
+    def _at(self, time: int) -> Tensor:
+        """All entities at a time."""
+        if time != self._time:
+            at = torch.tensor(time, device=self.device)
+            self._moved, self._time = self.model.at(self._entities, at), time
+        return self._moved
+
+    @torch.no_grad()
     def predicates(self, subject: Tensor, object: Tensor) -> Tensor:
         """The scores of all predicates; with reciprocals the mean of both directions."""
-        model, table = self.model, self._predicates
-        vs, vo = self._entities[subject], self._entities[object]
-        forth = model.predicate_query(vs, vo)
-        if not self.reciprocal:
-            return model.compare_predicates(forth, table)
-        half = len(table) // 2
-        scores = model.compare_predicates(forth, table[:half])
-        back = model.predicate_query(vo, vs)
-        return (scores + model.compare_predicates(back, table[half:])) / 2
+        table, gadget = self._predicates, self.model.gadget
+        half = len(table) // (2 if self.reciprocal else 1)
+        scores = self._compare_predicates(subject, object, table[:half])
+        if self.reciprocal:
+            scores = (scores + self._compare_predicates(object, subject, table[half:])) / 2
+        return scores if gadget is None else scores + gadget.all_scopes(subject, object)
+
+    @cached_property
+    def _predicates(self) -> Tensor:
+        """The vectors of all predicates, which only questions for predicates need."""
+        return self.model.predicates.vectors().detach()
+
+    def _compare_predicates(self, subject: Tensor, object: Tensor, table: Tensor) -> Tensor:
+        model, entities = self.model, (self._entities[subject], self._entities[object])
+        if model.time_of is None:
+            return model.compare_predicates(model.predicate_query(*entities), table)
+        scores = table.new_empty(len(subject), len(table))
+        time_of = model.time_of[: len(table)]  # the inverses are at the same times
+        for time in time_of.unique():
+            columns = (time_of == time).nonzero().squeeze(1)
+            query = model.predicate_query(*(model.at(each, time) for each in entities))
+            scores[:, columns] = model.compare_predicates(query, table[columns])
+        return scores

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from splime.errors import UsageError, check_fields, nearest
+from splime.static import Aggregate
 
 PREDICATE, TIME = "predicate", "time"
 """The levels that are no numbers."""
@@ -26,7 +27,11 @@ class Settings:
 
     model: str = _setting("complex", "the static model")
     dimension: int = _setting(100, "length of the embeddings; complex models count complex numbers")
-    norm: int = _setting(1, "norm of the distances of TransE, TTransE and RotatE, 1 or 2")
+    norm: int = _setting(
+        1,
+        "norm of the distances of transe, rotate, ttranse, hyte, ta-transe, de-transe and tdg2e, 1"
+        " or 2",
+    )
     init: str = _setting(
         "xavier_normal",
         "what vectors begin with: xavier_normal, xavier_uniform, small_normal or uniform; angles of"
@@ -39,6 +44,11 @@ class Settings:
     )
     reciprocal: bool = _setting(
         False, "whether each predicate gets an inverse, so that only objects are asked for"
+    )
+    both_ways: bool | None = _setting(
+        None,
+        "with reciprocal, whether a question is asked both ways and the scores are added; negatives"
+        " replace both sides then",
     )
     loss: str = _setting("self_adversarial", "the loss, see `splime models`")
     margin: float = _setting(
@@ -67,6 +77,28 @@ class Settings:
     smooth: float = _setting(
         0.0, "weight of the mean squared distance between neighbouring scopes of the same predicate"
     )
+    smooth_cubes: bool | None = _setting(
+        None, "whether smooth adds up cubes of the differences' sizes, instead of squares"
+    )
+    unit: Literal["penalty", "clip"] | None = _setting(
+        None,
+        "keep vectors no longer than 1: by a penalty max(0, |x|² - 1) of those of a batch, or by"
+        " clipping all after each step",
+    )
+    static_share: float | None = _setting(
+        None, "de-*: the share of an entity's coordinates that do not change in time"
+    )
+    variance: float | None = _setting(
+        None, "atise: the least variance; the most is 100 times as much"
+    )
+    terms: str | None = _setting(
+        None, "timeplex: weights of subject and time, time and object, and all three, such as 5,5,0"
+    )
+    gadget: Literal["pairs", "recurrent"] | None = _setting(
+        None,
+        "timeplex: what the times of other facts speak for, learned in the last 5 epochs, in which"
+        " the vectors stay: pairs of facts of one entity, or recurrent triples",
+    )
     optimizer: Literal["adam", "adagrad", "sgd"] = _setting("adam", "adam, adagrad or sgd")
     learning_rate: float = _setting(1e-3, "step size of the optimizer")
     reduction: Literal["mean", "sum"] = _setting(
@@ -77,10 +109,15 @@ class Settings:
         200, "maximum number of epochs; without effect if steps are set, as in the preset rotate"
     )
     steps: int | None = _setting(None, "most batches in all, instead of epochs")
-    each: Literal["triple", "fact"] = _setting(
+    each: Literal["triple", "fact", "ends", "begin"] = _setting(
         "triple",
-        "what counts once in an epoch: each triple, or each fact (by one of its triples, drawn in"
-        " each epoch)",
+        "what counts once in an epoch: each triple; each fact (by one of its triples, drawn in each"
+        " epoch); its begin and its end (ends), with predicates of their own; or its begin alone",
+    )
+    aggregate: Aggregate | None = _setting(  # noqa: RUF009  # it is a field
+        None,
+        "how the scores of an interval become one, in validation and where nothing else is asked"
+        " for: mean (the default), ends, begin, max or sum",
     )
     distinct: bool = _setting(
         True,
@@ -94,7 +131,11 @@ class Settings:
     )
     patience: int = _setting(5, "validations without a better MRR before training stops early")
     layers: int | None = _setting(None, "path: how many facts a chain may have at most")
-    dropout: float | None = _setting(None, "path: the share of each layer that is dropped")
+    dropout: float | None = _setting(
+        None,
+        "the share that is dropped in training: path, of each layer; others, with sampled"
+        " negatives, of the coordinates",
+    )
     aggregation: Literal["sum", "mean"] | None = _setting(
         None, "path: whether messages that arrive at an entity are summed, or averaged"
     )
@@ -140,8 +181,12 @@ class Settings:
         for name in ("margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"):
             if not 0 <= getattr(self, name) < 2**63:
                 raise UsageError(f"{name} must not be negative, or infinite: {getattr(self, name)}")
-        if self.dropout is not None and not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout must be at least 0 and below 1, not {self.dropout}")
+        for name in ("dropout", "static_share"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise UsageError(f"{name} must be at least 0 and below 1, not {value}")
+        if self.variance is not None and not 0 < self.variance < 2**63:
+            raise UsageError(f"variance must be positive, and not infinite: {self.variance}")
         if not 0 < self.learning_rate < 2**63:
             raise UsageError(
                 f"learning_rate must be positive, and not infinite: {self.learning_rate}"
@@ -155,15 +200,28 @@ class Settings:
                 )
             if names.count(level) > 1:
                 raise UsageError(f"levels names {level} twice")
+        if self.both_ways and not self.reciprocal:
+            raise UsageError("both_ways needs reciprocal predicates (--reciprocal)")
         if self.reciprocal and self.corrupt != "both":
             raise UsageError("with reciprocal predicates both sides are corrupted; leave corrupt")
-        if self.corrupt == "both" and not self.reciprocal and self.negatives < 2:
+        if self.corrupts_both and self.negatives < 2:
             raise UsageError("negatives must be at least 2 where both sides are corrupted")
 
     @property
     def level_names(self) -> list[str]:
         """The levels, one by one."""
         return [] if self.levels is None else [each.strip() for each in self.levels.split(",")]
+
+    @property
+    def corrupts_both(self) -> bool:
+        """Whether half of the negatives replace the subject."""
+        return self.corrupt == "both" and (not self.reciprocal or bool(self.both_ways))
+
+    @property
+    def asked(self) -> Aggregate:
+        """How intervals are asked about: as they were trained on, unless `aggregate` is set."""
+        by_training: dict[str, Aggregate] = {"ends": "ends", "begin": "begin"}
+        return self.aggregate or by_training.get(self.each, "mean")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Settings:
@@ -181,3 +239,5 @@ class Settings:
 
 SETTINGS = tuple(one.name for one in fields(Settings) if one.name != "model")
 """The names of what can be set beside the model."""
+OF_PATHS = tuple(one.name for one in fields(Settings) if one.metadata["help"].startswith("path"))
+"""Those that the path model has, and factor models do not; their help says so."""

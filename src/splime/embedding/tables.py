@@ -68,6 +68,8 @@ class Lookup(Table):
 
     rows: Tensor | None
     follows: Tensor | None
+    drift: nn.Parameter | None
+    """What smoothness lets rows change by from each time to the next."""
 
     def __init__(
         self, weight: Tensor, *, rows: Tensor | None = None, follows: Tensor | None = None
@@ -79,6 +81,7 @@ class Lookup(Table):
         self.register_buffer("follows", follows, persistent=False)
         self.sparse = False
         """Whether gradients hold only the rows that were looked up."""
+        self.register_parameter("drift", None)
 
     def __len__(self) -> int:
         return len(self.weight if self.rows is None else self.rows)
@@ -140,25 +143,47 @@ def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
     return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)
 
 
+def clifford(a: Tensor, b: Tensor) -> Tensor:
+    """The product of multivectors 1, e₁, e₂, e₁₂ of the plane: e₁² = e₂² = 1, e₁₂² = -1."""
+    (a0, a1, a2, a3), (b0, b1, b2, b3) = a.chunk(4, dim=-1), b.chunk(4, dim=-1)
+    return torch.cat(
+        [
+            a0 * b0 + a1 * b1 + a2 * b2 - a3 * b3,
+            a0 * b1 + a1 * b0 - a2 * b3 + a3 * b2,
+            a0 * b2 + a2 * b0 + a1 * b3 - a3 * b1,
+            a0 * b3 + a3 * b0 + a1 * b2 - a2 * b1,
+        ],
+        dim=-1,
+    )
+
+
+def project(x: Tensor, w: Tensor) -> Tensor:
+    """x - (w·x) w: on the hyperplane of the normal w, if that has length 1."""
+    return x - (w * x).sum(-1, keepdim=True) * w
+
+
 NETWORK = "network"
 COMBINE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add,
     "multiply": torch.mul,
     "complex": complex_product,
+    "clifford": clifford,
+    "project": project,
 }
 
 
 class Timed(Table):
     """Vectors made from a predicate's and a time's: added, multiplied, or by a small network.
 
-    `multiply` is element by element, `complex` the product of complex vectors, and `network` is
-    W₂ tanh(W₁ [p, t] + b₁) + b₂ with one hidden layer as wide as the vectors.
+    `multiply` is element by element, `complex` the product of complex vectors, `project` puts the
+    predicate on the hyperplane of the time, and `network` is W₂ tanh(W₁ [p, t] + b₁) + b₂ with one
+    hidden layer as wide as the vectors.
     """
 
     def __init__(
         self,
         predicates: Lookup,
-        times: Lookup,
+        times: Table,
         how: str,
         generator: Generator | None = None,
     ) -> None:
@@ -190,13 +215,40 @@ class Timed(Table):
     def lookups(self) -> Iterator[Lookup]:
         """The predicates and the times."""
         yield self.predicates
-        yield self.times
+        yield from self.times.lookups()
+
+
+class Joined(Table):
+    """Vectors of several tables, one behind the other."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__()
+        self.tables = nn.ModuleDict(dict(tables))
+        self.width = sum(table.width for table in tables.values())
+
+    def __getitem__(self, name: str) -> Table:
+        table = self.tables[name]
+        assert isinstance(table, Table)
+        return table
+
+    def __len__(self) -> int:
+        return len(self[next(iter(self.tables))])
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The one vector that is joined for each id."""
+        return [torch.cat([self[name](ids) for name in self.tables], dim=-1)]
+
+    def lookups(self) -> Iterator[Lookup]:
+        """Those of all tables."""
+        for name in self.tables:
+            yield from self[name].lookups()
 
 
 class TableMaker:
     """Makes tables for the entities and scoped predicates of a static graph, as settings say.
 
-    With reciprocal predicates the inverses stand behind all scoped predicates, in the same order.
+    Where ends have predicates of their own, these stand behind all scoped predicates, in the same
+    order; and inverses, with reciprocal predicates, behind all of these.
     Without a generator the vectors take no memory yet: they are filled from a file.
     """
 
@@ -231,21 +283,28 @@ class TableMaker:
             return self._lookup(width, scopes.sources, len(scopes.names))
         if level == TIME:
             # A scope of several timestamps has the time in its middle.
-            middle = (scopes.first.astype(np.int64) + scopes.last) // 2
-            count = len(scopes.timeline)
-            return self._lookup(width, middle, count, torch.ones(count - 1), inverses=False)
+            weights = self.weights(len(scopes.timeline), width)
+            return Lookup(weights, rows=self.times(), follows=torch.ones(len(weights) - 1))
         if level == "1":
             return self.scopes(width)
         coarser = scopes.coarsen(int(level))
-        follows = follows_in_time(coarser, reciprocal=self.settings.reciprocal)
+        follows = follows_in_time(coarser, copies=self.copies)
         return self._lookup(width, scopes.members(coarser), len(coarser), follows)
 
-    def scopes(self, width: int, weights: Tensor | None = None) -> Lookup:
+    def scopes(self, width: int) -> Lookup:
         """A vector for each scoped predicate."""
-        scopes, both = self.static.predicates, self.settings.reciprocal
-        if weights is None:
-            weights = self.weights(len(scopes) * (1 + both), width)
-        return Lookup(weights, follows=follows_in_time(scopes, reciprocal=both))
+        scopes = self.static.predicates
+        weights = self.weights(len(scopes) * self.copies, width)
+        return Lookup(weights, follows=follows_in_time(scopes, copies=self.copies))
+
+    @property
+    def copies(self) -> int:
+        """How many ids a scoped predicate has: at begins, at ends, and as an inverse of each."""
+        return (1 + (self.settings.each == "ends")) * (1 + self.settings.reciprocal)
+
+    def times(self) -> Tensor:
+        """The timestamp of each scoped predicate, in the middle of its scope."""
+        return torch.from_numpy(self.static.predicates.middle.copy()).repeat(self.copies)
 
     def _lookup(
         self,
@@ -253,18 +312,14 @@ class TableMaker:
         rows: np.ndarray[tuple[int], np.dtype[np.integer]],
         count: int,
         follows: Tensor | None = None,
-        *,
-        inverses: bool = True,
     ) -> Lookup:
-        """A table in which scoped predicates share rows; inverses have rows of their own or not."""
+        """A table in which scoped predicates share rows; inverses have rows of their own."""
         ids = torch.from_numpy(rows.astype(np.int64))
-        if self.settings.reciprocal:
-            ids = torch.cat([ids, ids + count * inverses])
-            count *= 1 + inverses
-        return Lookup(self.weights(count, width), rows=ids, follows=follows)
+        ids = torch.cat([ids + count * copy for copy in range(self.copies)])
+        return Lookup(self.weights(count * self.copies, width), rows=ids, follows=follows)
 
 
-def follows_in_time(scopes: Scopes, *, reciprocal: bool = False) -> Tensor:
+def follows_in_time(scopes: Scopes, *, copies: int = 1) -> Tensor:
     """1 for each scope but the first that continues the predicate of the one before it, else 0.
 
     >>> import splime
@@ -272,7 +327,5 @@ def follows_in_time(scopes: Scopes, *, reciprocal: bool = False) -> Tensor:
     >>> follows_in_time(splime.Timestamp().fit(graph).predicates).tolist()
     [1.0, 1.0, 0.0, 1.0, 1.0]
     """
-    same = (scopes.sources[:-1] == scopes.sources[1:]).astype(np.float32)
-    if reciprocal:
-        same = np.concatenate([same, np.zeros(1, np.float32), same])
-    return torch.from_numpy(same)
+    same = np.append(scopes.sources[:-1] == scopes.sources[1:], False).astype(np.float32)
+    return torch.from_numpy(np.tile(same, copies)[:-1])

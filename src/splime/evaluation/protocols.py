@@ -18,12 +18,12 @@ from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
 from splime.graph import SplitName, TemporalGraph, check_split
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
-from splime.scoring.queries import Aggregate, Queries
+from splime.scoring.queries import Queries
 from splime.scoring.scoping import Keyed, Kind, Scoping, keyed
 from splime.scoring.scorer import Room, Scorer, asking, memory_errors
 from splime.scoring.timed import TimedScorer, make_scoring
 from splime.segmentation import Segmentation
-from splime.static import StaticGraph, Triples, apply
+from splime.static import Aggregate, StaticGraph, Triples, apply
 from splime.times import Bools, Ints
 
 Questions: TypeAlias = int | Literal["all"] | None

@@ -7,7 +7,7 @@ from typing import Any
 from splime.errors import SplimeError, UsageError, check_name, checked, nearest
 from splime.methods.base import Method, Vanilla
 from splime.methods.changepoint import ChangePointSplit
-from splime.methods.merge import Merge, Timestamp
+from splime.methods.merge import Merge, Timestamp, at_every_timestamp
 from splime.methods.split import RandomSplit, Split
 from splime.segmentation import Segmentation
 
@@ -91,6 +91,7 @@ __all__ = [
     "Split",
     "Timestamp",
     "Vanilla",
+    "at_every_timestamp",
     "change_method",
     "make_method",
     "restore_method",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import batches, changes as differ, expand, grouped
+from splime.arrays import batches, changes as differ, distinct, expand, grouped
 from splime.times import Bools, Ints
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ _APART = 2 * _LEAST + 1e-4
 _CLEAR = 1e-6
 # Up to so many equal rows the order of their unions is worked out.
 _LONGEST = 1_000
-# Entries of Gram matrices that are looked at together: bounds the memory.
-_AT_ONCE = 1 << 21
+# Products of rows that are made together, and entries that are summed together: bound the memory.
+_PRODUCTS, _ENTRIES = 1 << 25, 1 << 20
 
 
 class Signals(NamedTuple):
@@ -118,7 +118,7 @@ def change_rows(signals: Signals, limit: Limit, *, min_size: int = 1) -> tuple[I
     count = np.bincount(signal, times).astype(np.int64)
     order = np.argsort(count, kind="stable")
     order = order[~ends_early[order]]
-    for batch in batches((count + _products(scores, times, signal))[order], _AT_ONCE):
+    for batch in batches((count + _products(scores, times, signal))[order], _PRODUCTS):
         some = order[batch]
         _, run = expand(first[some], counts[some])
         whose, row = expand(at[run], times[run])
@@ -237,6 +237,7 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
     # need the exact one: real signals are full of ties, and rounding must not decide them in
     # another way than it does in ruptures.
     low, high = np.full((2, runs), np.inf)
+    exact, exact_union = np.full((2, runs), np.nan)
     begins = np.zeros(runs, bool)
     begins[starts] = True
     middles, gains = [np.empty(0, np.int64)], [np.empty(0)]
@@ -245,6 +246,7 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
         union[new] = costs.near(begin[new], end[new])
         gain = union[new] - (cost[begin[new]] + cost[new])
         low[new], high[new] = gain - slack[new], gain + slack[new]
+        exact_union[new] = np.nan
         while True:
             best = np.minimum.reduceat(high, first)
             middle = np.flatnonzero(low <= np.minimum(best, np.finfo(float).max)[signal])
@@ -256,9 +258,12 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
             if not unclear.any():
                 break
             unclear = middle[unclear]
-            low[unclear] = high[unclear] = _exact_gains(
-                costs, begin[unclear], unclear, end[unclear]
-            )
+            left = begin[unclear]
+            parts = np.concatenate([left, unclear])
+            parts = distinct(parts[np.isnan(exact[parts])])
+            exact[parts] = costs.exact(parts, end[parts])
+            exact_union[unclear] = costs.exact(left, end[unclear])
+            low[unclear] = high[unclear] = exact_union[unclear] - (exact[left] + exact[unclear])
         middle = middle[differ(whose)]
         whose = signal[middle]
         if limit.changes is not None:
@@ -286,16 +291,10 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
         segments[whose] -= 1
         low[middle] = high[middle] = np.inf
         begins[middle] = False
-        end[left], begin[right], cost[left] = right, left, union[middle]
+        end[left], begin[right] = right, left
+        cost[left], exact[left] = union[middle], exact_union[middle]
         new = np.concatenate([left[inside[left]], right[inside[right]]])
     return Unions(np.flatnonzero(begins), np.concatenate(middles), np.concatenate(gains))
-
-
-def _exact_gains(costs: SegmentCosts, start: Ints, middle: Ints, end: Ints) -> Floats:
-    parts = np.concatenate([start, start, middle]), np.concatenate([end, middle, end])
-    whole, left, right = costs.exact(*parts).reshape(3, -1)
-    gains: Floats = whole - (left + right)
-    return gains
 
 
 class EqualRows:
@@ -316,7 +315,8 @@ class EqualRows:
 
 @cache
 def _equal_cost(rows: int) -> float:
-    return float(_summed(np.full((1, rows, rows), np.exp(-_LEAST)), np.array([False]))[0]) if rows else 0.0
+    block = np.full((1, rows, rows), np.exp(-_LEAST))
+    return float(_summed(block, np.array([False]))[0]) if rows else 0.0
 
 
 def _summed(blocks: Floats, whole: Bools) -> Floats:
@@ -485,7 +485,7 @@ class Gram:
         order = np.argsort(rows, kind="stable")
         costs = np.empty(len(rows))
         for same in np.split(order, np.flatnonzero(np.diff(rows[order])) + 1):
-            for batch in batches(rows[same] ** 2, _AT_ONCE):
+            for batch in batches(rows[same] ** 2, _ENTRIES):
                 costs[same[batch]] = self._exact(start[same[batch]], end[same[batch]])
         return costs
 

@@ -25,7 +25,7 @@ from splime.progress import Progress, silent
 from splime.times import Ints
 
 # Links of sources that are searched together: bounds the memory.
-_AT_ONCE = 1 << 18
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)

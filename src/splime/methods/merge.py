@@ -9,11 +9,12 @@ import numpy as np
 
 from splime.arrays import changes
 from splime.axes import Range
-from splime.counts import Held
+from splime.counts import Counts, Held
 from splime.errors import UsageError
+from splime.graph import TemporalGraph
 from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
 from splime.progress import Progress, silent
-from splime.segmentation import covering_cuts
+from splime.segmentation import Scopes, Segmentation, covering_cuts
 from splime.times import Bools, Ints
 
 # Pairs are joined together while at least one of so many has the smallest sum.
@@ -30,6 +31,20 @@ class Timestamp(Method):
         """A scope for every timestamp at which a fact holds."""
         held = known.counts.held
         return _cuts(held, np.ones(len(held.time), bool))
+
+
+def at_every_timestamp(segmentation: Segmentation, graph: TemporalGraph) -> Segmentation:
+    """The cuts of `Timestamp` for models that know time: each predicate at every timestamp.
+
+    Such a model learns a time from all predicates, so that it can be asked for a predicate at times
+    at which that has no facts in train.
+    """
+    begin, end = graph.timestamps(graph.train)
+    names, size = graph.predicates, len(graph.timeline)
+    counts = Counts.of(graph.train.predicate, begin, end, len(names), size)
+    cuts = [np.arange(1, 2 * size - 1, 2)] * len(names)
+    scopes = Scopes.of(names, graph.timeline, cuts, counts)
+    return Segmentation(scopes, None, segmentation.method)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -216,13 +216,12 @@ def evidence(
     most: int = 5,
 ) -> list[Chain]:
     """The chains of facts that an answer to a question rests on; `times` is its time."""
-    if model.reach is None:
-        passed = passing(model, facts, given, predicate, scopes, answer, weights)
-        return chains(facts, passed, given, answer, most=most)
-    assert times is not None
     weights = facts.weights() if weights is None else weights
     asked = torch.tensor([given], device=facts.device)
     near = model.nearest(facts, asked, scopes, times, weights)
+    if near is None:
+        passed = passing(model, facts, given, predicate, scopes, answer, weights)
+        return chains(facts, passed, given, answer, most=most)
     row, reached = int(near.given), (near.entity == answer).nonzero().flatten().tolist()
     if not reached:
         return []

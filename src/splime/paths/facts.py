@@ -128,10 +128,13 @@ class DirectedFacts:
 
     def weights(self, without: Tensor | None = None) -> Tensor:
         """1 for each directed fact; 0, both ways, for the facts with these numbers."""
-        weights = torch.ones(2, self.facts, device=self.device)
-        if without is not None:
-            weights.index_fill_(1, without, 0.0)
-        return weights.view(-1)
+        if without is None:
+            return self._ones
+        return self._ones.view(2, -1).index_fill(1, without, 0.0).view(-1)
+
+    @cached_property
+    def _ones(self) -> Tensor:
+        return torch.ones(2 * self.facts, device=self.device)
 
     def degrees(self, weights: Tensor, scopes: Tensor) -> Tensor:
         """What the weights of the facts add up to that arrive at each entity, for each question.

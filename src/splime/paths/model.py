@@ -110,9 +110,9 @@ class PathModel(nn.Module):
         seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
         dropout, q = self.dropout if self.training else 0.0, self.query[predicates]
         entities, near = facts.entities, None
-        if self.reach is not None and not plain:
-            assert times is not None
+        if not plain:
             near = self.nearest(facts, given, scopes, times, weights)
+        if near is not None:
             facts, given, weights = near.facts, near.given, weights[near.number]
             scopes = scopes.reshape(-1, 1)
         share = self.share(facts, weights, scopes)
@@ -124,12 +124,19 @@ class PathModel(nn.Module):
         return near.spread(scores[:, 0], entities)
 
     def nearest(
-        self, facts: DirectedFacts, given: Tensor, scopes: Tensor, times: Times, weights: Tensor
-    ) -> Nearest:
-        """The facts that `reach` lets questions read."""
+        self,
+        facts: DirectedFacts,
+        given: Tensor,
+        scopes: Tensor,
+        times: Times | None,
+        weights: Tensor,
+    ) -> Nearest | None:
+        """The facts that questions read; None for all, where `reach` lets them."""
+        if self.reach is None or facts.facts <= self.reach:
+            return None
         from splime.paths.nearest import nearest
 
-        assert self.reach is not None
+        assert times is not None
         return nearest(facts, given, scopes, times, weights, self.layers, self.reach)
 
     def share(self, facts: DirectedFacts, weights: Tensor, scopes: Tensor) -> Tensor | None:

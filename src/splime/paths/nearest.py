@@ -131,7 +131,7 @@ def nearest(
     asked = [column.cpu().tolist() for column in (given, *times.points())]
     seen = scopes.T.contiguous().cpu().numpy()
     parts = [
-        _choose(*one, seen[question], *fixed, facts.entities, steps, min(most, size))
+        _choose(*one, seen[question], *fixed, facts.entities, steps, most)
         for question, one in enumerate(zip(*asked, strict=True))
     ]
     rows = np.array([len(part[3]) + 1 for part in parts])

@@ -26,12 +26,12 @@ from splime.query.questions import (
     read_time,
 )
 from splime.runs import Run
-from splime.scoring.doubts import Doubts
-from splime.scoring.queries import Aggregate
+from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
+from splime.static import Aggregate
 from splime.times import When, format_ticks
 from splime.training.paths import PathScorer
 from splime.vocabulary import Vocabulary
@@ -53,7 +53,8 @@ class Query:
 
     Args:
         run: an opened run.
-        aggregate: how scores of the scopes of an interval become one, as in `evaluate_facts`.
+        aggregate: how scores of the scopes of an interval become one, as in `evaluate_facts`; by
+            default as the run was trained.
         memory: the number of bytes that blocks of scores may take.
 
     >>> import splime, tempfile
@@ -67,11 +68,12 @@ class Query:
 
     @checked
     def __init__(
-        self, run: Run, *, aggregate: Aggregate = "mean", memory: int | None = None
+        self, run: Run, *, aggregate: Aggregate | None = None, memory: int | None = None
     ) -> None:
         self.run = run
         self._ahead = run.settings.past is not None
-        self.scoring = make_scoring(run.scorer, run.scoping, aggregate, memory)
+        how = run.settings.asked if aggregate is None else aggregate
+        self.scoring = make_scoring(run.scorer, run.scoping, how, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
     @checked
@@ -195,11 +197,12 @@ class Query:
             begin, end = format_ticks(ticks, graph.timeline.granularity)
             first, last = graph.timeline.index(ticks).tolist()
             timestamps = (first, last)
-        rows = _near(self.run, self.scoring.doubts, names, name, timestamps, limit)
+        rows = _near(self.run, self.scoring, names, name, timestamps, limit)
         doubt = self._doubt(names, names.id(name), timestamps)
         remarks = [doubt] if doubt else []
         remarks.append("scores are cosines of vectors")
-        if names is graph.entities and self.run.scoping.entities is None and timestamps is not None:
+        cut = self.run.scoping.entities is not None or self.run.model.time_of is not None
+        if names is graph.entities and not cut and timestamps is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
         entity, predicate = (name, None) if names is graph.entities else (None, name)
         question = Question("near", entity, predicate, None, begin, end)
@@ -261,7 +264,7 @@ class Query:
 
 def _near(
     run: Run,
-    doubts: Doubts,
+    scoring: Scoring,
     names: Vocabulary,
     name: str,
     timestamps: tuple[int, int] | None,
@@ -270,19 +273,28 @@ def _near(
     """The other names by the cosine of their vectors.
 
     At a time a name is the mean of its scopes' vectors over the timestamps. Without one, the mean
-    over all time is compared with every scope of the others.
+    over all time is compared with every scope of the others. Entities that move in time are their
+    means over the timestamps, or over all time.
     """
     if not run.has_vectors:
         raise UsageError(
             f"{run.path}: splime has scores but no vectors of this model; only questions about"
             " facts can be asked"
         )
-    model, scoping, places = run.model, run.scoping, [names.id(name)]
+    model, scoping, doubts = run.model, scoring.scoping, scoring.doubts
+    places = [names.id(name)]
     scopes: Scopes | None = scoping.static.predicates
     with torch.inference_mode():
         if names is run.graph.entities:
             scopes, fallback = scoping.entities, scoping.entity_fallback
             vectors = model.entities.vectors()
+            if model.time_of is not None:
+                first, last = timestamps or (0, len(run.graph.timeline) - 1)
+                times = torch.arange(first, last + 1, device=vectors.device)
+                moved = model.at(vectors, times[0])
+                for time in times[1:]:
+                    moved = moved + model.at(vectors, time)
+                vectors = moved
         else:
             fallback = scoping.predicate_fallback
             forth = model.predicates.vectors()[: len(fallback)]  # those after them are inverses

@@ -102,6 +102,8 @@ def _check(members: Sequence[Run], out: Path) -> None:
     for run, place in zip(members, places, strict=True):
         if places.count(place) > 1:
             raise UsageError(f"{run.path}: this run is given more than once")
+        if not run.own_facts:
+            raise UsageError(f"{run.path}: is asked over other facts; combine the run itself")
     for run in others:
         mine, yours = first.config["data"], run.config["data"]
         if mine["sha256"] != yours["sha256"]:

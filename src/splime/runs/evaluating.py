@@ -47,6 +47,11 @@ def evaluate(
     """
     check_name("protocol", protocol, PROTOCOLS)
     if protocol == "triple":
+        if run.settings.each == "ends":
+            raise UsageError(
+                f"{run.path}: this model has predicates of begins and of ends, and triples have"
+                " neither; choose the protocol fact or predicate"
+            )
         if isinstance(run.scorer, TimedScorer):
             raise UsageError(
                 f"{run.path}: this model knows time itself and scores no triples without it; choose"
@@ -55,6 +60,7 @@ def evaluate(
         options.setdefault("distinct", run.settings.distinct)
         evaluation = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
     else:
+        options["aggregate"] = options.get("aggregate") or run.settings.asked
         chosen = Options(split=split, **options)  # type: ignore[arg-type]
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
         evaluation = replace(evaluation, past=run.settings.past)
@@ -95,7 +101,7 @@ def kept(
         "protocol": protocol,
         "split": split,
         "leak_filter": filter if triple else None,
-        "aggregate": None if triple else "mean",
+        "aggregate": None if triple else run.settings.asked,
         "ties": "worst" if triple else "mean",
     }
     for evaluation in evaluations(run):

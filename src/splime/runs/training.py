@@ -24,7 +24,7 @@ from splime.errors import DataError, UsageError, checked, enough_memory
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
-from splime.methods import Method
+from splime.methods import Method, Timestamp, at_every_timestamp, make_method, restore_method
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
@@ -32,7 +32,14 @@ from splime.runs.tensors import load_tensors, pack_names, save_tensors
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
-from splime.training.engines import Interrupted, Learner, engine_of, find_engine
+from splime.training.engines import (
+    Interrupted,
+    Learner,
+    engine_of,
+    find_engine,
+    implied_method,
+    knows_time,
+)
 
 
 class Watch(Protocol):
@@ -51,7 +58,7 @@ class Watch(Protocol):
 @checked
 def train(
     graph: TemporalGraph,
-    cuts: Method | Segmentation,
+    cuts: Method | Segmentation | None,
     out: str | Path,
     *,
     model: str | None = None,
@@ -67,7 +74,9 @@ def train(
 
     Args:
         graph: the facts; only train is learned from, valid chooses the best epoch.
-        cuts: a method that chooses the cuts, or a segmentation that has them.
+        cuts: a method that chooses the cuts, or a segmentation that has them. None is `Timestamp`
+            for models that know time, and no cuts for others. Over the cuts of `Timestamp`, models
+            that know time have each predicate at every timestamp, with facts of it or without.
         out: the folder of the run. If it holds the same run unfinished, that resumes, to the same
             bytes as if it had never stopped; if it holds another run, that is an error.
         model: the name of a model (`splime models`).
@@ -91,7 +100,12 @@ def train(
     chosen = trainer.make_settings(model, preset, **settings)
     chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
-    static = apply(cuts.fit(graph) if isinstance(cuts, Method) else cuts, graph)
+    if cuts is None:
+        cuts = make_method(implied_method(chosen.model, engine))
+    segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
+    if knows_time(chosen.model, engine) and _is_timestamp(segmentation):
+        segmentation = at_every_timestamp(segmentation, graph)
+    static = apply(segmentation, graph)
     preset_loss, chosen = chosen.loss, trainer.fitted(chosen, static, settings)
     if chosen.loss != preset_loss:
         warn(
@@ -111,6 +125,12 @@ def train(
                 trainer.fit(static, chosen, supervisor)
             supervisor.finish()
     return Run(out, device=device)
+
+
+def _is_timestamp(segmentation: Segmentation) -> bool:
+    """Whether the cuts are those of the method timestamp, and of predicates alone."""
+    method = restore_method(segmentation.method)
+    return isinstance(method, Timestamp) and segmentation.entities is None
 
 
 def _check_splits(graph: TemporalGraph, settings: Settings, given: Mapping[str, Any]) -> Settings:
@@ -226,7 +246,7 @@ class _Supervisor:
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
         scorer = self.learner.scorer()
-        options = Options(split="valid", bootstrap=0)
+        options = Options(split="valid", bootstrap=0, aggregate=self.settings.asked)
         evaluation = evaluate_scoped("fact", scorer, self.scoping, options)
         return evaluation.metrics["exact"]["both"].mrr
 

@@ -151,9 +151,12 @@ class Doubts:
         low, high = scopes.find(
             *(np.array([number], np.int32) for number in (predicate, begin, end))
         )
-        used = np.unique(self._scoping.predicate_fallback[low[0] : high[0] + 1])
+        own = np.arange(low[0], high[0] + 1)
+        used = np.unique(self._scoping.predicate_fallback[own])
         stands_in = f"{' and '.join(scopes.labels.take(pa.array(used)).to_pylist())} stands in"
         if not len(scopes.cuts_of(predicate)):
             stands_in = "this run has not cut it, so to it that time is like any other"
+        elif self._scoping.knows_time and np.array_equal(used, own):
+            stands_in = "the model knows that time from facts of other predicates"
         name = self._scoping.graph.predicates[predicate]
         return f"train has facts of {name} only from {covered}, and {stands_in}"

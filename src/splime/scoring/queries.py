@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from splime.arrays import changes, expand, grouped
@@ -20,11 +21,9 @@ from splime.graph import Facts
 from splime.scoring.doubts import Doubts
 from splime.scoring.scoping import NAMES, CutFacts, Kind, KnownAnswers, KnownFacts, Scoping
 from splime.scoring.scorer import Ask, Ids, Room, Scorer, asking, check_nan
+from splime.static import Aggregate, first_and_last
 from splime.times import Ints
 
-Aggregate: TypeAlias = Literal["mean", "ends", "max", "sum"]
-"""How scores of parts become one: their mean weighted by overlap, the mean of the first and the
-last, the highest, or their sum."""
 MEANS = ("mean", "ends")
 """Those that are divided by the sum of the weights."""
 
@@ -136,11 +135,16 @@ class Scoring:
         """What train does not have, and the model cannot know."""
         return Doubts(self.scoping)
 
+    @property
+    def _end(self) -> int:
+        """What is added to a scoped predicate at the end of a fact; 0 where it is the same."""
+        return len(self.scoping.static.predicates) if getattr(self.scorer, "ends", False) else 0
+
     def queries(self, kind: Kind, asked: CutFacts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
         static, of_predicates = self.scoping.static, kind == "predicate"
         candidates = len(self.scoping.names(kind))
-        columns = len(static.predicates if of_predicates else static.entities)
+        columns = len(static.predicates) + self._end if of_predicates else len(static.entities)
         ask = asking(self.scorer, kind, columns)
         probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
         itemsize, device = max(4, probe.element_size()), self.scorer.device
@@ -157,13 +161,19 @@ class Scoring:
         """Parts are the scoped predicates of a fact."""
         given = getattr(asked.facts, GIVEN[kind][0])
         triples = asked.triples
-        parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(given))
+        parts = self.scope_parts(
+            triples.fact, triples.predicate, triples.overlap, asked.facts.unknown
+        )
         several = parts.count > 1
         begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
         # Facts with one part are the same query whenever they hold. Those come first, and those
         # with the same predicate and entity stand together: their parts are asked for once.
         times = (np.where(several, time, 0) for time in (asked.begin, asked.end))
-        number, fact = grouped([several.astype(np.int8), begin, given, end, *times])
+        keys: list[Ids] = [several.astype(np.int8), begin, given, end, *times]
+        moved = getattr(self.scorer, "time_of", None)
+        if moved is not None:
+            keys.insert(1, moved[begin])  # entities move in time: once for all that ask at a time
+        number, fact = grouped(keys)
 
         def score(start: int, stop: int) -> torch.Tensor:
             some = fact[start:stop]
@@ -173,7 +183,8 @@ class Scoring:
             # A lone part has weight 1, which gives the scores that it has without the others.
             weight = np.where(several[some][query], parts.weight[at], 1)
             pairs = Parts(query, given[some][query], parts.predicate[at], weight)
-            return aggregated(ask, pairs, len(some), self.how, room=room.parts)
+            order = None if moved is None else moved[pairs.other]
+            return aggregated(ask, pairs, len(some), self.how, room=room.parts, order=order)
 
         whole = np.add.reduceat(parts.weight, parts.start)
         weight = np.where(several & (self.how in MEANS), whole, 1)[fact]
@@ -184,7 +195,8 @@ class Scoring:
         scopes = self.scoping.static.predicates
         sources = np.arange(len(scopes.names), dtype=np.int32)
         # In the order of time, so that intervals are cut once.
-        columns: list[Ids] = [asked.begin, asked.end, asked.facts.subject, asked.facts.object]
+        facts = asked.facts
+        columns: list[Ids] = [asked.begin, asked.end, facts.unknown, facts.subject, facts.object]
         number, fact = grouped(columns)
         queries = [column[fact] for column in columns]
 
@@ -195,10 +207,12 @@ class Scoring:
             # The parts of every predicate during each different interval.
             interval, one = grouped(times)
             source = np.tile(sources, len(one))
-            begin, end = (np.repeat(time[one].astype(np.int32), len(sources)) for time in times)
+            begin, end, unknown = (
+                np.repeat(time[one].astype(np.int32), len(sources)) for time in times
+            )
             count, scope, overlap = scopes.cut(source, begin, end, *scopes.find(source, begin, end))
             whose = np.repeat(np.arange(len(source)), count)
-            parts = self.scope_parts(whose, scope, overlap, len(source))
+            parts = self.scope_parts(whose, scope, overlap, unknown)
             cells = (interval[:, None] * len(sources) + sources).ravel()
             total = by_cells(scores, np.repeat(row, len(sources)), cells, parts, self.how)
             return total.view(len(interval), len(sources))
@@ -236,16 +250,28 @@ class Scoring:
         weight = cost if self.how in MEANS else np.ones(len(fact), np.int64)
         return Queries(number, cost, weight, score, room.queries)
 
-    def scope_parts(self, fact: Ids, scope: Ids, overlap: Ids, facts: int) -> ScopeParts:
+    def scope_parts(
+        self, fact: Ids, scope: Ids, overlap: Ids, unknown: npt.NDArray[np.integer]
+    ) -> ScopeParts:
         """The parts of facts whose entities are not cut, from the scopes that they hold in.
 
         Parts that are the same scope, because of a fallback, are one with the sum of their weights.
+        `unknown` has the bits of each fact.
         """
         predicate, weight = self.scoping.predicate_fallback[scope], overlap.astype(np.int64)
-        if self.how == "ends":
-            new = changes(fact)
-            ends = new | np.append(new[1:], True)
-            fact, predicate = fact[ends], predicate[ends]
+        facts, at_end = len(unknown), np.zeros(len(fact), bool)
+        if self.how in ("ends", "begin"):
+            # Without predicates of their own, an unknown begin or end is what it was filled with.
+            fill = self.how == "ends" and not self._end
+            rows, at_end = first_and_last(fact, unknown * (not fill))
+            if self.how == "begin":
+                rows, at_end = rows[:, :1], at_end[:, :1]
+            rows, at_end = rows.ravel(), at_end.ravel()
+            fact, predicate = fact[rows], predicate[rows]
+        elif self._end:
+            fact, predicate, weight = np.repeat(fact, 2), predicate.repeat(2), weight.repeat(2)
+            at_end = np.tile([False, True], len(fact) // 2)
+        predicate = predicate + at_end * self._end
         if self.how != "mean":
             weight = np.ones(len(fact), np.int64)
         at = np.flatnonzero(changes(fact, predicate))
@@ -263,10 +289,16 @@ class Scoring:
                 own = torch.as_tensor(row[start : start + queries.block]).to(scores.device)
                 yield Block(rows, scores.index_select(0, own), weight.to(scores.device))
 
+    def _ask_predicates(self, subject: Ids, object: Ids) -> torch.Tensor:
+        """A column for each scoped predicate: at a begin and at an end, where these differ."""
+        columns = len(self.scoping.static.predicates)
+        scores = asking(self.scorer, "predicate", columns + self._end)(subject, object)
+        return scores.view(len(scores), -1, columns).mean(1) if self._end else scores
+
     def scoped_predicates(self, facts: Facts) -> Iterator[Block]:
         """The scores of all scoped predicates between the entities of questions."""
+        ask = self._ask_predicates
         columns = len(self.scoping.static.predicates)
-        ask = asking(self.scorer, "predicate", columns)
         room = Room(self.memory, self.scorer.device, 4, columns, columns)
         asked = self.scoping.cut(facts)
         for start in range(0, len(facts), room.queries):
@@ -289,8 +321,13 @@ class Scoring:
         asked = self.scoping.cut(facts)
         if self.scoping.entities is None:
             triples = asked.triples
-            parts = self.scope_parts(triples.fact, triples.predicate, triples.overlap, len(facts))
-            return parts.count, parts.predicate
+            parts = self.scope_parts(
+                triples.fact, triples.predicate, triples.overlap, facts.unknown
+            )
+            fact = np.repeat(np.arange(len(facts)), parts.count)
+            scope = parts.predicate % len(self.scoping.static.predicates)
+            new = changes(fact, scope)
+            return np.bincount(fact[new], minlength=len(facts)), scope[new]
         fact, time = time_parts(asked.begin, asked.end, self.how)
         scope = self.scoping.at("predicate", facts.predicate[fact], time)
         new = changes(fact, scope)
@@ -323,7 +360,7 @@ class Scoring:
     def span_block(self, spans: Spans, questions: int) -> Block:
         """The score of every span, a row for each question and a column for each span of it."""
         scorer, columns = self.scorer, len(self.scoping.static.predicates)
-        ask = asking(scorer, "predicate", columns)
+        ask = self._ask_predicates
         room = Room(self.memory, scorer.device, 4, columns).queries
         row, pair = grouped([spans.subject, spans.object])
         order = np.argsort(row, kind="stable")
@@ -371,7 +408,8 @@ class ScopeParts:
 def time_costs(begin: Ints, end: Ints, how: Aggregate) -> Ints:
     """How many parts `time_parts` gives each interval."""
     count = end - begin + 1
-    return np.minimum(count, 2) if how == "ends" else count
+    most = {"ends": 2, "begin": 1}.get(how)
+    return count if most is None else np.minimum(count, most)
 
 
 def time_parts(begin: Ints, end: Ints, how: Aggregate) -> tuple[Ints, Ints]:
@@ -411,16 +449,19 @@ def aggregated(
     *,
     room: int,
     columns: Callable[[int], torch.Tensor] | None = None,
+    order: Ints | None = None,
 ) -> torch.Tensor:
     """A row of scores for each query, from `room` rows of parts at a time.
 
     Means are not divided by the sum of the weights: it is the same for all candidates of a query.
     Parts of a query are added one by one in the order of time, so the result does not depend on
-    `room`. `columns` gives the column of each candidate at a timestamp.
+    `room`. `columns` gives the column of each candidate at a timestamp. Parts with the same `order`
+    are asked for together.
     """
     # Scoped predicates of one source are numbered in the order of time.
     keys = (parts.query, parts.entity, parts.other)
-    order = np.lexsort(keys if parts.time is None else (*keys, parts.time))
+    before = [column for column in (order, parts.time) if column is not None]
+    order = np.lexsort((*keys, *before))
     total: torch.Tensor | None = None
     for start in range(0, len(order), room):
         some = parts.take(order[start : start + room])

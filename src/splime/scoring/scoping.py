@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
-from splime.arrays import changes, expand
+from splime.arrays import changes, distinct, expand
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, SplitName, TemporalGraph
 from splime.segmentation import Scopes
 from splime.static import StaticGraph, Triples, cut_facts
@@ -41,6 +41,13 @@ class Scoping:
     """
 
     static: StaticGraph
+    knows_time: bool = False
+    """Whether the model knows time itself: it has each predicate at each time that train has."""
+
+    @cached_property
+    def timed(self) -> Scoping:
+        """The same for a model that knows time."""
+        return Scoping(self.static, knows_time=True)
 
     @property
     def graph(self) -> TemporalGraph:
@@ -55,9 +62,19 @@ class Scoping:
     @cached_property
     def predicate_fallback(self) -> Ints:
         """The scoped predicate to ask for in place of each one."""
-        seen = np.zeros(len(self.static.predicates), bool)
-        seen[self.static.train.predicate] = True
-        return nearest_seen(self.static.predicates, seen)
+        scopes, train = self.static.predicates, self.static.train
+        seen = np.zeros(len(scopes), bool)
+        seen[train.predicate] = True
+        if not self.knows_time:
+            return nearest_seen(scopes, seen)
+        # Only a time at which train has no facts at all is unknown.
+        time, at = scopes.middle, np.arange(len(scopes.timeline))
+        times = distinct(time[seen])
+        after = times[np.searchsorted(times, at).clip(max=len(times) - 1)]
+        before = times[(np.searchsorted(times, at, side="right") - 1).clip(min=0)]
+        nearest = np.where(np.abs(at - before) <= np.abs(after - at), before, after)[time]
+        own = nearest == time
+        return np.where(own, np.arange(len(scopes)), scopes.at(scopes.sources, nearest))
 
     @cached_property
     def entity_fallback(self) -> Ints:

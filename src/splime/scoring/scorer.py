@@ -23,6 +23,10 @@ class Scorer(Protocol):
 
     Ids are int64 tensors on `device`, equally long; scores are float tensors on it with a row for
     each pair of ids. -inf is a score, NaN is not.
+
+    A scorer may say more of itself: `knows_time` (it has each predicate at each time that train
+    has), `ends` (another id for each scoped predicate at the end of a fact, behind all others), and
+    `time_of` (entities move in time: queries at the same time are asked together).
     """
 
     @property

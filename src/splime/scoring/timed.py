@@ -14,9 +14,10 @@ from splime.arrays import grouped
 from splime.errors import UsageError
 from splime.graph import Facts
 from splime.scoring.doubts import Doubts
-from splime.scoring.queries import GIVEN, Aggregate, Block, Queries, Scoring, Spans
+from splime.scoring.queries import GIVEN, Block, Queries, Scoring, Spans
 from splime.scoring.scoping import CutFacts, Kind, Scoping
 from splime.scoring.scorer import Ids, Room, Scorer, check_nan
+from splime.static import Aggregate
 from splime.times import Ints
 
 
@@ -130,7 +131,9 @@ def make_scoring(
     how: Aggregate = "mean",
     memory: int | None = None,
 ) -> Scoring:
-    """How candidates are scored at a time: by scopes, or by a model that knows time itself."""
+    """How candidates are scored at a time: by scopes, or by a model that is asked at a time."""
     if isinstance(scorer, TimedScorer):
         return TimedScoring(scorer, scoping, how, memory)
+    if getattr(scorer, "knows_time", False):
+        scoping = scoping.timed
     return Scoring(scorer, scoping, how, memory)

@@ -24,7 +24,7 @@ def run_steps(
     while trainer.step < last:
         start, stop = trainer.start(trainer.step), trainer.start(trainer.step + 1)
         size = stop - start
-        if trainer.warm < _WARM_UP:
+        if trainer.warm < _WARM_UP or not trainer.steps_are_alike:
             negatives = None if drawn is None else drawn[trainer.step - first]
             with _aside():
                 trainer.take_step(shuffled[start:stop], negatives)

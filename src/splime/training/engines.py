@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from splime.axes import Axis
 from splime.embedding.settings import Settings
 from splime.errors import SplimeError, check_name, checked
+from splime.methods import Timestamp, Vanilla
 from splime.static import StaticGraph
 
 if TYPE_CHECKING:
@@ -154,6 +155,20 @@ def run_epochs(learner: SteppedLearner, supervisor: Supervisor) -> None:
 def engine_of(model: str | None, engine: str) -> str:
     """The engine that trains a model: some of splime's own have one for themselves."""
     return OWN_ENGINES.get((model or "").lower(), engine) if engine == "splime" else engine
+
+
+def knows_time(model: str | None, engine: str = "splime") -> bool:
+    """Whether a model has vectors of times itself, and so is trained at every timestamp."""
+    if engine != "splime" or model is None:
+        return False
+    from splime.embedding.models import MODELS
+
+    return model.lower() in MODELS and MODELS[model.lower()].knows_time
+
+
+def implied_method(model: str | None, engine: str = "splime") -> str:
+    """The name of the method that cuts a graph for a model where none is chosen."""
+    return Timestamp.name if knows_time(model, engine) else Vanilla.name
 
 
 def find_engine(name: str) -> Engine:

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from splime.arrays import expand
 from splime.axes import Axis
+from splime.embedding.presets import QUICK, STRONG
 from splime.embedding.settings import Settings
 from splime.errors import UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.scoring.scoping import Kind
 from splime.static import StaticGraph
 from splime.times import Ints
-from splime.training.engines import Supervisor
+from splime.training.engines import LATEST, NO_CUTS, Supervisor
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -38,13 +39,13 @@ class LatestEngine:
         preset: str | None,
         **given: Any,
     ) -> Settings:
-        """Only `past` has an effect."""
-        if preset not in (None, "strong"):
+        """Only `past` has an effect; a seed and the presets of all models may be given."""
+        if preset not in (None, STRONG, QUICK):
             raise UsageError(f"the model latest has no presets; leave out {preset!r}")
         for name in given:
-            if name not in _SETTINGS:
+            if name not in (*_SETTINGS, "seed"):
                 raise UsageError(f"{name} has no effect on the model latest; leave it out")
-        return self.read_settings({"model": "latest", **given})
+        return self.read_settings({"model": LATEST, **given})
 
     def read_settings(self, values: Mapping[str, Any]) -> Settings:
         """All settings that have an effect are in the configuration."""
@@ -57,10 +58,7 @@ class LatestEngine:
     def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:  # noqa: ARG002
         """The same for all graphs."""
         if len(static.predicates) > len(static.predicates.names):
-            raise UsageError(
-                "the model latest takes facts as they are, without cuts: choose the method vanilla,"
-                " or leave it out"
-            )
+            raise UsageError(NO_CUTS)
         return settings
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
@@ -191,17 +189,10 @@ def _triples(facts: Facts, graph: TemporalGraph) -> Ints:
 
 def _points(facts: Facts) -> tuple[Ints, Ints]:
     """Begin and end: an unknown one is the known one, and without both it is always."""
-    begin = np.select(
-        [facts.unknown == BEGIN_UNKNOWN, facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN],
-        [facts.end, np.full(len(facts), -_FAR)],
-        facts.begin,
-    )
-    end = np.select(
-        [facts.unknown == END_UNKNOWN, facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN],
-        [facts.begin, np.full(len(facts), _FAR)],
-        facts.end,
-    )
-    return begin, end
+    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
+    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
+    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
+    return np.where(timeless, -_FAR, begin), np.where(timeless, _FAR, end)
 
 
 engine = LatestEngine()

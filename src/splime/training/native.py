@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +19,7 @@ from splime.embedding.making import fill_parameters, make_model
 from splime.embedding.presets import preset_settings
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.static import StaticGraph, Triples
+from splime.static import StaticGraph, Triples, first_and_last
 from splime.training.engines import Supervisor, run_epochs
 from splime.training.trainer import LEARNING_RATES, Trainer
 
@@ -88,11 +89,19 @@ class NativeEngine:
         model = make_model(settings, static, empty=True)
         fill_parameters(model, tensors)
         model.requires_grad_(False)
-        return ModelScorer(model.to(device), reciprocal=settings.reciprocal)
+        return ModelScorer.of(model.to(device), settings)
 
 
 def _examples(static: StaticGraph, settings: Settings) -> Triples:
     """The triples of train that a training goes through, or draws from."""
+    if settings.each in ("ends", "begin"):
+        triples = static.train
+        rows, at_end = first_and_last(triples.fact, static.graph.train.unknown)
+        if settings.each == "begin":
+            return triples.take(rows[:, 0])
+        triples = triples.take(rows.ravel())
+        predicate = triples.predicate + at_end.ravel() * np.int32(len(static.predicates))
+        return replace(triples, predicate=predicate)
     once = settings.distinct and settings.each == "triple"
     return (static.distinct()[0] if once else static).train
 

@@ -14,10 +14,10 @@ from torch import Tensor
 from splime.arrays import changes
 from splime.axes import Axis, Range, Values
 from splime.embedding import presets
-from splime.embedding.device import matrix_precision
+from splime.embedding.device import free_memory, matrix_precision
 from splime.embedding.negatives import seed_of
 from splime.embedding.settings import Settings
-from splime.errors import UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
@@ -55,6 +55,8 @@ _FEW, _LAYERS_OF_FEW = 10_000, 3
 """Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 _BLOCK = 256 << 20
 """Bytes that the states of entities may take while questions are scored."""
+_FACT = 300
+"""Bytes that a fact takes: both ways, in three orders, and while these are made."""
 
 
 class PathEngine:
@@ -185,6 +187,52 @@ def make_path_model(graph: TemporalGraph, settings: Settings) -> PathModel:
     )
 
 
+def _sizes(entities: int, facts: int, settings: Settings) -> tuple[int, int]:
+    """Bytes of the states of a question, of which a few are needed at a time, and of its own.
+
+    Entities that are not in reach share a state, but then each question has facts of its own.
+    """
+    rows, own = entities, 0
+    if settings.reach is not None and settings.reach < facts:
+        rows, own = min(entities, settings.reach + 1), settings.reach
+    return 4 * rows * settings.dimension, 128 * own + 4 * entities
+
+
+def check_memory(
+    graph: TemporalGraph,
+    facts: int,
+    settings: Settings,
+    device: torch.device,
+    *,
+    batch: int | None = None,
+) -> None:
+    """An error where training with batches of so many questions, or one question, would not fit.
+
+    What counts are the facts, the states of all entities (for each question about 3 in a layer
+    while training, else 4 in all), and the messages of all predicates and scopes.
+    """
+    entities, layers = len(graph.entities), settings.layers or STRONG["layers"]
+    state, own = _sizes(entities, facts, settings)
+    messages = 8 * len(graph.predicates) * len(relative_scopes(graph, settings))
+    messages *= settings.dimension
+    question = 4 * state + 2 * messages if batch is None else layers * (3 * state + 2 * messages)
+    question += own
+    needed, free = _FACT * facts + (batch or 1) * question, free_memory(device)
+    if free is None or needed <= free:
+        return
+    over = f"over {entities:,} entities and {facts:,} facts"
+    about = f"takes about {needed / 1e9:,.2f} GB of memory, and {free / 1e9:,.2f} GB are free"
+    if batch is None:
+        raise SplimeError(
+            f"a question {over} {about}: take fewer facts, or train with a lower dimension"
+        )
+    fitting = (free - _FACT * facts) // question
+    hint = f"lower batch_size (--batch-size {fitting} fits)" if fitting > 0 else "take fewer facts"
+    raise SplimeError(
+        f"a batch of {batch:,} questions {over} {about}: {hint}, or lower dimension or layers"
+    )
+
+
 class PathTrainer(Loop):
     """Asks for the object and the subject of each fact of train, from the other facts.
 
@@ -194,6 +242,7 @@ class PathTrainer(Loop):
     def __init__(self, graph: TemporalGraph, settings: Settings, device: torch.device) -> None:
         train = graph.train
         check_batch(settings.batch_size, 2 * len(train), "question")
+        check_memory(graph, len(train), settings, device, batch=settings.batch_size)
         super().__init__(settings, device, 2 * len(train))
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
@@ -222,6 +271,11 @@ class PathTrainer(Loop):
             fused=True,
             capturable=device.type == "cuda",
         )
+
+    @property
+    def steps_are_alike(self) -> bool:
+        """Not with a bound: the facts that are read differ."""
+        return self.model.reach is None
 
     def shuffled(self) -> Tensor:
         """The questions of this epoch in their order; also its seeds and learning rates."""
@@ -330,16 +384,11 @@ class PathScorer:
         self.device = model.query.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
+        check_memory(graph, len(self.known), settings, self.device)
         entities, predicates = len(graph.entities), len(graph.predicates)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
-        # A question needs the state of every entity, and while a layer is made a few of them; those
-        # that are not in reach have one state, but then each question has facts of its own.
-        rows, own = entities, 0
-        if model.reach is not None:
-            own = min(model.reach, len(self.known))
-            rows = min(entities, own + 1)
-        needed = 16 * rows * model.width + 128 * own + 4 * entities
-        self._block = max(1, min(256, _BLOCK // needed))
+        state, own = _sizes(entities, len(self.known), settings)
+        self._block = max(1, min(256, _BLOCK // (4 * state + own)))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: its object (or subject) is asked for, at its time."""

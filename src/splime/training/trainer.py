@@ -66,6 +66,11 @@ class Loop(ABC):
     def fill(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over parameters."""
 
+    @property
+    def steps_are_alike(self) -> bool:
+        """Whether each step does the same with as many rows, and can be recorded on a GPU."""
+        return True
+
     def steps_at_once(self) -> int:
         """For how many steps negatives are drawn together."""
         return self.steps
@@ -186,13 +191,21 @@ class Trainer(Loop):
         self.batch = math.ceil(len(self.examples) / self.steps)
         """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
 
+    @property
+    def steps_are_alike(self) -> bool:
+        """Not where entities move in time and all of them are compared with."""
+        return self.objective.steps_are_alike
+
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
         if drawn is not None and drawn.dim() == 2:
             drawn = drawn[: len(examples)]
         self.optimizer.zero_grad(set_to_none=True)
         self._loss += self.objective.backward(examples, drawn)
+        self.objective.steps_taken += 1
         self.optimizer.step()
+        with torch.no_grad():
+            self.model.constrain(self.settings)
         self.step += 1
 
     def _prepare(self) -> None:
@@ -210,6 +223,9 @@ class Trainer(Loop):
 
     def shuffled(self) -> Tensor:
         """The examples of this epoch in their order."""
+        with torch.no_grad():
+            self.model.begin_epoch(self.epoch, self.epochs)
+        self.objective.steps_taken.fill_(self.epoch * self.steps + self.step)
         if self._draws is not None:
             self._prepare()
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
@@ -244,7 +260,7 @@ class Trainer(Loop):
 
     def scorer(self) -> ModelScorer:
         """The scores of the model as it is now."""
-        return ModelScorer(self.model, reciprocal=self.settings.reciprocal)
+        return ModelScorer.of(self.model, self.settings)
 
 
 def optimizer_state(

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from splime.embedding.gadgets import Gadget
 from splime.embedding.settings import Settings
-from splime.embedding.tables import Table, TableMaker
+from splime.embedding.tables import Table, TableMaker, follows_in_time
 from splime.errors import UsageError
 
 # Products: reciprocal predicates, all entities as negatives, N3 and Adagrad (Lacroix et al.).
@@ -43,6 +44,11 @@ DISTANCES: dict[str, Any] = {
 }
 
 
+def clip(vectors: Tensor) -> None:
+    """Shorten vectors that are longer than 1."""
+    vectors.div_(torch.linalg.vector_norm(vectors, dim=-1, keepdim=True).clamp_min(1.0))
+
+
 class Model(nn.Module):
     """Scores triples of vectors: `s`, `p` and `o` are tensors whose last axis is a vector.
 
@@ -64,11 +70,28 @@ class Model(nn.Module):
     """Whether `compare` is the inner product, for which the softmax loss has a short way."""
     least_dimension: ClassVar[int] = 1
     knows_time: ClassVar[bool] = False
-    """Whether it makes the vectors of its predicates from those of times itself."""
+    """Whether it has vectors of times itself, and can be asked for any predicate at any time."""
+    moves: ClassVar[bool] = False
+    """Whether entities change with the time: `at` says how."""
+    published: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """The settings of its authors: for events (icews14), and what differs for other datasets."""
+    entity_penalty: ClassVar[float] = 1.0
+    """What the sizes of entities weigh in l2 and n3, beside those of predicates."""
+    auxiliary: ClassVar[float] = 0.0
+    """What the same loss weighs with the scope before each one, for models that foresee it."""
+    gadget: Gadget | None
+    """What else speaks for entities, beside their vectors."""
+    time_of: Tensor | None
+    """The timestamp of each scoped predicate, where entities change with it."""
+    previous: Tensor | None
+    """The scope before each scoped predicate, of the same; of the first itself."""
 
     def __init__(self, entities: Table, predicates: Table, *, norm: int = 1) -> None:
         super().__init__()
         self.entities, self.predicates, self.norm = entities, predicates, norm
+        self.register_module("gadget", None)
+        self.register_buffer("time_of", None, persistent=False)
+        self.register_buffer("previous", None, persistent=False)
 
     @classmethod
     def make(cls, tables: TableMaker) -> Model:
@@ -76,9 +99,29 @@ class Model(nn.Module):
         settings = tables.settings
         cls.check(settings)
         # Entities are drawn first.
-        entities = tables.entities(settings.dimension * cls.entity_parts)
+        entities = cls.entity_table(tables, settings.dimension * cls.entity_parts)
         predicates = cls.predicate_table(tables, settings.dimension * cls.predicate_parts)
-        return cls(entities, predicates, norm=settings.norm)
+        model = cls(entities, predicates, norm=settings.norm)
+        if cls.moves:
+            if tables.static.segmentation.entities is not None:
+                raise UsageError(
+                    f"{cls.__name__} moves entities in time itself; cut predicates alone"
+                )
+            model.time_of = tables.times()
+        if cls.auxiliary:
+            follows = follows_in_time(tables.static.predicates, copies=tables.copies)
+            model.previous = torch.arange(len(predicates))
+            model.previous[1:] -= follows.long()
+        model.prepare(tables)
+        return model
+
+    def prepare(self, tables: TableMaker) -> None:
+        """What else a model takes from the settings or the graph, once its tables are made."""
+
+    @classmethod
+    def entity_table(cls, tables: TableMaker, width: int) -> Table:
+        """Where the vectors of entities come from, before `at` moves them."""
+        return tables.entities(width)
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
@@ -100,6 +143,35 @@ class Model(nn.Module):
             )
         if settings.levels is not None and cls.knows_time:
             raise UsageError(f"{cls.__name__} has levels of its own; leave levels out")
+
+    def at(self, entities: Tensor, time: Tensor) -> Tensor:  # noqa: ARG002
+        """Entities as they are at timestamps, of which there is one for each, or for several."""
+        return entities
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        """Before each epoch, counted from 0."""
+
+    def evidence(
+        self, kind: str, given: Tensor, p: Tensor, target: Tensor | None = None
+    ) -> Tensor | None:
+        """What the gadget adds to the scores of all entities as the object (or subject)."""
+        if self.gadget is None or not bool(self.gadget.strength):
+            return None
+        scopes = len(self.gadget.scopes)
+        roles = (p < scopes) == (kind == "object")  # of an inverse, it is the other one
+        scores = self.entities.vectors().new_zeros(len(p), len(self.entities))
+        for role in (False, True):
+            rows = (roles == role).nonzero().squeeze(1)
+            own = None if target is None else target[rows]
+            more = self.gadget.all_entities(int(role), given[rows], p[rows] % scopes, own)
+            scores = scores.index_copy(0, rows, more.to(scores.dtype))
+        return scores
+
+    def constrain(self, settings: Settings) -> None:
+        """Bring vectors back to where they may be, after each step."""
+        if settings.unit == "clip":
+            for lookup in (*self.entities.lookups(), *self.predicates.lookups()):
+                clip(lookup.weight)
 
     @property
     def device(self) -> torch.device:

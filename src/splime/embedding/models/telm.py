@@ -1,0 +1,74 @@
+"""TeLM (Xu et al., 2021): a product of multivectors of the plane, whose time drifts along."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from splime.embedding.distances import dot, root
+from splime.embedding.models.base import Model
+from splime.embedding.models.tcomplex import LACROIX, SMOOTH
+from splime.embedding.settings import PREDICATE, TIME
+from splime.embedding.tables import Table, TableMaker, Timed, clifford
+
+_INTERVALS = {"each": "ends", "n3": 0.025, "epochs": 200}
+
+
+class TeLM(Model):
+    """f(s, p, o, t) = ⟨s (p t) ō⟩, the scalar part of products in Cl(2,0).
+
+    The dimension counts multivectors a + b e₁ + c e₂ + d e₁₂. The smoothness of times is that of
+    what is left of their differences after a common drift, which is learned.
+    """
+
+    name = "telm"
+    knows_time = True
+    strong = SMOOTH
+    published = {
+        "icews14": LACROIX | {"dimension": 2000, "n3": 0.0075, "epochs": 200},
+        "yago11k": _INTERVALS | {"smooth": 0.002},
+        "wikidata12k": _INTERVALS | {"smooth": 0.005},
+    }
+    entity_parts = 4
+    predicate_parts = 4
+    products = True
+
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """p t."""
+        times = tables.level(TIME, width)
+        times.drift = nn.Parameter(tables.weights(1, width))
+        return Timed(tables.level(PREDICATE, width), times, "clifford")
+
+    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
+        """The formula."""
+        return (self.object_query(s, p) * o).sum(-1)
+
+    def object_query(self, s: Tensor, p: Tensor) -> Tensor:
+        """⟨(s p) ō⟩ = m₀ o₀ - m₁ o₁ - m₂ o₂ + m₃ o₃."""
+        return _signed(clifford(s, p), 1, -1, -1, 1)
+
+    def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
+        """⟨s (p ō)⟩ = s₀ n₀ + s₁ n₁ + s₂ n₂ - s₃ n₃."""
+        return _signed(clifford(p, _conjugate(o)), 1, 1, 1, -1)
+
+    def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
+        """⟨(ō s) p⟩: the scalar part of a product stays when its factors go around."""
+        return _signed(clifford(_conjugate(o), s), 1, 1, 1, -1)
+
+    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Inner products."""
+        return dot(query, candidates)
+
+    def sizes(self, vectors: Tensor) -> Tensor:
+        """The lengths of multivectors."""
+        return root(vectors.unflatten(-1, (4, -1)).square().sum(-2))
+
+
+def _signed(x: Tensor, *signs: int) -> Tensor:
+    parts = x.chunk(4, dim=-1)
+    return torch.cat([sign * part for sign, part in zip(signs, parts, strict=True)], dim=-1)
+
+
+def _conjugate(x: Tensor) -> Tensor:
+    return _signed(x, 1, -1, -1, -1)
