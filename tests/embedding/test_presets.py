@@ -32,7 +32,7 @@ def test_what_is_given_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"past": "all"}, {"layers": 2}, {"dropout": 0.1}, {"relative": "none"}]
+    "given", [{"past": "all"}, {"layers": 2}, {"relative": "none"}]
 )
 def test_settings_of_the_path_model_are_not_for_others(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="no effect on complex"):
