@@ -416,20 +416,24 @@ class Gram:
         half = np.bincount(whose, weight) // 2
         # Nearly all that have a common column are nearer than those that have none: that is where
         # to divide first. Then at the mean, as long as it helps; what is left is sorted.
+        nearer = distance < lowest[whose]
+        before = np.bincount(whose, weight * nearer)
         medians = np.zeros(signals)
         for rank in ((half - 1) // 2 * 2, half // 2 * 2):
-            some, pivot = np.arange(len(whose)), lowest
+            some = np.flatnonzero(nearer != (rank >= before)[whose])
+            rank = np.where(rank >= before, rank - before, rank)
             while True:
-                mine, below = whose[some], distance[some] < pivot[whose[some]]
-                before = np.bincount(mine, weight[some] * below, signals)
-                higher = rank >= before
-                rank = np.where(higher, rank - before, rank)
-                kept = below != higher[mine]
+                mine, weights = whose[some], weight[some]
+                mean = np.bincount(mine, weights * distance[some], signals) / np.maximum(
+                    np.bincount(mine, weights, signals), 1
+                )
+                below = distance[some] < mean[mine]
+                lower = np.bincount(mine, weights * below, signals)
+                kept = below != (rank >= lower)[mine]
+                rank = np.where(rank >= lower, rank - lower, rank)
                 if kept.all():
                     break
-                some, mine = some[kept], mine[kept]
-                sums = np.bincount(mine, weight[some] * distance[some], signals)
-                pivot = sums / np.maximum(np.bincount(mine, weight[some], signals), 1)
+                some = some[kept]
             own = np.bincount(mine, weight[some], signals)
             some = some[np.lexsort((distance[some], mine))]
             at = np.searchsorted(weight[some].cumsum(), own.cumsum() - own + rank, side="right")
