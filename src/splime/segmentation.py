@@ -167,7 +167,10 @@ class Scopes(Immutable):
 
     def _search(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
         key = source.astype(np.int64) * self._stride + 2 * timestamp.astype(np.int64)
-        cuts = np.searchsorted(self._keys, key, side="left" if below else "right")
+        # In their order keys are looked up much faster among millions of cuts: the cache helps.
+        order = np.argsort(key)
+        cuts = np.empty(len(key), np.int64)
+        cuts[order] = np.searchsorted(self._keys, key[order], side="left" if below else "right")
         return (cuts + source).astype(np.int32)
 
     @property

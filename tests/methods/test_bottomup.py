@@ -21,10 +21,10 @@ from ruptures.base import BaseCost  # type: ignore[import-untyped, unused-ignore
 from ruptures.exceptions import (  # type: ignore[import-untyped, unused-ignore]
     BadSegmentationParameters,
 )
-from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
+from scipy.sparse import block_diag, csr_array  # type: ignore[import-untyped, unused-ignore]
 
 import splime
-from splime.methods.bottomup import Floats, _SegmentCost, bottom_up, rbf_gram
+from splime.methods.bottomup import Floats, Gram, Limit, Signals, change_rows
 from splime.methods.signatures import PROXIMITIES, signatures
 
 PAPER = {
@@ -33,6 +33,20 @@ PAPER = {
     "icews14": ("adamic_adar", 25),
 }
 IN_RUPTURES = {"epsilon": "epsilon", "penalty": "pen", "changes": "n_bkps"}
+
+
+def matrix(signal: csr_array) -> Floats:
+    """The Gram matrix of the rows of a signal."""
+    row, column = np.indices((signal.shape[0],) * 2)
+    gram: Floats = Gram(Signals.of_rows(signal)).entries(row.ravel(), column.ravel())
+    gram = gram.reshape(row.shape)
+    np.fill_diagonal(gram, 1)
+    return gram
+
+
+def changes_of(signal: csr_array, min_size: int = 1, **stop: Any) -> list[int]:
+    _, rows = change_rows(Signals.of_rows(signal), Limit(**stop), min_size=min_size)
+    return [int(row) for row in rows]
 
 
 class KnownGram(BaseCost):  # type: ignore[misc, unused-ignore]
@@ -90,8 +104,7 @@ stops = st.one_of(
 
 @given(signals(), st.integers(1, 3), stops)
 def test_search_is_that_of_ruptures(signal: csr_array, size: int, stop: dict[str, Any]) -> None:
-    gram = rbf_gram(signal)
-    changes, expected = bottom_up(gram, min_size=size, **stop), searched(gram, size, **stop)
+    changes, expected = changes_of(signal, size, **stop), searched(matrix(signal), size, **stop)
     if expected is None and "changes" in stop:  # more than there is room for: as many as there is
         assert len(changes) <= stop["changes"]
     else:
@@ -100,21 +113,21 @@ def test_search_is_that_of_ruptures(signal: csr_array, size: int, stop: dict[str
 
 @given(signals(), st.integers(1, 3), st.data())
 def test_stopping_exactly_at_a_cost(signal: csr_array, size: int, data: st.DataObject) -> None:
-    gram = rbf_gram(signal)
+    gram = matrix(signal)
     if len(gram) < size:
         return
-    bounds = [0, *bottom_up(gram, min_size=size, changes=len(gram)), len(gram)]
+    bounds = [0, *changes_of(signal, size, changes=len(gram)), len(gram)]
     kept = data.draw(st.integers(0, len(bounds) - 2))
-    ends = [0, *bottom_up(gram, min_size=size, changes=kept), len(gram)]
+    ends = [0, *changes_of(signal, size, changes=kept), len(gram)]
     cost = KnownGram().fit(gram)
     epsilon = float(cost.sum_of_costs(ends[1:]))
-    assert bottom_up(gram, min_size=size, epsilon=epsilon) == searched(gram, size, epsilon=epsilon)
+    assert changes_of(signal, size, epsilon=epsilon) == searched(gram, size, epsilon=epsilon)
     if len(ends) > 2:
         start, middle, end = ends[:3]
         penalty = float(
             cost.error(start, end) - (cost.error(start, middle) + cost.error(middle, end))
         )
-        changes = bottom_up(gram, min_size=size, penalty=penalty)
+        changes = changes_of(signal, size, penalty=penalty)
         assert changes == searched(gram, size, penalty=penalty)
 
 
@@ -125,7 +138,8 @@ def test_signals_without_ties(rows: int, columns: int) -> None:
     # One column has no zeros, so that no two rows are equal.
     dense = random.random((rows, columns)) * (random.random((rows, columns)) < 0.3)
     dense[:, 0] = random.random(rows)
-    gram = rbf_gram(csr_array(dense))
+    signal = csr_array(dense)
+    gram = matrix(signal)
     np.testing.assert_allclose(gram, ruptures.costs.CostRbf().fit(dense).gram, atol=1e-10)
     for size in (1, 2, 3):
         stops: list[dict[str, Any]] = [
@@ -136,20 +150,55 @@ def test_signals_without_ties(rows: int, columns: int) -> None:
         for stop in stops:
             expected = detected(dense, size, **stop)
             if expected is not None:
-                assert bottom_up(gram, min_size=size, **stop) == expected
+                assert changes_of(signal, size, **stop) == expected
 
 
 @given(signals())
 def test_costs_from_prefix_sums_are_as_near_as_said(signal: csr_array) -> None:
-    cost = _SegmentCost(rbf_gram(signal))
-    for start, middle, end in combinations(range(0, signal.shape[0] + 1, 3), 3):
-        near, exact = cost.gain(start, middle, end), cost.exact_gain(start, middle, end)
-        assert abs(near - exact) <= cost.slack < 1e-9
+    gram = Gram(Signals.of_rows(signal))
+    bounds = [*combinations(range(0, signal.shape[0] + 1, 3), 3)]
+    start, middle, end = np.array(bounds, np.int64).reshape(-1, 3).T
+    near, exact = (
+        cost(start, end) - (cost(start, middle) + cost(middle, end))
+        for cost in (gram.near, gram.exact)
+    )
+    assert (np.abs(near - exact) <= gram.slack[0]).all()
+    assert gram.slack[0] < 1e-9
+
+
+@given(signals(), st.data())
+def test_exact_costs_are_those_of_ruptures(signal: csr_array, data: st.DataObject) -> None:
+    """To the last bit, since that decides between ties."""
+    rows = signal.shape[0]
+    start = data.draw(st.integers(0, rows - 1))
+    end = data.draw(st.integers(start + 1, rows))
+    [cost] = Gram(Signals.of_rows(signal)).exact(np.array([start]), np.array([end]))
+    assert cost == KnownGram().fit(matrix(signal)).error(start, end)
+
+
+@given(st.lists(signals(), min_size=1, max_size=5), stops)
+def test_many_signals_of_runs_are_cut_as_each_alone(
+    several: list[csr_array], stop: dict[str, Any]
+) -> None:
+    together = csr_array(block_diag(several))
+    own = np.repeat(np.arange(len(several)), [signal.shape[0] for signal in several])
+    dense = together.toarray()
+    begins = np.append(True, (dense[1:] != dense[:-1]).any(axis=1) | (own[1:] != own[:-1]))
+    first = np.flatnonzero(begins)
+    sizes, counts = np.diff(np.append(first, len(own))), np.bincount(own[first])
+    whose, rows = change_rows(Signals(together[first], sizes, counts), Limit(**stop))
+    for number, signal in enumerate(several):
+        changes = (rows[whose == number] - np.flatnonzero(own == number)[0]).tolist()
+        expected = searched(matrix(signal), 1, **stop)
+        if expected is None:
+            assert len(changes) <= stop["changes"]
+        else:
+            assert changes == expected
 
 
 @given(signals())
 def test_gram_is_that_of_ruptures(signal: csr_array) -> None:
-    gram = rbf_gram(signal)
+    gram = matrix(signal)
     assert (gram == gram.T).all()
     assert (gram.diagonal() == 1).all()
     dense = signal.toarray()
@@ -162,7 +211,7 @@ def test_rows_that_differ_by_rounding_are_equal() -> None:
     random = np.random.default_rng(3)
     row = random.random(20) / 3
     same = np.where(random.random((31, 20)) < 0.5, row, np.nextafter(row, 1))
-    gram = rbf_gram(csr_array(np.vstack([same, np.eye(20)[:9]])))
+    gram = matrix(csr_array(np.vstack([same, np.eye(20)[:9]])))
     assert gram[0, 1:31] == pytest.approx(np.exp(-0.01))
     assert gram[31, 32] == pytest.approx(np.exp(-2))  # γ = 1: more than half of the distances are 0
 
@@ -195,7 +244,7 @@ def test_real_signatures_at_the_settings_of_the_paper(
 ) -> None:
     measure, epsilon = PAPER[name]
     for signal in real_signatures[name, measure]:
-        changes = bottom_up(rbf_gram(signal), epsilon=epsilon, min_size=2)
+        changes = changes_of(signal, 2, epsilon=epsilon)
         if signal.shape[0] < 2:
             assert changes == []
         else:
@@ -214,15 +263,14 @@ def test_real_signatures_with_all_their_ties(
         (3, {"changes": 4}),
     ]
     for signal in real_signatures[name, measure]:
-        gram = rbf_gram(signal)
+        gram = matrix(signal)
         for size, stop in settings:
             expected = searched(gram, size, **stop)
             if expected is not None:
-                assert bottom_up(gram, min_size=size, **stop) == expected
+                assert changes_of(signal, size, **stop) == expected
 
 
 def test_too_few_rows() -> None:
-    for rows in range(4):
-        gram = rbf_gram(csr_array(np.eye(rows)))
-        assert bottom_up(gram, epsilon=0, min_size=2) == []
-    assert bottom_up(rbf_gram(csr_array(np.eye(4))), epsilon=0, min_size=2) == [2]
+    for rows in range(1, 4):
+        assert changes_of(csr_array(np.eye(rows)), 2, epsilon=0) == []
+    assert changes_of(csr_array(np.eye(4)), 2, epsilon=0) == [2]

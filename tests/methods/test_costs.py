@@ -13,10 +13,11 @@ import splime
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit, change_method
-from splime.methods.bottomup import bottom_up, rbf_gram
+from splime.methods.bottomup import Gram, Limit, Signals, bottom_up, first_segments
 from splime.methods.changepoint import change_costs
 from splime.methods.signatures import signatures
 from splime.segmentation import Segmentation
+from tests.methods.test_bottomup import matrix
 
 stops = st.one_of(
     st.fixed_dictionaries({"epsilon": st.floats(0.01, 8)}),
@@ -43,10 +44,12 @@ def literal_costs(graph: TemporalGraph, predicate: str, method: ChangePointSplit
     facts = chosen.train if method.fit_on == "train" else chosen.facts()
     begin, end = graph.timestamps(facts)
     linked = signatures(begin, end, facts.subject, facts.object, proximity=method.proximity)
-    gram = rbf_gram(linked.scores)
+    gram = matrix(linked.scores)
+    signals = Signals.of_rows(linked.scores)
+    searched, first = Gram(signals), first_segments(signals.counts, method.min_size)
     costs = {}
     for wanted in range(len(gram)):
-        bounds = [0, *bottom_up(gram, changes=wanted, min_size=method.min_size), len(gram)]
+        bounds = [*bottom_up(searched, Limit(changes=wanted), first).starts, len(gram)]
         blocks = [gram[a:b, a:b] for a, b in pairwise(bounds)]
         # Σ |φ(x) - μ|² over the segment is the trace less the mean of its rows' sums.
         costs[len(bounds) - 2] = sum(np.trace(b) - b.sum(axis=1).mean() for b in blocks)

@@ -7,14 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.sparse import csr_array  # type: ignore[import-untyped, unused-ignore]
 
 from splime.counts import Counts
 from splime.methods import merge
-from splime.methods.bottomup import SparseGram, bottom_up, rbf_gram
 from splime.progress import silent
-from splime.times import Ints
-from tests.methods.test_bottomup import signals
 
 NAMES, TIMES = 4, 9
 
@@ -100,17 +96,3 @@ def test_joining_together_and_one_by_one_are_the_same(few: int, data: st.DataObj
         patch.setattr(merge, "_FEW", few)
         begins = merge._join(np.array(weight), first, count, silent)
     assert begins.tolist() == joined_by_loops(weight, first.tolist(), count)
-
-
-@given(
-    signals(),
-    st.sampled_from([{"epsilon": 1.5}, {"epsilon": 6.0}, {"penalty": 0.5}, {"changes": 3}]),
-    st.integers(1, 3),
-)
-def test_a_sparse_gram_is_the_dense_one(
-    signal: csr_array, stop: dict[str, float], min_size: int
-) -> None:
-    dense, sparse = rbf_gram(signal), SparseGram(signal)
-    assert np.array_equal(sparse.block(0, len(dense)), dense)
-    cuts: Ints = np.array(bottom_up(dense, **stop, min_size=min_size))  # type: ignore[arg-type]
-    assert cuts.tolist() == bottom_up(sparse, **stop, min_size=min_size)  # type: ignore[arg-type]

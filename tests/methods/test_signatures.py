@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from splime.methods import ChangePointSplit
-from splime.methods.bottomup import bottom_up, rbf_gram
 from splime.methods.signatures import PROXIMITIES, Integers, signatures
+from tests.methods.test_bottomup import changes_of
 from tests.methods.test_proximity import literal_score
 
 Held = tuple[int, int, int, int]
@@ -63,7 +63,7 @@ def test_cuts_lie_before_the_timestamps_of_rows(
     method = ChangePointSplit(proximity="jaccard", min_size=min_size, changes=changes)
     cuts = method.change_points(*columns(held)).tolist()
     linked = signatures(*columns(held), proximity="jaccard")
-    rows = bottom_up(rbf_gram(linked.scores), changes=changes, min_size=min_size)
+    rows = changes_of(linked.scores, min_size, changes=changes)
     assert cuts == linked.timestamps[rows].tolist()
     assert len(cuts) <= changes
 

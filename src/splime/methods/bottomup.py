@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +58,9 @@ class Signals(NamedTuple):
 
     @classmethod
     def of_rows(cls, scores: csr_array) -> Signals:
-        """One signal, row by row."""
+        """One signal, row by row; none if there are no rows."""
         rows = scores.shape[0]
-        return cls(scores, np.ones(rows, np.int64), np.array([rows]))
+        return cls(scores, np.ones(rows, np.int64), np.full(min(rows, 1), rows))
 
 
 class Limit(NamedTuple):
@@ -96,47 +96,47 @@ def change_rows(signals: Signals, limit: Limit, *, min_size: int = 1) -> tuple[I
     scores, sizes, counts = signals
     first = counts.cumsum() - counts
     signal = np.repeat(np.arange(len(counts)), counts)
-    rows = np.add.reduceat(sizes, first)
-    at = sizes.cumsum() - sizes
-    unions = limit.equal_unions(rows)
-    by_rows = np.full(len(counts), min_size > 1 or unions is None)
-    ends_early = np.zeros(len(counts), bool)
-    if unions is not None and min_size == 1:
-        inner = np.asarray(scores[1:].multiply(scores[:-1]).sum(axis=1)).ravel()
-        squares = np.asarray(scores.multiply(scores).sum(axis=1)).ravel()
-        alike = squares[1:] + squares[:-1] - 2 * inner < _APART
-        by_rows[signal[1:][alike & (signal[1:] == signal[:-1])]] = True
-        ends_early = unions < rows - counts
+    rows, at = np.add.reduceat(sizes, first), sizes.cumsum() - sizes
+    unions = limit.equal_unions(rows) if min_size == 1 else None
+    if unions is None:
+        ends_early, by_rows = np.zeros(len(counts), bool), np.ones(len(counts), bool)
+    else:
+        squares = scores.multiply(scores).sum(axis=1)
+        distance = squares[1:] + squares[:-1] - 2 * scores[1:].multiply(scores[:-1]).sum(axis=1)
+        alike = (distance < _APART) & ~differ(signal)[1:]
+        by_rows = np.bincount(signal[1:], alike, len(counts)) > 0
+        ends_early = (unions < rows - counts) & ~by_rows
         by_rows |= ends_early & (np.maximum.reduceat(sizes, first) > _LONGEST)
         ends_early &= ~by_rows
-    starts = []
+    starts = [np.empty(0, np.int64)]
     if unions is not None and ends_early.any():
         own = ends_early[signal]
         starts.append(_starts_in_runs(at[own], sizes[own], signal[own], unions))
     # The others are searched together: those of about as many runs need about as many steps.
     times = np.where(by_rows[signal], sizes, 1)
-    count = np.bincount(signal, times).astype(np.int64)
+    count = np.add.reduceat(times, first)
     order = np.argsort(count, kind="stable")
     order = order[~ends_early[order]]
-    for batch in batches((count + _products(scores, times, signal))[order], _PRODUCTS):
+    for batch in batches(_products(scores, times, signal)[order], _PRODUCTS):
         some = order[batch]
         _, run = expand(first[some], counts[some])
         whose, row = expand(at[run], times[run])
         run = run[whose]
         gram = Gram(Signals(scores[run], (sizes // times)[run], count[some]))
         starts.append(row[bottom_up(gram, limit, first_segments(count[some], min_size)).starts])
-    beginning = np.sort(np.concatenate(starts)) if starts else np.empty(0, np.int64)
-    whose = np.searchsorted(at[first], beginning, side="right") - 1
-    later = beginning > at[first][whose]
-    return whose[later], beginning[later]
+    start = np.sort(np.concatenate(starts))
+    whose = np.searchsorted(at[first], start, side="right") - 1
+    later = start > at[first][whose]
+    return whose[later], start[later]
 
 
 def _products(scores: csr_array, times: Ints, signal: Ints) -> Ints:
-    """At most how many pairs of rows of each signal have a common column, each run repeated."""
+    """How many products a Gram matrix of each signal takes, if each run is there so many times."""
     run = np.repeat(np.arange(len(times)), np.diff(scores.indptr))
-    column = np.bincount(scores.indices, times[run], minlength=1)
-    pairs = np.bincount(signal[run], times[run] * column[scores.indices], int(signal[-1]) + 1)
-    return pairs.astype(np.int64)
+    column = np.bincount(scores.indices, times[run], scores.shape[1])
+    products = np.bincount(signal, times)
+    products += np.bincount(signal[run], times[run] * column[scores.indices], len(products))
+    return products.astype(np.int64)
 
 
 def first_segments(counts: Ints, min_size: int) -> Ints:
@@ -186,23 +186,6 @@ def _unions_of_equal(sizes: Ints) -> tuple[Floats, Ints]:
     return highest, middles - costs.first[costs.signal[middles]]
 
 
-class SegmentCosts(Protocol):
-    """The costs of segments of several signals."""
-
-    first: Ints
-    """The first run of each signal."""
-    signal: Ints
-    """The signal of each run."""
-    slack: Floats
-    """How far a gain from near costs can be from the exact one, by signal."""
-
-    def near(self, start: Ints, end: Ints) -> Floats:
-        """The costs of segments, quickly."""
-
-    def exact(self, start: Ints, end: Ints) -> Floats:
-        """The costs of segments, with the rounding that ruptures has."""
-
-
 class Unions(NamedTuple):
     """What a search did."""
 
@@ -214,7 +197,7 @@ class Unions(NamedTuple):
     """How much that added to the total cost."""
 
 
-def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
+def bottom_up(costs: Gram | EqualRows, limit: Limit, starts: Ints) -> Unions:
     """Join neighbouring segments of each signal until its limit.
 
     The two neighbours whose union raises the total cost least are joined, the earlier ones on ties,
@@ -232,7 +215,8 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
     cost, union = np.zeros((2, runs))
     cost[starts] = costs.near(starts, end[starts])
     segments = np.bincount(signal[starts], minlength=signals)
-    total = np.bincount(signal[starts], cost[starts], signals)
+    total = np.zeros(signals)
+    np.add.at(total, signal[starts], cost[starts])
     # Near gains are right to within the slack, so that only candidates that close to the best
     # need the exact one: real signals are full of ties, and rounding must not decide them in
     # another way than it does in ruptures.
@@ -257,13 +241,13 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
             unclear &= low[middle] < high[middle]
             if not unclear.any():
                 break
-            unclear = middle[unclear]
-            left = begin[unclear]
-            parts = np.concatenate([left, unclear])
+            new = middle[unclear]
+            left = begin[new]
+            parts = np.concatenate([left, new])
             parts = distinct(parts[np.isnan(exact[parts])])
             exact[parts] = costs.exact(parts, end[parts])
-            exact_union[unclear] = costs.exact(left, end[unclear])
-            low[unclear] = high[unclear] = exact_union[unclear] - (exact[left] + exact[unclear])
+            exact_union[new] = costs.exact(left, end[new])
+            low[new] = high[new] = exact_union[new] - (exact[left] + exact[new])
         middle = middle[differ(whose)]
         whose = signal[middle]
         if limit.changes is not None:
@@ -271,6 +255,7 @@ def bottom_up(costs: SegmentCosts, limit: Limit, starts: Ints) -> Unions:
         elif limit.penalty is not None:
             goes_on = low[middle] < limit.penalty
         else:
+            assert limit.epsilon is not None
             unsure = np.abs(total[whose] - limit.epsilon) <= (segments * costs.slack)[whose]
             for one in whose[unsure]:
                 own = first[one] + np.flatnonzero(begins[signal == one])
@@ -304,11 +289,12 @@ class EqualRows:
         self.first = counts.cumsum() - counts
         self.signal = np.repeat(np.arange(len(counts)), counts)
         self.slack = np.zeros(len(counts))
-        self._costs = np.array([_equal_cost(rows) for rows in range(int(counts.max()) + 1)])
+        self._costs: Floats = np.array([_equal_cost(rows) for rows in range(int(counts.max()) + 1)])
 
     def exact(self, start: Ints, end: Ints) -> Floats:
         """The costs of segments."""
-        return self._costs[end - start]
+        costs: Floats = self._costs[end - start]
+        return costs
 
     near = exact
 
@@ -423,35 +409,36 @@ class Gram:
         lowest = np.minimum.reduceat(np.where(weight > 0, apart, np.inf), beginning)
 
         equal = np.bincount(self.signal, sizes * (sizes - 1))
+        equal[np.bincount(self.signal, sizes) == 1] = 2  # one row alone, as if it were two
         whose = np.concatenate([self.signal[row], owner[left], np.arange(signals)])
         distance = np.concatenate([self.distance, apart, np.zeros(signals)])
         weight = np.concatenate([2 * there, weight, equal])
-        pairs = np.bincount(whose, weight)
-
-        def ranked(rank: Floats) -> Floats:
-            """The distance with so much weight before it in ascending order."""
-            # Nearly all that have a common column are nearer than those that have none. So that is
-            # where to divide first; then at the mean, and the few that are left are sorted.
-            some, pivot = np.arange(len(whose)), lowest
+        half = np.bincount(whose, weight) // 2
+        # Nearly all that have a common column are nearer than those that have none: that is where
+        # to divide first. Then at the mean, as long as it helps; what is left is sorted.
+        nearer = distance < lowest[whose]
+        before = np.bincount(whose, weight * nearer)
+        medians = np.zeros(signals)
+        for rank in ((half - 1) // 2 * 2, half // 2 * 2):
+            some = np.flatnonzero(nearer != (rank >= before)[whose])
+            rank = np.where(rank >= before, rank - before, rank)
             while True:
                 mine, weights = whose[some], weight[some]
-                below = distance[some] < pivot[mine]
-                before = np.bincount(mine, weights * below, signals)
-                rank, left_out = np.where(rank < before, rank, rank - before), rank >= before
-                kept = some[below != left_out[mine]]
-                if len(kept) == len(some):
+                mean = np.bincount(mine, weights * distance[some], signals) / np.maximum(
+                    np.bincount(mine, weights, signals), 1
+                )
+                below = distance[some] < mean[mine]
+                lower = np.bincount(mine, weights * below, signals)
+                kept = below != (rank >= lower)[mine]
+                rank = np.where(rank >= lower, rank - lower, rank)
+                if kept.all():
                     break
-                some, mine, weights = kept, whose[kept], weight[kept]
-                pivot = np.bincount(mine, weights * distance[some], signals)
-                pivot /= np.maximum(np.bincount(mine, weights, signals), 1)
+                some = some[kept]
+            own = np.bincount(mine, weight[some], signals)
             some = some[np.lexsort((distance[some], mine))]
-            own = np.bincount(mine, weights, signals)
             at = np.searchsorted(weight[some].cumsum(), own.cumsum() - own + rank, side="right")
-            return distance[some[np.minimum(at, len(some) - 1)]]
-
-        middle = pairs // 2
-        medians = (ranked((middle - 1) // 2 * 2) + ranked(middle // 2 * 2)) / 2
-        return np.where(pairs > 0, medians, 0)
+            medians += distance[some[at]] / 2
+        return medians
 
     def near(self, start: Ints, end: Ints) -> Floats:
         """The costs of segments, right to within the slack."""
