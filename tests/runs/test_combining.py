@@ -21,7 +21,6 @@ from splime.runs import Run, combine, combining, evaluate, is_finished
 from splime.runs.combining import WEIGHTS, choose_weights
 from splime.scoring.combined import CombinedScorer
 from splime.scoring.queries import Scoring
-from splime.scoring.timed import make_scoring
 from tests.runs.small import call, small_graph, small_run
 
 PATH = {"model": "path", "layers": 2, "dimension": 16, "epochs": 20, "validate_every": 1}
@@ -52,8 +51,7 @@ def both(runs: list[Path], tmp_path: Path) -> Path:
 
 
 def scorings(paths: list[Path]) -> list[Scoring]:
-    opened = [Run(path) for path in paths]
-    return [make_scoring(run.scorer, run.scoping) for run in opened]
+    return [Run(path).scoring() for path in paths]
 
 
 def asked_literally(members: list[Scoring], graph: TemporalGraph) -> list[tuple[Any, ...]]:
@@ -190,6 +188,16 @@ def test_a_combination_is_a_run(runs: list[Path], tmp_path: Path, graph: Tempora
     assert "combined" in compared.out
     assert call("report", out, "--out", tmp_path / "report.html").code == 0
     assert "weights" in (out / "config.toml").read_text()
+
+
+def test_members_are_asked_as_they_were_trained(graph: TemporalGraph, tmp_path: Path) -> None:
+    """A model with predicates of begins and ends is asked at both, as where it is evaluated."""
+    ends = {"model": "telm", "each": "ends"}
+    made = [small_run(graph, tmp_path / str(seed), None, **ends, seed=seed) for seed in (0, 1)]
+    combined = combine(made, tmp_path / "run")
+    for run, alone in zip(made, combined.about["valid"]["members"], strict=True):
+        own = evaluate(run, "fact", split="valid").metrics["exact"]["both"].mrr
+        assert alone == pytest.approx(own)
 
 
 def test_only_a_path_model_knows_why(runs: list[Path], tmp_path: Path) -> None:

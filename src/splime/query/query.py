@@ -15,7 +15,7 @@ from splime.errors import UsageError, check_name, checked
 from splime.graph import Fact, Facts, SplitName, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import Answer, Answers, Options, answer, dates
-from splime.query.evidence import Evidence, make_evidence
+from splime.query.evidence import Evidence, make_evidence, path_scorer
 from splime.query.many import answer_tables
 from splime.query.questions import (
     Question,
@@ -29,11 +29,9 @@ from splime.runs import Run
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
-from splime.scoring.timed import make_scoring
 from splime.segmentation import Scopes
 from splime.static import Aggregate
 from splime.times import When, format_ticks
-from splime.training.paths import PathScorer
 from splime.vocabulary import Vocabulary
 
 _KINDS: tuple[Kind, ...] = (
@@ -72,8 +70,7 @@ class Query:
     ) -> None:
         self.run = run
         self._ahead = run.settings.past is not None
-        how = run.settings.asked if aggregate is None else aggregate
-        self.scoring = make_scoring(run.scorer, run.scoping, how, memory)
+        self.scoring = run.scoring(aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
 
     @checked
@@ -481,7 +478,7 @@ def _ask_for(kind: Kind, query: Query, fact: Fact) -> tuple[Answers, list[Eviden
         question = query.read(names, during=during)
         answers = query.answer(*question, Options(_SHOWN, also=also))
         shown = answers.rows
-        if kind != "predicate" and isinstance(query.run.scorer, PathScorer):
+        if kind != "predicate" and path_scorer(query.run.scorer) is not None:
             why = dict.fromkeys((shown[0].name, getattr(fact, kind)))
             evidence = [make_evidence(query.run, *question, name, _REASONS) for name in why]
     calibration = str(query.calibration(kind))  # which the notes have

@@ -28,7 +28,6 @@ from splime.scoring.combined import log_probabilities
 from splime.scoring.queries import Queries, Scoring
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.scorer import memory_errors
-from splime.scoring.timed import make_scoring
 from splime.static import apply
 from splime.times import Ints
 
@@ -60,7 +59,7 @@ def combine(
     began, out = time.monotonic(), Path(out)
     members = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
     _check(members, out)
-    scorings = [make_scoring(run.scorer, run.scoping) for run in members]
+    scorings = [run.scoring() for run in members]
     with torch.inference_mode(), memory_errors():
         chosen = choose_weights(scorings, progress)
     graph = members[0].graph

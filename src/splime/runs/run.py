@@ -34,10 +34,11 @@ from splime.runs.folder import (
 )
 from splime.runs.tensors import NAMES, check_names, load_tensors
 from splime.scoring.combined import CombinedScorer
+from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
-from splime.static import StaticGraph, apply
+from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
 from splime.training.engines import ENGINES, READS_FACTS, find_engine
 from splime.vocabulary import Vocabulary
@@ -180,7 +181,7 @@ class Run:
         """The scores of the model: a `Scorer`, or a `TimedScorer` where it knows time itself."""
         path = self.path / files.MODEL
         if self.members:
-            scorings = [make_scoring(member.scorer, member.scoping) for member in self.members]
+            scorings = [member.scoring() for member in self.members]
             return CombinedScorer(scorings, self.config["settings"]["weights"])
         parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
         try:
@@ -189,6 +190,10 @@ class Run:
             )
         except (ValueError, UsageError) as error:
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
+
+    def scoring(self, how: Aggregate | None = None, memory: int | None = None) -> Scoring:
+        """How candidates are scored at a time; intervals as the run was trained, if not said."""
+        return make_scoring(self.scorer, self.scoping, how or self.settings.asked, memory)
 
     @checked
     def over(
