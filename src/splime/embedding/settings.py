@@ -171,10 +171,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for name in (
-            *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers"),
-            "reach",
-        ):
+        counts = ("dimension", "negatives", "batch_size", "epochs", "patience", "steps")
+        for name in (*counts, "layers", "reach"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")

@@ -40,7 +40,7 @@ from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
 from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
-from splime.training.engines import ENGINES, READS_FACTS, find_engine
+from splime.training.engines import ENGINES, OWN_ENGINES, find_engine
 from splime.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Run:
         test are those of `facts` where it has some. Facts of predicates that the run has not
         learned are left out, and `warn` is told how many.
         """
-        if any(run.engine not in READS_FACTS for run in self.members or [self]):
+        if any(run.engine not in OWN_ENGINES.values() for run in self.members or [self]):
             raise UsageError(
                 f"{self.path}: this model has a vector for each entity of its train, and knows no"
                 " other facts; a run of the path model (--model path) can be asked over others"

@@ -28,12 +28,9 @@ ENGINES = {
 """The module of each engine, which has an `engine`."""
 PATH, LATEST = "path", "latest"
 OWN_ENGINES = {PATH: "paths", LATEST: "latest"}
-"""Models with an engine of their own, which nobody needs to name."""
-READS_FACTS = ("paths", "latest")
-"""Engines whose models are asked over any facts: they have no vectors of entities."""
-NO_CUTS = (
-    "this model knows the time by itself, and has no cuts: leave out the method, or choose vanilla"
-)
+"""Models with an engine of their own, which nobody needs to name. They have no cuts and no vectors
+of entities, so they can be asked over any facts."""
+NO_CUTS = "this model has no cuts: leave out the method, or choose vanilla"
 
 
 class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
