@@ -156,10 +156,10 @@ class Objective:
             query = (
                 model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
             )
-            more = model.evidence("object", s, p, o)
+            more = model.gadget_scores("object", s, p, o)
             terms += self._all_entities(query, o, which, time, more)
         if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            more = model.evidence("subject", o, p, s)
+            more = model.gadget_scores("subject", o, p, s)
             terms += self._all_entities(model.subject_query(vp, vo), s, None, time, more)
         return added(terms)
 

@@ -69,13 +69,13 @@ class ModelScorer:
     @torch.no_grad()
     def _objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         scores = self._compare(self.model.object_query, subject, predicate)
-        more = self.model.evidence("object", subject, predicate)
+        more = self.model.gadget_scores("object", subject, predicate)
         return scores if more is None else scores + more
 
     @torch.no_grad()
     def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         scores = self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
-        more = self.model.evidence("subject", object, predicate)
+        more = self.model.gadget_scores("subject", object, predicate)
         return scores if more is None else scores + more
 
     def _compare(

@@ -151,7 +151,7 @@ class Model(nn.Module):
     def begin_epoch(self, epoch: int, epochs: int) -> None:
         """Before each epoch, counted from 0."""
 
-    def evidence(
+    def gadget_scores(
         self, kind: str, given: Tensor, p: Tensor, target: Tensor | None = None
     ) -> Tensor | None:
         """What the gadget adds to the scores of all entities as the object (or subject)."""
