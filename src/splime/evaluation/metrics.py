@@ -170,7 +170,8 @@ def compare_ranks(
 ) -> tuple[list[Intervals | None], dict[tuple[int, int], dict[str, Difference]]]:
     """The intervals of some rankings of the same facts, and the differences of every pair.
 
-    `pairs` says of which, by the places of the rankings, where not all are wanted. All come from the same draws: what `bootstrap` and `paired_bootstrap` give for them one by one.
+    All come from the same draws: what `bootstrap` and `paired_bootstrap` give for them one by one.
+    `pairs` are the places of those to compare, where it is not every pair.
     """
     check_bootstrap(samples, level)
     of_facts = [_metrics_of_facts(each) for each in ranks]

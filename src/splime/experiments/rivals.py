@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import statistics
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 _ALL = DATA["rivals"]
 _PRINTED = {model["title"]: model.get("printed", {}) for model in _ALL["models"]}
 _SAMPLES = 5_000
-_LEAST = 0.001
-"""A smaller p-value is only said to be smaller."""
 STRATA = {
     "train": ("triple seen in train", "triple unseen in train"),
     "time": ("instant", "interval", "open"),
@@ -138,10 +137,10 @@ class Entry(NamedTuple):
         figures = (self.results[case]["figures"][-1] for case in self.cases)
         return [figure[name] for figure in figures if name in figure]
 
-    def reciprocals(self, name: str) -> Floats | None:
-        """The reciprocal ranks of facts by filter, averaged over seeds; None where none are kept."""
+    def reciprocals(self, name: str) -> Floats:
+        """The reciprocal ranks of facts by filter, averaged over seeds."""
         every = [unpack(kept[name]) for kept in self.kept("reciprocals")]
-        return np.mean(every, axis=0) if every else None
+        return np.asarray(np.mean(every, axis=0))
 
     def stratum(self, name: str, kind: str, group: str) -> float | None:
         """An MRR; None where it is not kept, or the group is empty."""
@@ -164,21 +163,22 @@ def _entries(results: Results, dataset: str) -> list[Entry]:
 
 
 def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The p-values of entries against the first and against the one above, corrected."""
-    named = [(e.title, own) for e in entries if (own := e.reciprocals(name)) is not None]
-    pairs = list(dict.fromkeys((i, at) for at in range(1, len(named)) for i in (0, at - 1)))
+    """The p-values of entries against the first and against the one above, corrected (Holm)."""
+    own = [entry for entry in entries if entry.kept("reciprocals")]
+    first = [(0, at) for at in range(1, len(own))]
+    above = [(at - 1, at) for at in range(1, len(own))]
+    pairs = [*dict.fromkeys((*first, *above))]
     if not pairs:
         return {}, {}
     with np.errstate(divide="ignore"):  # what rounds to 0 has an infinite rank
-        ranks = [1 / own for _, own in named]
+        ranks = [1 / entry.reciprocals(name) for entry in own]
     _, differences = compare_ranks(ranks, samples=_SAMPLES, pairs=pairs)
-    p_values = [differences[pair]["mrr"].p for pair in pairs]
-    if None in p_values:
+    p_values = [p for pair in pairs if (p := differences[pair]["mrr"].p) is not None]
+    if not p_values:
         return {}, {}  # too few facts
-    corrected = dict(zip(pairs, holm([p for p in p_values if p is not None]), strict=True))
-    first = {named[at][0]: corrected[0, at] for at in range(1, len(named))}
-    above = {named[at][0]: corrected[at - 1, at] for at in range(1, len(named))}
-    return first, above
+    corrected = dict(zip(pairs, holm(p_values), strict=True))
+    by_title = ({own[pair[1]].title: corrected[pair] for pair in each} for each in (first, above))
+    return next(by_title), next(by_title)
 
 
 def rivals_tables(results: Results) -> list[Table]:
@@ -192,7 +192,8 @@ def rivals_tables(results: Results) -> list[Table]:
 
 def _table(entries: Sequence[Entry], dataset: str) -> Table:
     exact, above = _chances(entries, "exact")
-    overlap, _ = _chances(entries, "overlap")
+    same = all(kept["exact"] == kept["overlap"] for e in entries for kept in e.kept("reciprocals"))
+    overlap, _ = (exact, above) if same else _chances(entries, "overlap")
     lines = []
     for entry in entries:
         title, results = entry.title, entry.results
@@ -207,7 +208,7 @@ def _table(entries: Sequence[Entry], dataset: str) -> Table:
         lines.append(
             (
                 *(title, own, *hits, *others, mrr(entry.valid)),
-                *(map(_chance, chances)),
+                *map(mrr, chances),
                 *(mrr(theirs), _PRINTED.get(title, {}).get(dataset, "–")),
                 *(_settings(entry.cases), size, seconds, str(len(entry.cases))),
             )
@@ -221,12 +222,6 @@ def _title(dataset: str) -> str:
 
 def _whole(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
-
-
-def _chance(p: float | None) -> str:
-    if p is None:
-        return "–"
-    return f"< {mrr(_LEAST)}" if p < _LEAST else mrr(p)
 
 
 def _settings(cases: Sequence[Case]) -> str:
@@ -267,7 +262,7 @@ def _claims_table(results: Results) -> Table:
             if "method" in claim:
                 entry = Entry(claim["title"], _splime(dataset, claim["method"], fair), fair)
             else:
-                entry = entries.get(claim["title"], Entry(claim["title"], (), results))
+                entry = entries[claim["title"]]
             exact, overlap = entry.mean("exact"), entry.mean("overlap").get("mrr")
             ours = " / ".join(cells(exact)) if exact else "–"
             lines.append((dataset, claim["title"], claim["printed"], ours, mrr(overlap)))
@@ -328,41 +323,40 @@ def _is_rival(model: str) -> bool:
 
 def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
     """Write a name beside each mark, at the nearest place where it lies on nothing else."""
-    from matplotlib.transforms import Bbox
-
-    figure = axes.figure
-    figure.draw_without_rendering()  # places in pixels are known afterwards
-    scale = figure.dpi / 72
-    marks = [axes.transData.transform(place) for place in places]
-    taken = [
-        Bbox.from_bounds(x - 5 * scale, y - 5 * scale, 10 * scale, 10 * scale) for x, y in marks
-    ]
-    inside = axes.get_window_extent()
-    for (x, y), place, name in zip(marks, places, names, strict=True):
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # places are known afterwards
+    marks = np.asarray(axes.transData.transform(places)) * 72 / figure.dpi
+    inside = np.asarray(axes.get_window_extent().extents) * 72 / figure.dpi
+    # Boxes of what is there, in points: left, bottom, right, top.
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in marks.tolist()]
+    for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
+        wide, high = 0.58 * SMALL * len(name), 1.2 * SMALL
         for across, up in _AROUND:
-            text = axes.annotate(
-                name,
-                place,
-                (across, up),
-                textcoords="offset points",
-                fontsize=SMALL,
-                ha="left" if across > 0 else "right" if across < 0 else "center",
-                va="center" if abs(up) < 8 else "bottom" if up > 0 else "top",
-                arrowprops={"arrowstyle": "-", "linewidth": 0.5, "color": "#888888"}
-                if max(abs(across), abs(up)) > 12
-                else None,
-            )
-            box = text.get_window_extent()
-            free = not any(box.overlaps(other) for other in taken)
-            if free and inside.contains(*box.min) and inside.contains(*box.max):
-                taken.append(box)
+            left = x + across - (0 if across > 1 else wide if across < -1 else wide / 2)
+            low = y + up - high / 2
+            box = (left, low, left + wide, low + high)
+            at, others = np.array(box), np.array(taken)
+            apart = (at[:2] >= others[:, 2:]) | (others[:, :2] >= at[2:])
+            if apart.any(1).all() and (inside[:2] < at[:2]).all() and (at[2:] < inside[2:]).all():
                 break
-            text.remove()
+        taken.append(box)
+        axes.annotate(
+            name,
+            place,
+            (left + wide / 2 - x, up),
+            textcoords="offset points",
+            fontsize=SMALL,
+            ha="center",
+            va="center",
+            arrowprops=_LINE if max(abs(across), abs(up)) > 13 else None,
+        )
 
 
+_LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
 _AROUND = [
-    (across * far, up * far)
-    for far in (7, 13, 20, 30, 42, 56, 72, 90)
-    for across, up in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 0.8), (1, -0.8), (-1, 0.8), (-1, -0.8))
+    (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))
+    for far in (8, 12, 18, 26, 36, 48, 62, 78, 96, 116, 138, 162, 188)
+    for part in (0, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15)
 ]
 """Where a label may stand, in points from its mark: the nearest first."""
