@@ -7,6 +7,7 @@ import math
 import statistics
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,10 +53,12 @@ def unpack(text: str) -> Floats:
 
 
 def rival_rows(declared: Mapping[str, Any]) -> Iterator[Row]:
-    """Every model on every dataset; the cases of a row are what is tried for it."""
+    """Every model on every dataset but what is left out; the cases of a row are what is tried."""
     for model in declared["models"]:
         own = model["training"]
         for dataset in declared["datasets"]:
+            if f"{dataset} {model['title']}" in declared["left_out"]:
+                continue
             each = [
                 {**frame, "training": {**own, **frame["training"]}}
                 for frame in declared["frames"][model["frame"]][dataset]
@@ -213,7 +216,10 @@ def _table(entries: Sequence[Entry], dataset: str) -> Table:
                 *(_settings(entry.cases), size, seconds, str(len(entry.cases))),
             )
         )
-    return Table(_title(dataset), rows=lines, dataset=dataset, **_ALL["table"])
+    shown = Table(_title(dataset), rows=lines, dataset=dataset, **_ALL["table"])
+    left_out = [label for label in _ALL["left_out"] if label.startswith(f"{dataset} ")]
+    notes = [*shown.notes, f"Left out, for want of time: {', '.join(left_out)}."]
+    return replace(shown, notes=notes) if left_out else shown
 
 
 def _title(dataset: str) -> str:
@@ -253,16 +259,14 @@ def _strata_table(entries: Sequence[Entry], dataset: str) -> Table:
 def _claims_table(results: Results) -> Table:
     fair = Results(results.path.with_name("fair.json"))
     lines = []
-    for claims in _ALL["claims"]:
+    for claims in (own for own in _ALL["claims"] if own["dataset"] in _by_dataset()):
         dataset = claims["dataset"]
-        entries = (
-            {e.title: e for e in _entries(results, dataset)} if dataset in _by_dataset() else {}
-        )
+        entries = {entry.title: entry for entry in _entries(results, dataset)}
         for claim in claims["rows"]:
             if "method" in claim:
                 entry = Entry(claim["title"], _splime(dataset, claim["method"], fair), fair)
             else:
-                entry = entries[claim["title"]]
+                entry = entries.get(claim["title"], Entry(claim["title"], (), results))
             exact, overlap = entry.mean("exact"), entry.mean("overlap").get("mrr")
             ours = " / ".join(cells(exact)) if exact else "–"
             lines.append((dataset, claim["title"], claim["printed"], ours, mrr(overlap)))
@@ -287,6 +291,8 @@ def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:
 
 def _picture(results: Results, dataset: str) -> Figure:
     """MRR on test against the number of parameters, a labelled mark for each model."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     figure = make_figure(8.5, 5.6)
     axes = figure.subplots()
     ran = [entry for entry in _entries(results, dataset) if entry.cases]
@@ -298,6 +304,9 @@ def _picture(results: Results, dataset: str) -> Figure:
         places.append(place)
     axes.set_xscale("log")
     axes.margins(0.09)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
     axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
     open_axes(
         axes, _title(dataset), "parameters", "MRR on test (protocol fact, filter exact)", grid="y"
