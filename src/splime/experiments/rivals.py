@@ -33,7 +33,8 @@ STRATA = {
 }
 """What results keep beside the metrics."""
 KEPT = ("exact", "overlap")
-"""The filters whose strata and reciprocal ranks results keep."""
+"""The filters whose strata and reciprocal ranks results keep; where both have the same ranks, those
+of exact."""
 
 
 def pack(ranks: Floats) -> str:
@@ -142,7 +143,7 @@ class Entry(NamedTuple):
 
     def reciprocals(self, name: str) -> Floats:
         """The reciprocal ranks of facts by filter, averaged over seeds."""
-        every = [unpack(kept[name]) for kept in self.kept("reciprocals")]
+        every = [unpack(kept.get(name, kept["exact"])) for kept in self.kept("reciprocals")]
         return np.asarray(np.mean(every, axis=0))
 
     def stratum(self, name: str, kind: str, group: str) -> float | None:
@@ -195,8 +196,9 @@ def rivals_tables(results: Results) -> list[Table]:
 
 def _table(entries: Sequence[Entry], dataset: str) -> Table:
     exact, above = _chances(entries, "exact")
-    same = all(kept["exact"] == kept["overlap"] for e in entries for kept in e.kept("reciprocals"))
-    overlap, _ = (exact, above) if same else _chances(entries, "overlap")
+    kept = [own for entry in entries for own in entry.kept("reciprocals")]
+    apart = any("overlap" in own for own in kept)
+    overlap, _ = _chances(entries, "overlap") if apart else (exact, above)
     lines = []
     for entry in entries:
         title, results = entry.title, entry.results

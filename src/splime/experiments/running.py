@@ -215,7 +215,10 @@ def _kept(evaluation: Evaluation) -> Record:
         for name, of in evaluation.strata.items()
         if name in KEPT
     }
-    return {"strata": strata, "reciprocals": {name: pack(evaluation.ranks[name]) for name in KEPT}}
+    reciprocals = {name: pack(evaluation.ranks[name]) for name in KEPT}
+    if reciprocals["overlap"] == reciprocals["exact"]:
+        del reciprocals["overlap"]  # of instants
+    return {"strata": strata, "reciprocals": reciprocals}
 
 
 def _answer_questions(run: Run) -> list[list[str]]:
