@@ -35,7 +35,8 @@ def test_stored_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["Marie Curie" in out for out in questions] == [True, False]
     printed = call("reproduce", "filters", "--format", "markdown")
     assert "| icews14 | RotatE (TransE) | " in printed.out
-    assert call("reproduce", "document").out == (ROOT / "docs/paper.md").read_text("utf-8")
+    for page, name in (("paper", "document"), ("rivals", "rivals-document")):
+        assert call("reproduce", name).out == (ROOT / f"docs/{page}.md").read_text("utf-8")
 
 
 def test_nothing_is_run_unasked(small: Path, tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_quick_then_all(small: Path, tmp_path: Path) -> None:
         (["main", "--format", "latex"], "there is no format 'latex'; there are table, markdown"),
         (["main", "--run", "--device", "gpu"], "device is auto, cpu or cuda, not 'gpu'"),
         (["main", "--processes", "0"], "processes must be at least 1"),
-        (["fair", "--figures", "here"], "fair has no figures; main, grid, tsne have"),
+        (["fair", "--figures", "here"], "fair has no figures; main, grid, tsne, rivals have"),
     ],
 )
 def test_wrong_arguments(

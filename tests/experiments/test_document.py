@@ -21,9 +21,11 @@ ROOT = Path(__file__).parents[2]
 STORED = ROOT / "experiments" / "results"
 
 
-def test_the_document_is_made_from_the_results() -> None:
-    assert (ROOT / "docs" / "paper.md").read_text(encoding="utf-8") == document(STORED), (
-        "run: splime reproduce document > docs/paper.md"
+@pytest.mark.parametrize(("name", "page"), studies.PAGES.items())
+def test_documents_are_made_from_the_results(name: str, page: str) -> None:
+    path = ROOT / "docs" / f"{page}.md"
+    assert path.read_text(encoding="utf-8") == document(STORED, page), (
+        f"run: splime reproduce {name} > docs/{page}.md"
     )
 
 

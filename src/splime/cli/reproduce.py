@@ -24,8 +24,8 @@ def reproduce(
         str,
         Argument(
             metavar="TABLE",
-            help="datasets, duplicates, filters, main, grid, predicates, tsne, fair, paths; or"
-            " document, all of them as docs/paper.md.",
+            help="datasets, duplicates, filters, main, grid, predicates, tsne, fair, paths, rivals;"
+            " or document and rivals-document, which are docs/paper.md and docs/rivals.md.",
         ),
     ],
     run: Annotated[
@@ -53,14 +53,14 @@ def reproduce(
         Path | None,
         options.folder(
             help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
-            " point, years), instead of the datasets."
+            " point, years, fact-100, fact-years), instead of the datasets."
         ),
     ] = None,
     runs: Annotated[
         Path, options.folder(help="tsne, paths: the folder of runs that are drawn or combined.")
     ] = Path("runs"),
     figures: Annotated[
-        Path | None, options.folder(help="main, tsne, grid: draw figures into this folder.")
+        Path | None, options.folder(help="main, tsne, grid, rivals: draw figures into this folder.")
     ] = None,
     device: options.Device = "auto",
     processes: Annotated[int, Option(help="How many trainings to run at once.")] = 1,
@@ -78,7 +78,7 @@ def reproduce(
     from splime.report.style import save_pictures
 
     trained = studies.STUDIES
-    check_name("table", what, [*studies.EXACT, *trained, "document"])
+    check_name("table", what, [*studies.EXACT, *trained, *studies.PAGES])
     check_name("format", format, ["table", "markdown"])
     if processes < 1:
         raise UsageError(f"processes must be at least 1, not {processes}")
@@ -88,8 +88,8 @@ def reproduce(
     if figures is not None and what not in drawn:
         raise UsageError(f"{what} has no figures; {', '.join(drawn)} have")
     place = results or (_STORED if _STORED.is_dir() and not quick else _OWN)
-    if what == "document":
-        typer.echo(studies.document(place), nl=False)
+    if what in studies.PAGES:
+        typer.echo(studies.document(place, studies.PAGES[what]), nl=False)
         return
     if what in studies.EXACT:
         counted = studies.count(data)

@@ -161,18 +161,24 @@ def paired_bootstrap(
 
 
 def compare_ranks(
-    ranks: Sequence[Floats], *, samples: int = 10_000, level: float = 0.95, seed: int = 0
+    ranks: Sequence[Floats],
+    *,
+    samples: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+    pairs: Sequence[tuple[int, int]] | None = None,
 ) -> tuple[list[Intervals | None], dict[tuple[int, int], dict[str, Difference]]]:
     """The intervals of some rankings of the same facts, and the differences of every pair.
 
     All come from the same draws: what `bootstrap` and `paired_bootstrap` give for them one by one.
+    `pairs` are the places of those to compare, where it is not every pair.
     """
     check_bootstrap(samples, level)
     of_facts = [_metrics_of_facts(each) for each in ranks]
     sizes = [len(each) for each in of_facts]
     if len({*sizes}) > 1:
         raise UsageError(f"pairs need ranks of the same facts, not of {sizes[0]:,} and others")
-    pairs = list(combinations(range(len(ranks)), 2))
+    pairs = list(combinations(range(len(ranks)), 2)) if pairs is None else pairs
     # Differences of facts, not of means: where two rankings agree, they are exactly 0.
     columns = np.hstack([*of_facts, *(of_facts[one] - of_facts[other] for one, other in pairs)])
     means = _drawn_means(columns, samples, seed)

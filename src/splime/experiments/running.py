@@ -16,7 +16,9 @@ from typing import Any, TypeAlias
 
 from splime.datasets import DATASETS, load
 from splime.errors import SplimeError, WriteError
+from splime.evaluation import Evaluation
 from splime.experiments import algorithm_2
+from splime.experiments.rivals import KEPT, STRATA, pack
 from splime.experiments.rows import METRICS, SIXTEEN, Case, Combination, Results
 from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.methods import make_method
@@ -35,6 +37,9 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "fact": _FACT,
     # The same, but a fact with an unknown end holds only at the time that is known of it.
     "point": {**_FACT, "first": "end", "last": "begin"},
+    # Protocol `fact` with finer time: smaller buckets, or every year a timestamp.
+    "fact-100": {**_FACT, "bucket": 100},
+    "fact-years": {"end_before_begin": "repair", "bucket": None},
     # As in the paper, but every year is a timestamp.
     "years": {"bucket": None},
     # As in the paper, without facts whose end is unknown: nowhere, or not in valid and test.
@@ -188,13 +193,32 @@ def _evaluate(run: Run, options: Mapping[str, Any]) -> Record:
         return {"answers": _answer_questions(run)}
     if options["protocol"] == "smoothness":
         return _measure_smoothness(run)
-    evaluation = evaluate(run, **options)
+    keep = options.get("keep", False)
+    asked = {name: value for name, value in options.items() if name != "keep"}
+    evaluation = evaluate(run, **asked)
     metrics = {}
     for name, sides in evaluation.metrics.items():
         both = {metric: getattr(sides["both"], metric) for metric in METRICS}
         apart = {side: each.mrr for side, each in sides.items() if side != "both"}
         metrics[name] = {key: round(value, _DIGITS) for key, value in (both | apart).items()}
-    return {"queries": evaluation.queries, "metrics": metrics}
+    record: Record = {"queries": evaluation.queries, "metrics": metrics}
+    return {**record, **(_kept(evaluation) if keep else {})}
+
+
+def _kept(evaluation: Evaluation) -> Record:
+    """What a comparison of models needs beside the metrics."""
+    strata = {
+        name: {
+            kind: {group: round(own.mrr, _DIGITS) for group, own in of[kind].items()}
+            for kind in STRATA
+        }
+        for name, of in evaluation.strata.items()
+        if name in KEPT
+    }
+    reciprocals = {name: pack(evaluation.ranks[name]) for name in KEPT}
+    if reciprocals["overlap"] == reciprocals["exact"]:
+        del reciprocals["overlap"]  # of instants
+    return {"strata": strata, "reciprocals": reciprocals}
 
 
 def _answer_questions(run: Run) -> list[list[str]]:

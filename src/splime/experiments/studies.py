@@ -12,7 +12,7 @@ import msgspec
 
 from splime import leakage
 from splime.errors import DataError, SplimeError, UsageError, WriteError
-from splime.experiments import rows, tables
+from splime.experiments import rivals, rows, tables
 from splime.experiments.rows import DATA, TITLES, Case, Results
 from splime.experiments.running import load_graph, run_cases
 from splime.graph import SPLITS
@@ -121,6 +121,13 @@ _LIST = (
     _study("tsne", rows.TSNE, tables.tsne_tables, pictures=tables.tsne_pictures),
     _study("fair", rows.FAIR, tables.fair_tables, more=_more_fair),
     _study("paths", [row for own in rows.PATHS.values() for row in own], tables.paths_tables),
+    _study(
+        "rivals",
+        rivals.ROWS,
+        rivals.rivals_tables,
+        more=rivals.more_seeds,
+        pictures=rivals.rivals_pictures,
+    ),
 )
 STUDIES = {study.name: study for study in _LIST}
 
@@ -194,16 +201,26 @@ def counts_table(name: str, counts: Mapping[str, Counts]) -> tables.Table:
 # All tables together
 
 
-def document(results: Path) -> str:
-    """`docs/paper.md`: every table beside the paper's, made from a folder of results."""
-    counts = read_counts(results / FILE)
-    every = {name: [counts_table(name, counts)] for name in EXACT}
-    for name, study in STUDIES.items():
-        every[name] = study.tables(Results(results / f"{name}.json"))
-    every["variations"] = [every["main"].pop()]
+PAGES = {"document": "paper", "rivals-document": "rivals"}
+"""The pages of docs that are made from results, by what they are called on the command line."""
+
+
+def document(results: Path, page: str = "paper") -> str:
+    """A page of docs, such as `docs/paper.md`: prose and tables, made from a folder of results."""
+    text = Path(__file__).with_name(f"{page}.md").read_text(encoding="utf-8")
+    template = Template(text)
+    wanted = {*template.get_identifiers()}
+    every: dict[str, Sequence[tables.Table]] = {}
+    if wanted & {*EXACT}:
+        counts = read_counts(results / FILE)
+        every |= {name: [counts_table(name, counts)] for name in EXACT}
+    for name in STUDIES.keys() & wanted:
+        every[name] = STUDIES[name].tables(Results(results / f"{name}.json"))
+    if "main" in every:
+        *every["main"], variations = every["main"]
+        every["variations"] = [variations]
     parts = {
         name: "\n\n".join(table.to_markdown().strip() for table in made)
         for name, made in every.items()
     }
-    text = Path(__file__).with_name("paper.md").read_text(encoding="utf-8")
-    return Template(text).substitute(parts)
+    return template.substitute(parts)

@@ -1,0 +1,373 @@
+"""Every model in one harness: what is tried for each, what valid chose, and who is ahead."""
+
+from __future__ import annotations
+
+import base64
+import math
+import statistics
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from splime.embedding.presets import PUBLISHED
+from splime.evaluation.metrics import Floats, compare_ranks, holm
+from splime.experiments import rows
+from splime.experiments.rows import DATA, TITLES, Case, Results, Row
+from splime.experiments.tables import Table, cells, mrr
+from splime.report.style import SMALL, add_legend, look, make_figure, open_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ALL = DATA["rivals"]
+_PRINTED = {model["title"]: model.get("printed", {}) for model in _ALL["models"]}
+_SAMPLES = 5_000
+STRATA = {
+    "train": ("triple seen in train", "triple unseen in train"),
+    "time": ("instant", "interval", "open"),
+}
+"""What results keep beside the metrics."""
+KEPT = ("exact", "overlap")
+"""The filters whose strata and reciprocal ranks results keep; where both have the same ranks, those
+of exact."""
+
+
+def pack(ranks: Floats) -> str:
+    """Reciprocal ranks in thousandths as text: small, and enough to compare runs by their MRR.
+
+    >>> unpack(pack(np.array([[1.0, 2.0], [3.0, 5000.0]]))).tolist()
+    [[1.0, 0.5], [0.333, 0.0]]
+    """
+    thousandths = np.rint(1000 / ranks).astype("<u2")
+    return base64.b85encode(zlib.compress(thousandths.tobytes(), 9)).decode()
+
+
+def unpack(text: str) -> Floats:
+    """A row for each fact, a column for each side."""
+    thousandths = np.frombuffer(zlib.decompress(base64.b85decode(text)), "<u2")
+    return thousandths.reshape(-1, 2) / 1000
+
+
+def rival_rows(declared: Mapping[str, Any]) -> Iterator[Row]:
+    """Every model on every dataset but what is left out; the cases of a row are what is tried."""
+    for model in declared["models"]:
+        own = model["training"]
+        for dataset in declared["datasets"]:
+            if f"{dataset} {model['title']}" in declared["left_out"]:
+                continue
+            each = [
+                {**frame, "training": {**own, **frame["training"]}}
+                for frame in declared["frames"][model["frame"]][dataset]
+            ]
+            if "published" in model:
+                differs = model["published"].get(dataset, {})
+                training = {"model": own["model"], "preset": _preset(dataset)}
+                training |= differs.get("training", {})
+                each.insert(0, {"reading": "fact", **differs, "training": training})
+            start = Case(dataset, "timestamp", **declared["case"])
+            yield Row(dataset, model["title"], [start.but(**change) for change in each])
+
+
+def _preset(dataset: str) -> str:
+    """The one of the authors, which for events has no dataset in its name."""
+    own = f"published-{dataset}"
+    return own if own in PUBLISHED else PUBLISHED[0]
+
+
+ROWS = list(rival_rows(_ALL))
+
+
+def chosen(results: Results, row: Row) -> list[Case]:
+    """What is best on valid of what was tried, with three seeds; nothing if nothing was run."""
+    ran = [case for case in row.cases if case in results]
+    best = max(ran, key=lambda case: _valid(results, case), default=None)
+    return [] if best is None else [best.but(training={"seed": seed}) for seed in range(3)]
+
+
+def _valid(results: Results, case: Case) -> float:
+    return results.average([case], "exact", split="valid").mean["mrr"]
+
+
+def more_seeds(results: Results) -> list[Case]:
+    """Of the three models of a dataset that are best on valid, once all of it is run."""
+    seeds: list[Case] = []
+    for own in _by_dataset().values():
+        if not results.missing(case for row in own for case in row.cases):
+            best = sorted(
+                (chosen(results, row) for row in own), key=lambda c: _valid(results, c[0])
+            )
+            seeds += [case for cases in best[-3:] for case in cases[1:]]
+    return seeds
+
+
+def _by_dataset() -> dict[str, list[Row]]:
+    datasets = dict.fromkeys(row.dataset for row in ROWS)
+    return {dataset: [row for row in ROWS if row.dataset == dataset] for dataset in datasets}
+
+
+class Entry(NamedTuple):
+    """A line of the table: a model with the settings that valid chose."""
+
+    title: str
+    cases: Sequence[Case]
+    """Those that were run, one for each seed."""
+    results: Results
+    """Where they are remembered."""
+    authors: Case | None = None
+    """Its training with the settings of its authors, where that was run."""
+
+    def mean(self, name: str) -> Mapping[str, float]:
+        """Metrics on test, by filter; empty if nothing was run."""
+        return self.results.average(self.cases, name, split="test").mean
+
+    def about(self, name: str) -> float | None:
+        """The mean of what a training says of itself."""
+        own = [self.results[case][name] for case in self.cases]
+        return statistics.fmean(own) if own else None
+
+    @property
+    def valid(self) -> float | None:
+        """The MRR on valid, by the evaluation on it or, where there is none, in training."""
+        mean = self.results.average(self.cases, "exact", split="valid").mean
+        return mean["mrr"] if mean else self.about("valid")
+
+    def kept(self, name: str) -> list[Any]:
+        """What the evaluations on test keep beside the metrics."""
+        figures = (self.results[case]["figures"][-1] for case in self.cases)
+        return [figure[name] for figure in figures if name in figure]
+
+    def reciprocals(self, name: str) -> Floats:
+        """The reciprocal ranks of facts by filter, averaged over seeds."""
+        every = [unpack(kept.get(name, kept["exact"])) for kept in self.kept("reciprocals")]
+        return np.asarray(np.mean(every, axis=0))
+
+    def stratum(self, name: str, kind: str, group: str) -> float | None:
+        """An MRR; None where it is not kept, or the group is empty."""
+        own = [kept[name][kind].get(group) for kept in self.kept("strata")]
+        return statistics.fmean(own) if own and None not in own else None
+
+
+def _entries(results: Results, dataset: str) -> list[Entry]:
+    """The lines of a dataset, the highest MRR first, and those without one last."""
+    entries = []
+    for row in _by_dataset()[dataset]:
+        ran = [case for case in chosen(results, row) if case in results]
+        first = row.cases[0]
+        authors = first if "preset" in first.training and first in results else None
+        entries.append(Entry(row.title, ran, results, authors))
+    paths = Results(results.path.with_name("paths.json"))
+    for row in rows.PATHS.get(dataset, ())[:1]:
+        entries.append(Entry("path", [case for case in row.cases if case in paths], paths))
+    return sorted(entries, key=lambda entry: -entry.mean("exact").get("mrr", 0.0))
+
+
+def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dict[str, float]]:
+    """The p-values of entries against the first and against the one above, corrected (Holm)."""
+    own = [entry for entry in entries if entry.kept("reciprocals")]
+    first = [(0, at) for at in range(1, len(own))]
+    above = [(at - 1, at) for at in range(1, len(own))]
+    pairs = [*dict.fromkeys((*first, *above))]
+    if not pairs:
+        return {}, {}
+    with np.errstate(divide="ignore"):  # what rounds to 0 has an infinite rank
+        ranks = [1 / entry.reciprocals(name) for entry in own]
+    _, differences = compare_ranks(ranks, samples=_SAMPLES, pairs=pairs)
+    p_values = [p for pair in pairs if (p := differences[pair]["mrr"].p) is not None]
+    if not p_values:
+        return {}, {}  # too few facts
+    corrected = dict(zip(pairs, holm(p_values), strict=True))
+    by_title = ({own[pair[1]].title: corrected[pair] for pair in each} for each in (first, above))
+    return next(by_title), next(by_title)
+
+
+def rivals_tables(results: Results) -> list[Table]:
+    """For each dataset who is ahead, and where; then what the paper's comparison prints."""
+    made = []
+    for dataset in _by_dataset():
+        entries = _entries(results, dataset)
+        made += [_table(entries, dataset), _strata_table(entries, dataset)]
+    return [_claims_table(results), *made]
+
+
+def _table(entries: Sequence[Entry], dataset: str) -> Table:
+    exact, above = _chances(entries, "exact")
+    kept = [own for entry in entries for own in entry.kept("reciprocals")]
+    apart = any("overlap" in own for own in kept)
+    overlap, _ = _chances(entries, "overlap") if apart else (exact, above)
+    lines = []
+    for entry in entries:
+        title, results = entry.title, entry.results
+        own, *hits = cells(entry.mean("exact"))
+        deviation = results.average(entry.cases, "exact", split="test").deviation
+        own += "" if deviation is None else f" ± {mrr(deviation)}"
+        others = [mrr(entry.mean(name).get("mrr")) for name in ("overlap", "static")]
+        authors = [entry.authors] if entry.authors else []
+        theirs = results.average(authors, "exact", split="test").mean.get("mrr")
+        chances = (by.get(title) for by in (exact, overlap, above))
+        size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
+        lines.append(
+            (
+                *(title, own, *hits, *others, mrr(entry.valid)),
+                *map(mrr, chances),
+                *(mrr(theirs), _PRINTED.get(title, {}).get(dataset, "–")),
+                *(_settings(entry.cases), size, seconds, str(len(entry.cases))),
+            )
+        )
+    shown = Table(_title(dataset), rows=lines, dataset=dataset, **_ALL["table"])
+    left_out = [label for label in _ALL["left_out"] if label.startswith(f"{dataset} ")]
+    notes = [*shown.notes, f"Left out, for want of time: {', '.join(left_out)}."]
+    return replace(shown, notes=notes) if left_out else shown
+
+
+def _title(dataset: str) -> str:
+    return TITLES.get(dataset, dataset)
+
+
+def _whole(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _settings(cases: Sequence[Case]) -> str:
+    """What was chosen, in a few words."""
+    if not cases:
+        return "–"
+    case = cases[0]
+    training = case.training
+    words = ["the authors'"] if "preset" in training else []
+    words += [case.method] if case.method not in ("timestamp", "vanilla") else []
+    for name in ("levels", "layers", "each", "dimension", "n3"):
+        words += [f"{name} {training[name]}"] if name in training else []
+    return ", ".join(words) or "as the frame"
+
+
+def _strata_table(entries: Sequence[Entry], dataset: str) -> Table:
+    groups = [(kind, group) for kind, own in STRATA.items() for group in own]
+    lines = []
+    for entry in entries:
+        every = []
+        for kind, group in groups:
+            both = [entry.stratum(name, kind, group) for name in KEPT]
+            every.append("–" if None in both else " / ".join(map(mrr, both)))
+        lines.append((entry.title, *every))
+    title = f"{_title(dataset)}: seen triples and others, instants and intervals"
+    return Table(title, rows=lines, dataset=dataset, **_ALL["strata_table"])
+
+
+def _claims_table(results: Results) -> Table:
+    fair = Results(results.path.with_name("fair.json"))
+    lines = []
+    for claims in (own for own in _ALL["claims"] if own["dataset"] in _by_dataset()):
+        dataset = claims["dataset"]
+        entries = {entry.title: entry for entry in _entries(results, dataset)}
+        for claim in claims["rows"]:
+            if "method" in claim:
+                entry = Entry(claim["title"], _splime(dataset, claim["method"], fair), fair)
+            else:
+                entry = entries.get(claim["title"], Entry(claim["title"], (), results))
+            exact, overlap = entry.mean("exact"), entry.mean("overlap").get("mrr")
+            ours = " / ".join(cells(exact)) if exact else "–"
+            lines.append((dataset, claim["title"], claim["printed"], ours, mrr(overlap)))
+    return Table(rows=lines, **_ALL["claims_table"])
+
+
+def _splime(dataset: str, method: str, fair: Results) -> list[Case]:
+    """The paper's TransE by protocol `fact`, from the study `fair`."""
+    own = (row for row in rows.FAIR if row.dataset == dataset and "paper" in row.title)
+    return [case for row in own for case in row.cases if case.method == method and case in fair]
+
+
+# Accuracy against size
+
+_KINDS = ("knows time", "static, cut in time", "static, with levels", "path")
+
+
+def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:
+    """A picture for each dataset."""
+    return {f"rivals-{dataset}": _picture(results, dataset) for dataset in _by_dataset()}
+
+
+def _picture(results: Results, dataset: str) -> Figure:
+    """MRR on test against the number of parameters, a labelled mark for each model."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    figure = make_figure(8.5, 5.6)
+    axes = figure.subplots()
+    ran = [entry for entry in _entries(results, dataset) if entry.cases]
+    handles = [axes.plot([], [], linestyle="none", **look(at))[0] for at in range(len(_KINDS))]
+    places = []
+    for entry in ran:
+        place = entry.about("parameters") or 1, entry.mean("exact")["mrr"]
+        axes.plot(*place, markersize=6, linestyle="none", **look(_kind(entry)))
+        places.append(place)
+    axes.set_xscale("log")
+    axes.margins(0.09)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
+    axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
+    open_axes(
+        axes, _title(dataset), "parameters", "MRR on test (protocol fact, filter exact)", grid="y"
+    )
+    add_legend(figure, handles, _KINDS, loc="outside lower center", ncols=len(_KINDS))
+    _label(axes, places, [entry.title for entry in ran])
+    return figure
+
+
+def _kind(entry: Entry) -> int:
+    if entry.title == "path":
+        return 3
+    training = entry.cases[0].training
+    if "levels" in training:
+        return 2
+    return 0 if _is_rival(training["model"]) else 1
+
+
+def _is_rival(model: str) -> bool:
+    own = (one for one in _ALL["models"] if one["training"]["model"] == model)
+    return any("published" in one for one in own)
+
+
+def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
+    """Write a name beside each mark, at the nearest place where it lies on nothing else."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # places are known afterwards
+    marks = np.asarray(axes.transData.transform(places)) * 72 / figure.dpi
+    inside = np.asarray(axes.get_window_extent().extents) * 72 / figure.dpi
+    # Boxes of what is there, in points: left, bottom, right, top.
+    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in marks.tolist()]
+    for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
+        wide, high = 0.58 * SMALL * len(name), 1.2 * SMALL
+        for across, up in _AROUND:
+            left = x + across - (0 if across > 1 else wide if across < -1 else wide / 2)
+            low = y + up - high / 2
+            box = (left, low, left + wide, low + high)
+            at, others = np.array(box), np.array(taken)
+            apart = (at[:2] >= others[:, 2:]) | (others[:, :2] >= at[2:])
+            if apart.any(1).all() and (inside[:2] < at[:2]).all() and (at[2:] < inside[2:]).all():
+                break
+        taken.append(box)
+        axes.annotate(
+            name,
+            place,
+            (left + wide / 2 - x, up),
+            textcoords="offset points",
+            fontsize=SMALL,
+            ha="center",
+            va="center",
+            arrowprops=_LINE if max(abs(across), abs(up)) > 13 else None,
+        )
+
+
+_LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
+_AROUND = [
+    (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))
+    for far in (8, 12, 18, 26, 36, 48, 62, 78, 96, 116, 138, 162, 188)
+    for part in (0, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15)
+]
+"""Where a label may stand, in points from its mark: the nearest first."""
