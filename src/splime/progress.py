@@ -118,3 +118,37 @@ def working(what: str) -> Iterator[None]:
         yield
     finally:
         done.set()
+
+
+class Validated(Protocol):
+    """An epoch of a training."""
+
+    @property
+    def valid(self) -> float | None:
+        """The MRR on valid, if it was measured."""
+
+
+class Showing:
+    """Shows the progress of a training."""
+
+    def __init__(self, progress: Progress, name: str = "training") -> None:
+        self._progress, self._name = progress, name
+        self._start: tuple[float, int] | None = None  # when, and at which step
+        self._valid = ""
+
+    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
+        """Move the bar."""
+        done, now = epoch * steps + step, time.monotonic()
+        self._start = self._start or (now, done)
+        speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
+        note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
+        self._progress(self._name, done, epochs * steps, note)
+
+    def epoch(self, epoch: Validated, best: bool) -> None:
+        """Remember the last validation."""
+        if epoch.valid is not None:
+            self._valid = f", valid MRR {epoch.valid:.3f}{' (best)' if best else ''}"
+
+    def stop(self) -> bool:
+        """Nobody asks here."""
+        return False

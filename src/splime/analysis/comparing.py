@@ -143,7 +143,7 @@ class Comparison(Shown, Tabular):
         rows = []
         for row in self.rows:
             about = {**vars(row), **vars(row.metrics)}
-            low, high = (row.intervals or {"mrr": (None, None)})["mrr"]
+            low, high = row.intervals["mrr"] if row.intervals else (None, None)
             about |= {"run": row.name, "like_the_best": self.like_the_best(row)}
             about |= {"mrr_low": low, "mrr_high": high}
             about |= {name: json.dumps(about[name]) for name in ("method_parameters", "settings")}
@@ -200,7 +200,7 @@ def compare(
     triple = protocol == "triple"
     filter = filter or ("inter" if triple else TIMED[0])
     check_name("filter", filter, FILTERS if triple else TIMED)
-    opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
+    opened = [Run.of(run, device=device) for run in runs]
     names = run_names(opened)
     _check_samples(len(opened), samples, level)
     options: dict[str, Any] = {"split": split, **({"filter": filter} if triple else {})}

@@ -314,15 +314,15 @@ class Evaluation(Shown, Tabular):
         rows = []
         for name in self.filters:
             sides, ends = self.metrics[name], self.intervals.get(name, {})
-            groups = {None: {"": sides["both"]}, "asked for": sides, **self.strata[name]}
-            for by, divided in groups.items():
-                for group, metrics in divided.items():
-                    if group == "both":
-                        continue
-                    side = "both" if by is None else group if by == "asked for" else ""
-                    low, high = (ends.get(side) or {"mrr": (None, None)})["mrr"]
-                    about = {"filter": name, "by": by, "group": group or None, **vars(metrics)}
-                    rows.append({**about, "mrr_low": low, "mrr_high": high})
+            for group, metrics in sides.items():
+                where = {} if group == "both" else {"by": "asked for", "group": group}
+                interval = ends.get(group)
+                low, high = interval["mrr"] if interval else (None, None)
+                limits = {"mrr_low": low, "mrr_high": high}
+                rows.append({"filter": name, **where, **vars(metrics), **limits})
+            for by, groups in self.strata[name].items():
+                for group, metrics in groups.items():
+                    rows.append({"filter": name, "by": by, "group": group, **vars(metrics)})
         return pa.Table.from_pylist(rows, schema=_TABLE)
 
     def to_json(self) -> dict[str, Any]:

@@ -82,6 +82,11 @@ class Run(Shown):
             )
         self.device: torch.device = choose_device(device)
 
+    @classmethod
+    def of(cls, run: Run | str | Path, *, device: str = "auto") -> Run:
+        """A run, or the one in a folder."""
+        return run if isinstance(run, Run) else cls(run, device=device)
+
     def __repr__(self) -> str:
         method, model = self.config["method"]["name"], self.config["settings"]["model"]
         data = self.config["data"]["name"] or "facts"
