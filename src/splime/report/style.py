@@ -44,12 +44,26 @@ _MONTHS = (1, 2, 3, 6, *(12 * step for step in _STEPS))
 def make_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; nothing global is touched."""
     try:
-        from matplotlib.figure import Figure
+        kind = _figure_kind()
     except ImportError:
         raise SplimeError(
             "pictures need matplotlib; install it with: pip install 'splime[plot]'"
         ) from None
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return kind(figsize=(width, height), layout="constrained", facecolor="white")
+
+
+@cache
+def _figure_kind() -> type[Figure]:
+    """The class of figures: one that notebooks show, also without pyplot."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):  # type: ignore[misc]  # which mypy knows as Any
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            render(self, buffer, "png", 100)
+            return buffer.getvalue()
+
+    return Picture
 
 
 def look(number: int) -> dict[str, Any]:
