@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any, Protocol
 
-from splime.errors import visible
+from splime.errors import checked, visible
 
 EVERY = 30.0
 """Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
@@ -31,6 +31,7 @@ def silent(what: str, done: int, total: int | None = None, note: str = "") -> No
     """Show nothing: the default."""
 
 
+@checked
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     """A bar for each thing that is worked on; lines where there is no terminal and no notebook.

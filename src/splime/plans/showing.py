@@ -78,7 +78,9 @@ def plot(
 
 
 def _opened(runs: Run | str | Path | Iterable[Run | str | Path], device: str) -> list[Run]:
-    several = [runs] if isinstance(runs, Run | str | Path) else runs
+    several = [runs] if isinstance(runs, Run | str | Path) else [*runs]
+    if not several:
+        raise UsageError("there are no runs to show; give at least one")
     return [Run.of(run, device=device) for run in several]
 
 
