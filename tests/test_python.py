@@ -7,13 +7,14 @@ import inspect
 import runpy
 import sys
 from pathlib import Path
-from typing import Any, Unpack, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 import splime
+import splime.plans
 from splime.errors import SplimeError
 from splime.runs import Run
 from splime.shown import Shown, Tabular
@@ -64,7 +65,8 @@ def test_ask(runs: list[Run]) -> None:
 
 def test_plot(runs: list[Run]) -> None:
     assert splime.plot(runs, "learning").axes
-    of_run, of_graph = splime.plot(runs[0].path, "facts"), splime.plot(runs[0].graph, "facts")
+    of_run: Any = splime.plot(runs[0].path, "facts")
+    of_graph: Any = splime.plot(runs[0].graph, "facts")
     assert of_run._repr_png_() == of_graph._repr_png_()
     assert of_run._repr_png_().startswith(b"\x89PNG")
 
@@ -73,7 +75,10 @@ def test_report(runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     assert splime.report(runs[0].path) == Path("report.html")
     assert "<html" in (tmp_path / "report.html").read_text("utf-8")
-    assert importlib.import_module("splime.report") is splime.report  # type: ignore[comparison-overlap]
+    package: object = importlib.import_module("splime.report")
+    assert package is splime.report
+    of_function, of_package = map(inspect.signature, (splime.plans.report, splime.report))
+    assert [*of_function.parameters] == [*of_package.parameters]
 
 
 def test_run(tmp_path: Path) -> None:
@@ -96,7 +101,7 @@ def test_run(tmp_path: Path) -> None:
 def test_options_of_other_protocols_are_errors(runs: list[Run]) -> None:
     for options in ({"filter": "inter"}, {"distinct": True}):
         with pytest.raises(splime.UsageError, match=f"fact has no option {next(iter(options))}"):
-            splime.evaluate(runs[0], **options)  # type: ignore[arg-type]
+            splime.evaluate(runs[0], **options)
     with pytest.raises(splime.UsageError, match="triple has no option aggregate"):
         splime.evaluate(runs[0], "triple", aggregate="mean")
 
@@ -125,7 +130,7 @@ def test_no_public_function_takes_anything() -> None:
             continue
         for one in inspect.signature(function).parameters.values():
             if one.kind is one.VAR_KEYWORD:
-                assert one.annotation.startswith(Unpack.__name__ + "["), (name, one)
+                assert one.annotation.startswith("Unpack["), (name, one)
 
 
 # Tables

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import splime
+import splime.plans
 from splime.errors import SplimeError
 from splime.io.options import ReadOptions
 from tests.runs.small import CUTS, small_graph, small_run

@@ -57,7 +57,7 @@ def _figure_kind() -> type[Figure]:
     """The class of figures: one that notebooks show, also without pyplot."""
     from matplotlib.figure import Figure
 
-    class Picture(Figure):  # type: ignore[misc]  # which mypy knows as Any
+    class Picture(Figure):
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()
             render(self, buffer, "png", 100)
