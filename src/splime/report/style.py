@@ -44,20 +44,21 @@ _MONTHS = (1, 2, 3, 6, *(12 * step for step in _STEPS))
 def make_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; nothing global is touched."""
     try:
-        kind = _figure_kind()
+        from matplotlib.figure import Figure
     except ImportError:
         raise SplimeError(
             "pictures need matplotlib; install it with: pip install 'splime[plot]'"
         ) from None
-    return kind(figsize=(width, height), layout="constrained", facecolor="white")
+    return _that_shows_itself(Figure)(
+        figsize=(width, height), layout="constrained", facecolor="white"
+    )
 
 
 @cache
-def _figure_kind() -> type[Figure]:
-    """The class of figures: one that notebooks show, also without pyplot."""
-    from matplotlib.figure import Figure
+def _that_shows_itself(figure: type[Figure]) -> type[Figure]:
+    """The class of figures that notebooks show, also without pyplot."""
 
-    class Picture(Figure):
+    class Picture(figure):  # type: ignore[valid-type, misc]
         def _repr_png_(self) -> bytes:
             buffer = BytesIO()
             render(self, buffer, "png", 100)
