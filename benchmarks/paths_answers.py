@@ -214,9 +214,9 @@ def asking(options: argparse.Namespace) -> dict[str, Any]:
         }
     ratios = []
     for number in range(8):
-        fact = facts.take(np.array([number]))
-        inputs = (int(fact.subject[0]), int(fact.predicate[0]), int(fact.object[0]))
-        scopes = scorer.read.scopes(scorer.relative, Times.of(fact))
+        own = facts.take(np.array([number]))
+        inputs = (int(own.subject[0]), int(own.predicate[0]), int(own.object[0]))
+        scopes = scorer.read.scopes(scorer.relative, Times.of(own))
         started = time.process_time()
         passed = passing(scorer.model, scorer.read, *inputs[:2], scopes, inputs[2])
         between = time.process_time()
@@ -273,9 +273,8 @@ def evidence(options: argparse.Namespace) -> dict[str, Any]:
         if not used or len(near) < len(used):
             continue
         others = random.choice(sorted(near), len(used), replace=False).tolist()
-        whole, without, control = (
-            score(scorer, kind, fact, sorted(facts)) for facts in ([], used, others)
-        )
+        left_out: list[list[int]] = [[], sorted(used), sorted(others)]
+        whole, without, control = (score(scorer, kind, fact, each) for each in left_out)
         rows.append(
             (
                 len(used),

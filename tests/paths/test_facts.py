@@ -263,7 +263,7 @@ def test_no_fact_that_begins_later_changes_a_score(
             now = begins(tuple(int(column[0]) for column in one.columns()))
             if now is None:
                 now = int(one.begin[0])
-            known = {}
+            known: dict[Any, Any] = {}
             for split, part in graph.splits():
                 table = zip(*(column.tolist() for column in part.columns()), strict=True)
                 kept = [
@@ -273,9 +273,7 @@ def test_no_fact_that_begins_later_changes_a_score(
                 known[split] = part.take(np.array(kept, np.int64))
             if past == "train":
                 known["valid"], known["test"] = graph.valid, graph.test
-            before = TemporalGraph(
-                *known.values(), graph.entities, graph.predicates, graph.timeline
-            )
+            before = replace(graph, **known)
             alone = PathScorer(scorer.model, before, chosen)
             for kind in ("object", "subject"):
                 torch.testing.assert_close(

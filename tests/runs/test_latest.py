@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,8 @@ def test_what_begins_later_changes_nothing(graph: TemporalGraph, past: Any, year
         first = np.array([span(row)[0] for row in rows_of(facts)])
         return facts.take((first < year) & (facts.unknown != 3))
 
-    masked = TemporalGraph(
-        *(earlier(own) for _, own in graph.splits()),
-        graph.entities, graph.predicates, graph.timeline,
-    )  # fmt: skip
+    own: Any = {split: earlier(facts) for split, facts in graph.splits()}
+    masked = replace(graph, **own)
     asked = graph.facts()
     asked = Facts.owning(
         asked.subject, asked.predicate, asked.object,
