@@ -5,6 +5,8 @@ import re
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -121,3 +123,38 @@ def test_a_training_in_a_log_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         r"training: 4 of 4, loss [\d.]+, [\d,.]+ steps/s, valid MRR [\d.]+ \(best\)", lines[-1]
     )
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", done.err)
+
+
+def test_people_see_bars_in_a_notebook(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One output below the cell, which is drawn again as the work goes on."""
+    display = pytest.importorskip("IPython.display", reason="IPython is not installed")
+    published: list[dict[str, Any]] = []
+
+    class Publisher:
+        is_publishing = True
+
+        def publish(self, **message: Any) -> None:
+            published.append(message)
+
+    shell = SimpleNamespace(kernel=object(), display_pub=Publisher())
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.setattr("IPython.core.interactiveshell.InteractiveShell.initialized", lambda: True)
+    monkeypatch.setattr("IPython.core.interactiveshell.InteractiveShell.instance", lambda: shell)
+    assert display
+    with progress_bar() as update:
+        update("a <b>", 1, 4)
+        update("a <b>", 2, 4)  # too soon to draw it
+        clock.now += 1
+        update("a <b>", 3, 4, "loss 2")
+        update("more", 5)
+    ids = {message["transient"]["display_id"] for message in published}
+    assert len(ids) == 1
+    assert [message.get("update", False) for message in published] == [False, True, True]
+    drawn = [message["data"]["text/html"] for message in published]
+    assert 'value="1" max="4"' in drawn[0]
+    assert 'value="3" max="4"' in drawn[1]
+    assert "a &lt;b&gt;: 3 of 4, loss 2" in drawn[1]
+    assert "more: 5" in published[-1]["data"]["text/plain"]
+    assert capsys.readouterr().err == ""

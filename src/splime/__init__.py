@@ -4,6 +4,8 @@ The public names are those of `__init__.pyi`. They are imported when they are as
 `import splime` costs nothing. Without PyTorch those that need it say so when they are used.
 """
 
+from importlib import import_module
+
 import lazy_loader
 
 __version__ = "0.2.0"
@@ -11,6 +13,8 @@ _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
+    if name == "report":  # also a package, which is called as the function of that name
+        return import_module("splime.report")
     try:
         return _public(name)
     except ImportError as error:

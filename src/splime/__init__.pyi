@@ -43,10 +43,14 @@ from .plans import (
     Plan as Plan,
     PlannedRun as PlannedRun,
     carry_out as carry_out,
+    plot as plot,
     read_plan as read_plan,
+    report as report,
+    run as run,
     write_page as write_page,
 )
-from .query import Answer as Answer, Answers as Answers, Query as Query
+from .progress import progress_bar as progress_bar
+from .query import Answer as Answer, Answers as Answers, Query as Query, ask as ask
 from .runs import Run as Run, combine as combine, evaluate as evaluate, train as train
 from .segmentation import Segmentation as Segmentation
 from .splitting import split_graph as split_graph

@@ -217,7 +217,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return entrance
 
 
-_EXTRAS = {"torch": "train", "safetensors": "train", "matplotlib": "plot", "sklearn": "plot"}
+_EXTRAS = {
+    **dict.fromkeys(("torch", "safetensors"), "train"),
+    **dict.fromkeys(("matplotlib", "sklearn"), "plot"),
+    "pandas": "pandas",
+}
 
 
 def not_installed(what: str, error: ImportError) -> SplimeError:

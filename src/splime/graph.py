@@ -8,13 +8,15 @@ from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, 
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splime.arrays import Immutable
 from splime.errors import UsageError, check_name, checked, visible
 from splime.reading import Reading
+from splime.shown import Shown, Tabular
 from splime.timeline import Timeline
-from splime.times import Bools, Ints, When, format_ticks
-from splime.vocabulary import Vocabulary
+from splime.times import Bools, Ints, When, dated, format_ticks
+from splime.vocabulary import Vocabulary, named
 
 SplitName: TypeAlias = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
@@ -138,7 +140,7 @@ class Facts(Statements):
 
 
 @dataclass(frozen=True, eq=False)
-class TemporalGraph(Splits[Facts]):
+class TemporalGraph(Splits[Facts], Shown, Tabular):
     """Facts of train, valid and test, over shared names and one timeline.
 
     >>> import splime
@@ -155,6 +157,8 @@ class TemporalGraph(Splits[Facts]):
     timeline: Timeline
     reading: Reading = field(default_factory=Reading)
     name: str = ""
+
+    shown_by = "splime.report.tables:graph_tables"
 
     def __post_init__(self) -> None:
         for split, facts in self.splits():
@@ -207,6 +211,30 @@ class TemporalGraph(Splits[Facts]):
                 None if unknown & BEGIN_UNKNOWN else begins[row],
                 None if unknown & END_UNKNOWN else ends[row],
             )
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table of names and dates, with a column for the split.
+
+        Unknown times are null. Years and steps are integers, days are dates, finer times are
+        timestamps; a month is the date of its first day.
+
+        >>> import splime
+        >>> graph = splime.read([("Ada", "bornIn", "Norport", 1990)], split="none")
+        >>> graph.to_table().to_pylist()[0]["begin"]
+        1990
+        """
+        facts, granularity = self.facts(), self.timeline.granularity
+        split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in self.splits()])
+        return pa.table(
+            {
+                "split": named(split, pa.array(SPLITS, pa.string())),
+                "subject": named(facts.subject, self.entities.labels),
+                "predicate": named(facts.predicate, self.predicates.labels),
+                "object": named(facts.object, self.entities.labels),
+                "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
+                "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
+            }
+        )
 
     def timestamps(self, facts: Facts) -> tuple[Ids, Ids]:
         """The timestamps (positions in the timeline) at which facts begin and end."""

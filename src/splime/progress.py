@@ -1,4 +1,4 @@
-"""Progress on the error stream: bars for people, and a line now and then for log files."""
+"""Progress: bars for people, in a terminal or a notebook; a line now and then for log files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from html import escape
+from typing import Any, Protocol
 
-from splime.errors import visible
+from splime.errors import checked, visible
 
 EVERY = 30.0
 """Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
+
+
+OFTEN = 0.2
+"""Seconds between two drawings of a bar in a notebook."""
 
 
 class Progress(Protocol):
@@ -26,11 +31,18 @@ def silent(what: str, done: int, total: int | None = None, note: str = "") -> No
     """Show nothing: the default."""
 
 
+@checked
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
-    """A bar for each thing that is worked on; lines where there is no terminal."""
+    """A bar for each thing that is worked on; lines where there is no terminal and no notebook.
+
+    What it gives is what functions take as `progress`.
+
+    >>> with progress_bar() as progress:
+    ...     progress("counting", 10, 10)
+    """
     if not sys.stderr.isatty():
-        lines = _Lines(bytes)
+        lines = _Cell(bytes) if _in_notebook() else _Lines(bytes)
         yield lines
         lines.end()
         return
@@ -67,14 +79,13 @@ class _Lines:
         self._untold: dict[str, str] = {}
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
-        amount = self._amount(done)
-        if total is not None:
-            amount += f" of {self._amount(total)}"
-        self._untold[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
+        """Take the progress, and perhaps tell it."""
+        self._untold[what] = self._line(what, done, total, note)
         if time.monotonic() - self._last >= EVERY or (what in self._begun and done == total):
             self._tell(what)
 
     def end(self) -> None:
+        """Tell how far it came."""
         for what in [*self._untold]:
             if what in self._begun:
                 self._tell(what)
@@ -84,12 +95,55 @@ class _Lines:
         self._last = time.monotonic()
         self._begun.add(what)
 
+    def _line(self, what: str, done: int, total: int | None, note: str) -> str:
+        amount = self._amount(done)
+        if total is not None:
+            amount += f" of {self._amount(total)}"
+        return f"{what}: {amount}{', ' * bool(note)}{note}"
+
     def _amount(self, number: int) -> str:
         if not self._bytes:
             return f"{number:,}"
         from rich.filesize import decimal
 
         return decimal(number)
+
+
+def _in_notebook() -> bool:
+    """Whether a notebook shows what this process displays; a terminal of IPython has no kernel."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+class _Cell(_Lines):
+    """Bars below the cell of a notebook, which needs no further package for them."""
+
+    def __init__(self, bytes: bool) -> None:
+        super().__init__(bytes)
+        self._bars: dict[str, str] = {}
+        self._shown: Any = None
+
+    def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
+        """Take the progress, and draw it some times a second."""
+        self._untold[what] = line = visible(self._line(what, done, total, note))
+        place = "" if total is None else f' value="{done}" max="{total}"'
+        self._bars[what] = f"<div><progress{place}></progress> {escape(line)}</div>"
+        if self._shown is None or time.monotonic() - self._last >= OFTEN:
+            self.end()
+
+    def end(self) -> None:
+        """Draw it."""
+        from IPython.display import display
+
+        drawn = {
+            "text/html": "".join(self._bars.values()),
+            "text/plain": "\n".join(self._untold.values()),
+        }
+        if self._shown is not None:
+            self._shown.update(drawn, raw=True)
+        elif self._bars:
+            self._shown = display(drawn, raw=True, display_id=True)
+        self._last = time.monotonic()
 
 
 def _write(line: str) -> None:
@@ -118,3 +172,37 @@ def working(what: str) -> Iterator[None]:
         yield
     finally:
         done.set()
+
+
+class Validated(Protocol):
+    """An epoch of a training."""
+
+    @property
+    def valid(self) -> float | None:
+        """The MRR on valid, if it was measured."""
+
+
+class Showing:
+    """Shows the progress of a training."""
+
+    def __init__(self, progress: Progress, name: str = "training") -> None:
+        self._progress, self._name = progress, name
+        self._start: tuple[float, int] | None = None  # when, and at which step
+        self._valid = ""
+
+    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
+        """Move the bar."""
+        done, now = epoch * steps + step, time.monotonic()
+        self._start = self._start or (now, done)
+        speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
+        note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
+        self._progress(self._name, done, epochs * steps, note)
+
+    def epoch(self, epoch: Validated, best: bool) -> None:
+        """Remember the last validation."""
+        if epoch.valid is not None:
+            self._valid = f", valid MRR {epoch.valid:.3f}{' (best)' if best else ''}"
+
+    def stop(self) -> bool:
+        """Nobody asks here."""
+        return False

@@ -22,6 +22,7 @@ from splime.arrays import Immutable, frozen
 from splime.counts import Counts
 from splime.errors import UsageError
 from splime.graph import Ids
+from splime.shown import Shown
 from splime.timeline import Timeline
 from splime.times import Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
@@ -273,7 +274,7 @@ class Scopes(Immutable):
 
 
 @dataclass(frozen=True)
-class Segmentation:
+class Segmentation(Shown):
     """The cuts of predicates and entities; knows nothing of how they were chosen.
 
     `method` only remembers it for people.
@@ -283,6 +284,8 @@ class Segmentation:
     entities: Scopes | None = None
     """None where entities are not cut."""
     method: dict[str, Any] = field(default_factory=dict)
+
+    shown_by = "splime.report.tables:segmentation_table"
 
     @property
     def timeline(self) -> Timeline:

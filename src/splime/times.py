@@ -189,6 +189,16 @@ def format_ticks(ticks: Ints, granularity: Granularity) -> list[str]:
     return [str(text) for text in np.datetime_as_string(ticks.astype(DATES[granularity])).tolist()]
 
 
+def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -> pa.Array:
+    """Years and steps as integers, months and days as dates, finer times as timestamps."""
+    if granularity in ("year", "step"):
+        return pa.array(ticks, pa.int64(), mask=unknown)
+    dates = ticks.astype(DATES[granularity])
+    if granularity in ("month", "day"):
+        return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)
+    return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)
+
+
 def calendar(ticks: Ints, granularity: Granularity) -> Ints:
     """The year, month, day and so on of ticks, as far as the granularity goes, as columns.
 

@@ -76,3 +76,8 @@ class Vocabulary:
         """The integers of many labels, -1 where a label is unknown."""
         positions = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
         return np.asarray(positions.fill_null(-1).to_numpy(), np.int32)
+
+
+def named(ids: npt.NDArray[np.int32], labels: pa.Array) -> pa.Array:
+    """A column of names, as a dictionary."""
+    return pa.DictionaryArray.from_arrays(pa.array(ids), labels)

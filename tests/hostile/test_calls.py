@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import splime
+import splime.plans
 from splime.errors import SplimeError
 from splime.io.options import ReadOptions
 from tests.runs.small import CUTS, small_graph, small_run
@@ -71,6 +72,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         "seed": (*WHOLE, -1),
         "steps": WHOLE,
     }
+    named_settings = {name: wrong for name, wrong in settings.items() if name != "model"}
     reading: Wrong = {
         **dict.fromkeys(("granularity", "end_before_begin", "split", "bucket_on", "name"), TEXT),
         **dict.fromkeys(("header", "keep_duplicates", "allow_unseen"), FLAG),
@@ -125,6 +127,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (query.why, {"subject": "entity 1", "predicate": "p1", "object": "?"},
             {"subject": TEXT, "predicate": TEXT, "object": TEXT, "answer": TEXT, "most": WHOLE,
              "at": at["at"], "during": at["during"]}),
+        (splime.ask, {"run": run, "subject": "entity 1", "predicate": "p1", "object": "?"},
+            {"run": THING, "subject": TEXT, "predicate": TEXT, "object": TEXT, "time": TEXT,
+             "aggregate": TEXT, "device": TEXT, **at, **ask}),
         (query.near, {"name": "p1"}, {"name": TEXT, "kind": TEXT, **at}),
         (query.ask_many, {"questions": pa.table({"subject": ["entity 1"], "predicate": ["p1"],
             "object": ["?"]})}, {"questions": THING, "limit": WHOLE, **ask, **seen}),
@@ -141,7 +146,11 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (static.filter, {"kind": "inter"}, {"kind": TEXT}),
         (graph.bucket, {"min_facts": 3}, {"min_facts": WHOLE}),
         (splime.carry_out, {"plan": plan, "out": out}, {"plan": THING, "out": PATH,
-            "graph": (STRANGE, "text", 3.5, []), "device": TEXT, "watching": CALLED, **seen}),
+            "graph": (STRANGE, "text", 3.5, []), "device": TEXT, "watching": CALLED, "log": TEXT,
+            **seen}),
+        (splime.run, {"data": graph, "out": out}, {"data": THING, "out": PATH, "method": LISTED,
+            "model": LISTED, "preset": TEXT, "engine": TEXT, "device": TEXT, "reading": MAPPING,
+            "log": TEXT, "watching": CALLED, **seen, **named_settings}),
         (splime.combine, {"runs": [run, other], "out": here / "both"}, {"runs": LISTED,
             "out": PATH, "device": TEXT, **seen}),
         (splime.compare, {"runs": [run, run.path]}, {"runs": LISTED, "protocol": TEXT,
@@ -149,11 +158,14 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             "seed": (*WHOLE, -1), "device": TEXT, **seen}),
         (splime.describe, {"graph": graph}, {"graph": THING}),
         (splime.evaluate, {"run": run}, {"run": THING, "protocol": TEXT, **common,
-            "aggregate": TEXT}),
+            "aggregate": TEXT, "filter": (*TEXT, "inter"), "distinct": (*FLAG, True),
+            "device": TEXT, "estimate": CALLED}),
+        (splime.evaluate, {"run": run, "protocol": "triple"}, {"aggregate": ("mean",),
+            "filter": (*TEXT, "x"), "distinct": FLAG}),
         (splime.evaluate_facts, {"scorer": run.scorer, "graph": graph, "segmentation": cuts},
             {**named, **common, "aggregate": TEXT, "estimate": CALLED}),
         (splime.evaluate_predicates, {"scorer": run.scorer, "graph": graph, "segmentation": cuts},
-            {**named, **common, "aggregate": TEXT}),
+            {**named, **common, "aggregate": TEXT, "estimate": CALLED}),
         (splime.evaluate_triples, {"scorer": run.scorer, "static": static},
             {"scorer": THING, "static": THING, **common, "filter": TEXT, "distinct": FLAG,
             "estimate": CALLED}),
@@ -181,11 +193,17 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.to_table, {"graph": graph}, {"graph": THING}),
         (splime.train, {"graph": graph, "cuts": CUTS, "out": out}, {"graph": THING, "cuts": GIVEN,
             "out": PATH, "engine": TEXT, "device": TEXT, "preset": TEXT, "watch": CALLED,
-            "save_seconds": NUMBER, **settings}),
+            "log": (*TEXT, "nothing"), "save_seconds": NUMBER, **seen, **settings}),
         (splime.tune, {"graph": graph, "out": out}, {"graph": THING, "out": PATH, "trials": WHOLE,
             "processes": WHOLE, "methods": LISTED, "models": LISTED, "engine": TEXT,
             "space": (STRANGE, 3.5, ["a"], 7, {"a": STRANGE}), "seed": (*WHOLE, -1),
             "device": TEXT, "data": TEXT, "reading": MAPPING, "stop": CALLED, **seen}),
+        (splime.plot, {"shown": run, "what": "facts"}, {"shown": THING, "what": TEXT,
+            "predicate": (*TEXT, "p1"), "device": TEXT}),
+        (splime.plot, {"shown": graph, "what": "facts"}, {"what": ("predicates",)}),
+        (splime.plans.report, {"runs": [run], "path": here / "page.html"}, {"runs": LISTED,
+            "path": PATH, "device": TEXT, **seen}),
+        (splime.progress_bar, {}, {"bytes": FLAG}),
         (splime.write_page, {"runs": [run], "path": out}, {"runs": LISTED, "path": PATH, **seen}),
         (splime.write_text, {"graph": graph, "folder": here / "text"}, {"graph": THING,
             "folder": PATH, "format": TEXT}),

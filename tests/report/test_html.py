@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.text import Text
 
-from splime.report.page import Html, frame, join, picture_html, rendered, table_html, tag
+from splime.report.html import Html, join, rendered, table_html, tag
+from splime.report.page import frame, picture_html
 from splime.report.style import make_figure
 from splime.report.tables import make_table
 

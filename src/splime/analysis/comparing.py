@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import warnings
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from splime.errors import UsageError, check_name, checked
 from splime.evaluation import Evaluation, Metrics
@@ -30,6 +32,7 @@ from splime.leakage import FILTERS
 from splime.progress import Progress, silent
 from splime.runs import PROTOCOLS, Run, evaluate, evaluations
 from splime.runs.evaluating import kept
+from splime.shown import Shown, Tabular
 from splime.times import Ints
 
 
@@ -71,8 +74,23 @@ class Pair:
     """The p-values, corrected for the number of tested pairs (Holm); None where there are none."""
 
 
+_TABLE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run", "path", "data", "method", "method_parameters")),
+        *((name, pa.string()) for name in ("model", "settings")),
+        *((name, pa.int64()) for name in ("predicates", "parameters")),
+        ("seconds", pa.float64()),
+        *((name, pa.int64()) for name in ("test_set", "queries")),
+        *((name, pa.float64()) for name in ("mrr", "mr", "hits1", "hits3", "hits10")),
+        *((name, pa.float64()) for name in ("mrr_low", "mrr_high")),
+        ("like_the_best", pa.bool_()),
+    ]
+)
+"""The columns of a comparison as a table."""
+
+
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown, Tabular):
     """Runs by test set and MRR, best first, and every pair that ranked the same queries."""
 
     protocol: str
@@ -89,6 +107,8 @@ class Comparison:
     pairs: list[Pair]
     remarks: list[str]
     """What a reader must know to read the metrics."""
+
+    shown_by = "splime.report.comparison:comparison_table"
 
     def best(self, test_set: int = 0, metric: str = "mrr") -> Row:
         """The run with the highest value of a metric on a test set."""
@@ -114,6 +134,21 @@ class Comparison:
             {pair.first, pair.second} == both and self.larger_than_chance(pair, metric) is False
             for pair in self.pairs
         )
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: a row for each run, with its metrics and the interval of its MRR.
+
+        Parameters of the method and settings of the model are JSON, since runs have different ones.
+        """
+        rows = []
+        for row in self.rows:
+            about = {**vars(row), **vars(row.metrics)}
+            low, high = row.intervals["mrr"] if row.intervals else (None, None)
+            about |= {"run": row.name, "like_the_best": self.like_the_best(row)}
+            about |= {"mrr_low": low, "mrr_high": high}
+            about |= {name: json.dumps(about[name]) for name in ("method_parameters", "settings")}
+            rows.append(about)
+        return pa.Table.from_pylist(rows, schema=_TABLE)
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
@@ -165,7 +200,7 @@ def compare(
     triple = protocol == "triple"
     filter = filter or ("inter" if triple else TIMED[0])
     check_name("filter", filter, FILTERS if triple else TIMED)
-    opened = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
+    opened = [Run.of(run, device=device) for run in runs]
     names = run_names(opened)
     _check_samples(len(opened), samples, level)
     options: dict[str, Any] = {"split": split, **({"filter": filter} if triple else {})}

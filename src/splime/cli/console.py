@@ -7,10 +7,9 @@ import json
 import logging
 import signal
 import sys
-import time
 from contextlib import suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -18,10 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from splime.errors import SplimeError, visible
-from splime.progress import Progress
-
-if TYPE_CHECKING:
-    from splime.runs import Epoch
+from splime.progress import Showing
 
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 """What asks the program to end."""
@@ -76,17 +72,13 @@ class Messages(logging.Handler):
                 typer.echo(visible(record.getMessage()), file=sys.stderr)
 
 
-class Watching:
+class Watching(Showing):
     """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
 
     Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
     """
 
-    def __init__(self, progress: Progress, name: str = "training") -> None:
-        self._progress, self._name = progress, name
-        self._signal = 0  # that was received
-        self._start: tuple[float, int] | None = None  # when, and at which step
-        self._valid = ""
+    _signal = 0  # that was received
 
     def __enter__(self) -> Watching:
         self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
@@ -109,16 +101,3 @@ class Watching:
     def stop(self) -> bool:
         """Whether somebody asked to stop."""
         return bool(self._signal)
-
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """Move the bar."""
-        done, now = epoch * steps + step, time.monotonic()
-        self._start = self._start or (now, done)
-        speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
-        note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
-        self._progress(self._name, done, epochs * steps, note)
-
-    def epoch(self, epoch: Epoch, best: bool) -> None:
-        """Remember the last validation."""
-        if epoch.valid is not None:
-            self._valid = f", valid MRR {epoch.valid:.3f}{' (best)' if best else ''}"

@@ -96,9 +96,6 @@ def evaluate(
         "questions": int(questions) if questions and questions.isdecimal() else questions,
     }
     how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    for name, wrong in (("filter", ("fact", "predicate")), ("aggregate", ("triple",))):
-        if name in how and protocol in wrong:
-            raise UsageError(f"protocol {protocol} has no option --{name}")
     opened = options.open_run(run, device, facts, instead, reading_facts)
     with progress_bar() as progress:
         how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}

@@ -18,13 +18,22 @@ from splime import embedding
 from splime.cli import options
 from splime.cli.console import Watching, show, warn
 from splime.errors import UsageError, not_installed
-from splime.methods import METHODS, Method, make_method, standard_methods
+from splime.methods import METHODS, Method, make_method
 from splime.progress import progress_bar
 
 if TYPE_CHECKING:
-    from splime.plans.plan import Carried, PlannedRun
+    from splime.plans.plan import Carried
     from splime.segmentation import Segmentation
     from splime.tuning import Tuned
+
+
+Log = Annotated[
+    str | None,
+    Option(
+        metavar="<tensorboard|mlflow|wandb>",
+        help="Also tell a tracker of experiments: settings, the loss of each epoch, metrics.",
+    ),
+]
 
 
 @options.with_options
@@ -53,6 +62,7 @@ def train(
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",
+    log: Log = None,
     *,
     reading: dict[str, Any],
     settings: dict[str, Any],
@@ -67,6 +77,7 @@ def train(
     from splime.io import load_segmentation
     from splime.report.tables import run_table
     from splime.runs import is_finished, train as train_run
+    from splime.runs.watching import tracking
     from splime.training.engines import implied_method, make_settings
 
     if segmentation is not None and (method not in (None, "vanilla") or parameters):
@@ -80,11 +91,12 @@ def train(
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
     make_settings(**training)
     choose_device(device)
+    tracker = tracking(log)
     was_finished = is_finished(out)
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress:
+    with progress_bar() as progress, tracker as training["log"]:
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
@@ -179,6 +191,7 @@ def run(
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",
+    log: Log = None,
     *,
     reading: dict[str, Any],
     settings: dict[str, Any],
@@ -192,12 +205,11 @@ def run(
 
     Example: splime run demo --model complex --model path --preset quick --out demo-run
     """
-    from splime.plans import Plan, carry_out, read_plan
+    from splime.plans import carry_out, make_plan, read_plan
     from splime.report.comparison import comparison_table, in_short
 
-    one = model[0] if model and len(model) == 1 else None
-    named = {"model": one, "preset": preset, "engine": None if engine == "splime" else engine}
-    training = {key: value for key, value in named.items() if value is not None} | settings
+    own = {"preset": preset, "engine": None if engine == "splime" else engine}
+    training = {key: value for key, value in own.items() if value is not None} | settings
     graph = None
     if data.lower().endswith(".toml"):
         chosen = {"method": method, "model": model, **training, **parameters}
@@ -211,15 +223,16 @@ def run(
             raise UsageError(f"a plan says everything: leave out {wrong}, or write it into {data}")
         plan = read_plan(data)
     else:
-        runs = _planned(_chosen(method, training, parameters), method, model or [], engine)
+        cuts = _chosen(method, training, parameters)
+        plan = make_plan(data, method=cuts, model=model, reading=reading, **training)
         graph = options.load_graph(data, reading)
-        plan = Plan(data, runs, reading, training)
     with progress_bar() as progress:
         done = carry_out(
             plan,
             out,
             graph=graph,
             device=device,
+            log=log,
             progress=progress,
             watching=lambda name: Watching(progress, f"training, {name}"),
         )
@@ -229,7 +242,7 @@ def run(
 
 def _chosen(
     methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
-) -> dict[str, Method]:
+) -> list[Method]:
     """The methods that were chosen, each with those of the parameters that it has."""
     if not methods and parameters:
         raise UsageError(
@@ -241,32 +254,7 @@ def _chosen(
     for key in parameters:
         if not any(_taken_by(name, {key: None}) for name in chosen):
             raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
-    return chosen or standard_methods()
-
-
-def _planned(
-    cuts: Mapping[str, Method], methods: list[str] | None, models: list[str], engine: str
-) -> list[PlannedRun]:
-    """A run for each model and method; models that know time have one, unless methods are given."""
-    from splime.plans import PlannedRun
-    from splime.training.engines import NO_CUTS, OWN_ENGINES, implied_method, knows_time
-
-    def alone(model: str) -> bool:
-        return model.lower() in OWN_ENGINES or (not methods and knows_time(model, engine))
-
-    cut = [model for model in models if not alone(model)]
-    if models and not cut and methods and methods != ["vanilla"]:
-        raise UsageError(NO_CUTS)
-    runs = []
-    for model in models or [""]:
-        training = {"model": model} if len(models) > 1 else {}
-        if alone(model):
-            own = make_method(implied_method(model, engine))
-            runs.append(PlannedRun(model.lower(), own, training))
-            continue
-        more = f", {model}" if len(cut) > 1 else ""
-        runs.extend(PlannedRun(name + more, each, training) for name, each in cuts.items())
-    return runs
+    return [*chosen.values()]
 
 
 def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from splime.datasets.download import RemoteFile, fetch
 from splime.datasets.world import World
@@ -18,6 +18,9 @@ from splime.io.files import is_there
 from splime.io.options import ReadOptions
 from splime.progress import progress_bar
 from splime.reading import LOG
+
+if TYPE_CHECKING:
+    from splime.keywords import Reading
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ DATASETS: Mapping[str, Dataset] = {
 }
 
 
-def load(source: Any, **options: Any) -> TemporalGraph:
+def load(source: Any, **options: Unpack[Reading]) -> TemporalGraph:
     """Load a named dataset (`splime datasets list`), or read facts from anywhere.
 
     Everything but a name, and all options, are those of `splime.read`. A dataset that is neither

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from splime.arrays import grouped
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.leakage import triples_of
+from splime.shown import Shown, Tabular
 from splime.times import Bools, Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -248,6 +250,17 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
+_TABLE = pa.schema(
+    [
+        *((name, pa.string()) for name in ("filter", "by", "group")),
+        *((name, pa.float64()) for name in ("mrr", "mr", "hits1", "hits3", "hits10")),
+        ("queries", pa.int64()),
+        *((name, pa.float64()) for name in ("mrr_low", "mrr_high")),
+    ]
+)
+"""The columns of an evaluation as a table."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """Which of many queries were ranked: some facts (or triples), drawn with a seed."""
@@ -258,7 +271,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown, Tabular):
     """Metrics by filter, with how they came about; `to_json` holds all but the ranks."""
 
     protocol: str
@@ -295,6 +308,28 @@ class Evaluation:
     for the subject, or the one for the predicate. Not in the JSON."""
     facts: Ints = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
     """The fact of each row, as its position in the split. Not in the JSON."""
+
+    shown_by = "splime.report.tables:evaluation_tables"
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: the metrics of each filter over all queries, then of each group.
+
+        `by` says how the queries are divided (asked for, train, time, predicate, period); of all
+        of them it is null, as are intervals that were not asked for.
+        """
+        rows = []
+        for name in self.filters:
+            sides, ends = self.metrics[name], self.intervals.get(name, {})
+            for group, metrics in sides.items():
+                where = {} if group == "both" else {"by": "asked for", "group": group}
+                interval = ends.get(group)
+                low, high = interval["mrr"] if interval else (None, None)
+                limits = {"mrr_low": low, "mrr_high": high}
+                rows.append({"filter": name, **where, **vars(metrics), **limits})
+            for by, groups in self.strata[name].items():
+                for group, metrics in groups.items():
+                    rows.append({"filter": name, "by": by, "group": group, **vars(metrics)})
+        return pa.Table.from_pylist(rows, schema=_TABLE)
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries, without the ranks."""

@@ -106,15 +106,29 @@ def evaluate_facts(
 
 @checked
 def evaluate_predicates(
-    scorer: Scorer | TimedScorer, graph: TemporalGraph, segmentation: Segmentation, **options: Any
+    scorer: Scorer | TimedScorer,
+    graph: TemporalGraph,
+    segmentation: Segmentation,
+    *,
+    split: SplitName = "test",
+    aggregate: Aggregate = "mean",
+    ties: Ties = "mean",
+    memory: int | None = None,
+    bootstrap: int | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+    estimate: Estimate | None = None,
+    questions: Questions = None,
 ) -> Evaluation:
     """Rank the predicate of every fact of a split among all source predicates.
 
     The score of a predicate is aggregated over its scopes that the fact's interval lies in, as in
     protocol `fact`; its other scopes are left out. The options are those of `evaluate_facts`.
     """
-    scoping = Scoping(apply(segmentation, graph))
-    return evaluate_scoped("predicate", scorer, scoping, Options(**options))
+    options = Options(
+        split, aggregate, ties, memory, bootstrap, seed, progress, estimate, questions
+    )
+    return evaluate_scoped("predicate", scorer, Scoping(apply(segmentation, graph)), options)
 
 
 def evaluate_scoped(

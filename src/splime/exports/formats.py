@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.graph import SPLITS, SplitName
-from splime.io.tables import dated, named
 from splime.static import StaticGraph, Triples
-from splime.times import format_ticks
+from splime.times import dated, format_ticks
+from splime.vocabulary import named
 
 # So many rows at a time, so that a large graph is never in memory as a whole.
 _LINES = 1 << 18

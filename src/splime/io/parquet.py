@@ -19,9 +19,19 @@ from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import by_name
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
 from splime.io.sealed import check_seal
-from splime.io.tables import dated, label_column, raw_from_columns, time_column, value_type
+from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
-from splime.times import KNOWN, UNKNOWN, Bools, Granularity, Ints, Kinds, count_kinds, parse_times
+from splime.times import (
+    KNOWN,
+    UNKNOWN,
+    Bools,
+    Granularity,
+    Ints,
+    Kinds,
+    count_kinds,
+    dated,
+    parse_times,
+)
 
 _T = TypeVar("_T", bound=np.generic)
 _FACT = ("subject", "predicate", "object", "begin", "end")

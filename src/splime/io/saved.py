@@ -20,10 +20,10 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, Tempora
 from splime.io.columns import EncodedColumn
 from splime.io.files import written_beside
 from splime.io.sealed import sealed_writer
-from splime.io.tables import dated, label_column, to_table
+from splime.io.tables import label_column, to_table
 from splime.reading import Reading
 from splime.timeline import Timeline
-from splime.times import DATES, Granularity, Ints, format_ticks, tick_range
+from splime.times import DATES, Granularity, Ints, dated, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
 _KEY = b"splime"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.splitting import split_graph
 from splime.times import KNOWN, Granularity, When, format_ticks, parse_times, tick_range
 
+if TYPE_CHECKING:
+    from splime.keywords import Reading
+
 # The usual dictionary files, which give names to the ids that facts are written with.
 _STEMS = {
     "entity": ("entity2id", "ent2id", "entities2id", "entity_ids", "ent_ids"),
@@ -45,7 +48,9 @@ _NEARLY_ALL = 0.9
 FactSource: TypeAlias = str | Path | Iterable[Sequence[object]] | Any
 
 
-def read(source: FactSource | Mapping[str, FactSource], **options: Any) -> TemporalGraph:
+def read(
+    source: FactSource | Mapping[str, FactSource], **options: Unpack[Reading]
+) -> TemporalGraph:
     """Read facts into a graph.
 
     Args:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError, checked
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Ids, SplitName, TemporalGraph
+from splime.graph import SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RawFacts
 from splime.io.layout import Layout, by_name
-from splime.times import DATES, Bools, Granularity, Ints, raw_time
+from splime.times import raw_time
 
 
 def is_table(source: object) -> bool:
@@ -87,43 +87,8 @@ def raw_from_rows(
 
 @checked
 def to_table(graph: TemporalGraph) -> pa.Table:
-    """A graph as an Arrow table of names and dates, with a column for the split.
-
-    Unknown times are null. Years and steps are integers, days are dates, finer times are
-    timestamps; a month is the date of its first day.
-
-    >>> import splime
-    >>> graph = splime.read([("Ada", "bornIn", "Norport", 1990)], split="none")
-    >>> to_table(graph).to_pylist()[0]["begin"]
-    1990
-    """
-    facts, granularity = graph.facts(), graph.timeline.granularity
-    split = np.repeat(np.arange(3, dtype=np.int32), [len(part) for _, part in graph.splits()])
-    return pa.table(
-        {
-            "split": named(split, pa.array(SPLITS, pa.string())),
-            "subject": named(facts.subject, graph.entities.labels),
-            "predicate": named(facts.predicate, graph.predicates.labels),
-            "object": named(facts.object, graph.entities.labels),
-            "begin": dated(facts.begin, granularity, (facts.unknown & BEGIN_UNKNOWN) != 0),
-            "end": dated(facts.end, granularity, (facts.unknown & END_UNKNOWN) != 0),
-        }
-    )
-
-
-def named(ids: Ids, labels: pa.Array) -> pa.Array:
-    """A column of names, as a dictionary."""
-    return pa.DictionaryArray.from_arrays(pa.array(ids), labels)
-
-
-def dated(ticks: Ints, granularity: Granularity, unknown: Bools | None = None) -> pa.Array:
-    """Years and steps as integers, months and days as dates, finer times as timestamps."""
-    if granularity in ("year", "step"):
-        return pa.array(ticks, pa.int64(), mask=unknown)
-    dates = ticks.astype(DATES[granularity])
-    if granularity in ("month", "day"):
-        return pa.array(dates.astype("M8[D]"), pa.date32(), mask=unknown)
-    return pa.array(dates.astype("M8[s]"), pa.timestamp("s"), mask=unknown)
+    """The same as `graph.to_table()`."""
+    return graph.to_table()
 
 
 def label_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:

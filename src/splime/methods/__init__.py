@@ -45,6 +45,16 @@ def make_method(name: str, **parameters: Any) -> Method:
         raise UsageError(f"{name} cannot be made with {parameters}: {error}") from None
 
 
+def standard_method(name: str) -> Method:
+    """A method by its name, with its standard parameters.
+
+    >>> standard_method("merge").shrink
+    4
+    """
+    check_name("method", name, METHODS)
+    return make_method(name, **METHODS[name].standard)
+
+
 @checked
 def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noqa: ARG001
     """Every method with its standard parameters, which fit graphs of any number of predicates.
@@ -52,7 +62,7 @@ def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noq
     >>> standard_methods()["merge"].shrink
     4
     """
-    return {name: make_method(name, **kind.standard) for name, kind in METHODS.items()}
+    return {name: standard_method(name) for name in METHODS}
 
 
 def restore_method(parameters: Mapping[str, Any]) -> Method | None:
@@ -95,5 +105,6 @@ __all__ = [
     "change_method",
     "make_method",
     "restore_method",
+    "standard_method",
     "standard_methods",
 ]

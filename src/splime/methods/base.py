@@ -7,13 +7,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
 from splime.axes import Axis
 from splime.counts import Counts
-from splime.errors import UsageError, check_fields, checked
+from splime.errors import UsageError, check_fields, check_name, checked
 from splime.graph import Facts, Ids, TemporalGraph
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
@@ -107,6 +107,22 @@ class Method(ABC):
     def parameters(self) -> dict[str, object]:
         """The class of the method and its parameters, as segmentations remember them."""
         return {"method": type(self).__name__, **asdict(self)}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """The parameters, as `sklearn.base.clone` and searches of scikit-learn want them.
+
+        >>> from splime.methods import Split
+        >>> Split(grow=5).set_params(grow=2).get_params()["grow"]
+        2
+        """
+        return asdict(self)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """A method with other parameters; this one stays as it is."""
+        known = self.get_params()
+        for name in parameters:
+            check_name("parameter", name, known)
+        return type(self)(**{**known, **parameters})
 
     def changed(self) -> dict[str, object]:
         """The parameters that differ from their defaults.

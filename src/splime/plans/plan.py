@@ -6,11 +6,11 @@ A TOML file holds a plan; what it gives goes into one folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
 
@@ -18,18 +18,31 @@ from splime import leakage
 from splime.analysis import Comparison, compare
 from splime.datasets import load
 from splime.errors import DataError, SplimeError, UsageError, check_fields, checked, nearest
+from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
+from splime.io import save
 from splime.io.files import read_toml, to_toml, write_json, written_beside
 from splime.io.options import ReadOptions
-from splime.methods import Method, make_method
+from splime.methods import Method, Vanilla, make_method, standard_method, standard_methods
 from splime.plans.showing import write_page
 from splime.progress import Progress, silent
 from splime.report.comparison import write_comparison
 from splime.report.style import make_figure
 from splime.report.tables import inspection_json
-from splime.runs import Run, Watch, train
+from splime.runs import Run, Watch, evaluate, train
+from splime.runs.evaluating import kept
+from splime.runs.watching import tracking
 from splime.statistics import describe
-from splime.training.engines import NO_CUTS, OWN_ENGINES, make_settings
+from splime.training.engines import (
+    NO_CUTS,
+    OWN_ENGINES,
+    implied_method,
+    knows_time,
+    make_settings,
+)
+
+if TYPE_CHECKING:
+    from splime.keywords import Training
 
 
 @dataclass(frozen=True)
@@ -164,9 +177,69 @@ def _explained(error: msgspec.ValidationError) -> str:
     return f"{place.rstrip(': ')}: {what}" if place else what
 
 
+# Making one
+
+_Methods: TypeAlias = str | Method | Iterable[str | Method] | None
+
+
+def make_plan(
+    data: str,
+    *,
+    method: _Methods = None,
+    model: str | Iterable[str] | None = None,
+    engine: str = "splime",
+    reading: Mapping[str, Any] | None = None,
+    **training: Any,
+) -> Plan:
+    """A run for each model and method; models that know time have one, unless methods are given.
+
+    >>> [run.name for run in make_plan("demo", method=["split", "merge"]).runs]
+    ['split', 'merge']
+    """
+    given = [method] if isinstance(method, str | Method) else [*(method or ())]
+    cuts = [standard_method(one) if isinstance(one, str) else one for one in given]
+    models = [model] if isinstance(model, str) else [*(model or ())]
+
+    def alone(model: str) -> bool:
+        return model.lower() in OWN_ENGINES or (not cuts and knows_time(model, engine))
+
+    cut = [model for model in models if not alone(model)]
+    if models and not cut and any(one.name != Vanilla.name for one in cuts):
+        raise UsageError(NO_CUTS)
+    named = _named(cuts or [*standard_methods().values()])
+    runs = []
+    for each in models or [""]:
+        own = {"model": each} if len(models) > 1 else {}
+        if alone(each):
+            implied = standard_method(implied_method(each, engine))
+            runs.append(PlannedRun(each.lower(), implied, own))
+            continue
+        more = f", {each}" if len(cut) > 1 else ""
+        runs.extend(PlannedRun(name + more, one, own) for name, one in named.items())
+    shared = {"model": models[0] if len(models) == 1 else None} | training
+    shared["engine"] = None if engine == "splime" else engine
+    chosen = {name: value for name, value in shared.items() if value is not None}
+    return Plan(data, runs, reading or {}, chosen)
+
+
+def _named(methods: Sequence[Method]) -> dict[str, Method]:
+    """Methods by their names, with their parameters where several have the same one."""
+    names = [method.name for method in methods]
+    named = {}
+    for method in methods:
+        more = [f"{name}={value}" for name, value in method.changed().items()]
+        several = names.count(method.name) > 1
+        named[", ".join([method.name, *more]) if several else method.name] = method
+    if len(named) < len(methods):
+        raise UsageError("one method is given twice, with the same parameters")
+    return named
+
+
 # Carrying it out
 
 PLAN = "plan.toml"
+DATA = "data.parquet"
+"""The facts, where they were given and not what they are read from."""
 REPORT = "report.html"
 
 
@@ -191,6 +264,7 @@ def carry_out(
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
+    log: str | None = None,
     progress: Progress = silent,
     watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
 ) -> Carried:
@@ -201,11 +275,14 @@ def carry_out(
         out: the folder; one that holds another plan is an error.
         graph: the facts, where they are loaded already.
         device: cpu, cuda or auto.
+        log: also tell a tracker of each run: tensorboard, mlflow or wandb.
         progress: called with the progress of each step.
         watching: watches the training of the run with a name, and can stop it; the same plan then
             resumes.
     """
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
+    with tracking(log):
+        pass  # nor does a tracker that is not installed
     out = Path(out)
     facts = load(plan.data, **plan.reading) if graph is None else graph
     if not len(facts.test):
@@ -219,13 +296,72 @@ def carry_out(
     for planned in plan.runs:
         cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
         place, settings = out / "runs" / planned.name, plan.settings_of(planned)
-        with nullcontext() if watching is None else watching(planned.name) as watch:
-            runs[planned.name] = train(facts, cuts, place, device=device, watch=watch, **settings)
+        with (
+            tracking(log) as tracker,
+            nullcontext() if watching is None else watching(planned.name) as watch,
+        ):
+            run = train(facts, cuts, place, device=device, log=tracker, watch=watch, **settings)
+            if tracker is not None:
+                metrics = (kept(run) or evaluate(run)).metrics[TIMED[0]]["both"]
+                tracker.metrics({f"test/{name}": value for name, value in vars(metrics).items()})
+        runs[planned.name] = run
     compared = compare(list(runs.values()), progress=progress)
     write_comparison(compared, out / "comparison.json", "json")
     write_comparison(compared, out / "comparison.md", "markdown")
     write_page(list(runs.values()), out / REPORT, progress=progress)
     return Carried(out, runs, compared)
+
+
+@checked
+def run(
+    data: Plan | TemporalGraph | str | Path,
+    out: str | Path,
+    *,
+    method: str | Method | Iterable[str | Method] | None = None,
+    model: str | Iterable[str] | None = None,
+    preset: str | None = None,
+    engine: str = "splime",
+    device: str = "auto",
+    reading: Mapping[str, Any] | None = None,
+    log: str | None = None,
+    progress: Progress = silent,
+    watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
+    **settings: Unpack[Training],
+) -> Carried:
+    """Cut, train, evaluate, compare and report, into one folder, as `splime run` does.
+
+    Args:
+        data: the facts, or what `splime.load` reads them from; or a plan, or the TOML file of one,
+            which says all that the other arguments say.
+        out: the folder for everything.
+        method: how to choose the cuts: a method or its name, or several; each becomes a run. All by
+            default, with moderate parameters.
+        model: the model, or several; each is run with every method, and models that know time once.
+        preset: the name of a preset.
+        engine: splime, or pykeen for any model of PyKEEN.
+        device: cpu, cuda or auto.
+        reading: options of `splime.load`.
+        log: also tell a tracker of each run: tensorboard, mlflow or wandb.
+        progress: called with the progress of each step; for bars, see `splime.progress_bar`.
+        watching: watches the training of the run with a name, and can stop it.
+        settings: changes to the preset, see `splime.Settings`.
+    """
+    out = Path(out)
+    graph, plan = data if isinstance(data, TemporalGraph) else None, data
+    how: dict[str, Any] = {"method": method, "model": model, "preset": preset, "reading": reading}
+    chosen = {**how, **settings} | ({} if engine == "splime" else {"engine": engine})
+    if isinstance(plan, str | Path) and str(plan).lower().endswith(".toml"):
+        plan = read_plan(plan)
+    if not isinstance(plan, Plan):
+        plan = make_plan(str(out.absolute() / DATA if graph else data), **chosen)
+    elif wrong := [name for name, value in chosen.items() if value is not None]:
+        raise UsageError(f"a plan says everything: leave out {', '.join(wrong)}")
+    if graph is not None and not (out / DATA).exists():
+        _claim(out, plan)
+        save(graph, out / DATA)
+    return carry_out(
+        plan, out, graph=graph, device=device, log=log, progress=progress, watching=watching
+    )
 
 
 def _claim(out: Path, plan: Plan) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +13,7 @@ from splime.analysis.comparing import kept_evaluations, run_names
 from splime.analysis.embeddings import project
 from splime.analysis.findings import costs_of, gather
 from splime.errors import DataError, SplimeError, UsageError, check_name, checked
+from splime.graph import TemporalGraph
 from splime.io.files import written_beside
 from splime.progress import Progress, silent
 from splime.query.query import ask_examples
@@ -35,6 +36,52 @@ def write_page(runs: Sequence[Run], path: str | Path, *, progress: Progress = si
     text = page_html(findings, ask_examples(findings.runs), progress=progress)
     with written_beside(path) as beside:
         beside.write_text(text, encoding="utf-8")
+
+
+@checked
+def report(
+    runs: Run | str | Path | Iterable[Run | str | Path],
+    path: str | Path = "report.html",
+    *,
+    device: str = "auto",
+    progress: Progress = silent,
+) -> Path:
+    """Write one page about runs, or those in folders; the file that it was written to."""
+    write_page(_opened(runs, device), path, progress=progress)
+    return Path(path)
+
+
+@checked
+def plot(
+    shown: TemporalGraph | Run | str | Path | Iterable[Run | str | Path],
+    what: str,
+    *,
+    predicate: str | None = None,
+    device: str = "auto",
+) -> Figure:
+    """A picture of a run, of several, or of a graph, as a figure of matplotlib.
+
+    Args:
+        shown: a run or its folder; several of them, which predicate, learning and strata compare;
+            or a graph, which only the picture facts is of.
+        what: facts, segmentation, costs, learning, strata, predicates or predicate.
+        predicate: the one that the picture predicate is of; by default the one that all runs cut
+            most.
+        device: where to compute, if runs are given by their folders.
+    """
+    if not isinstance(shown, TemporalGraph):
+        return draw_picture(what, _opened(shown, device), predicate)
+    check_name("picture", what, PICTURES)
+    if what != "facts" or predicate is not None:
+        raise UsageError(f"the picture {what} is of a run; of a graph there is the picture facts")
+    return plots.plot_facts_over_time(shown)
+
+
+def _opened(runs: Run | str | Path | Iterable[Run | str | Path], device: str) -> list[Run]:
+    several = [runs] if isinstance(runs, Run | str | Path) else [*runs]
+    if not several:
+        raise UsageError("there are no runs to show; give at least one")
+    return [Run.of(run, device=device) for run in several]
 
 
 class Picture(NamedTuple):

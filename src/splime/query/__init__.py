@@ -4,7 +4,7 @@ from splime.analysis.calibration import Calibration
 from splime.query.answers import Answer, Answers
 from splime.query.evidence import Evidence
 from splime.query.many import write_answers
-from splime.query.query import Query, Reliability, reliability
+from splime.query.query import Query, Reliability, ask, reliability
 from splime.query.questions import Question
 from splime.scoring.scoping import KnownFact
 
@@ -17,6 +17,7 @@ __all__ = [
     "Query",
     "Question",
     "Reliability",
+    "ask",
     "reliability",
     "write_answers",
 ]

@@ -18,6 +18,7 @@ from splime.query.questions import Question, question_facts
 from splime.scoring.queries import Block, Scoring, Spans
 from splime.scoring.scoping import Kind, KnownAnswers, KnownFact
 from splime.scoring.scorer import Ids
+from splime.shown import Shown, Tabular
 from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
 
@@ -45,7 +46,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answers(Shown, Tabular):
     """The answers to a question, from the best to the worst."""
 
     question: Question
@@ -56,6 +57,8 @@ class Answers:
     """What one should know to read them: how probabilities were made, or why there are none."""
     doubt: str = ""
     """What of the question train does not have, so that the model cannot know it."""
+
+    shown_by = "splime.report.answers:answer_parts"
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from splime.query.answers import Answer, Answers, Options, answer, dates
 from splime.query.evidence import Evidence, make_evidence, path_scorer
 from splime.query.many import answer_tables
 from splime.query.questions import (
+    ASKED,
     Question,
     find_name,
     quoted,
@@ -50,7 +52,7 @@ class Query:
     """Asks a trained run.
 
     Args:
-        run: an opened run.
+        run: a run, or its folder.
         aggregate: how scores of the scopes of an interval become one, as in `evaluate_facts`; by
             default as the run was trained.
         memory: the number of bytes that blocks of scores may take.
@@ -66,9 +68,13 @@ class Query:
 
     @checked
     def __init__(
-        self, run: Run, *, aggregate: Aggregate | None = None, memory: int | None = None
+        self,
+        run: Run | str | Path,
+        *,
+        aggregate: Aggregate | None = None,
+        memory: int | None = None,
     ) -> None:
-        self.run = run
+        self.run = run = Run.of(run)
         self._ahead = run.settings.past is not None
         self.scoring = run.scoring(aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
@@ -257,6 +263,35 @@ class Query:
             why = "the best scoped predicates of all are not all candidates at that time"
             return Calibration(None, 0, why)
         return self.calibration(kind)
+
+
+@checked
+def ask(
+    run: Run | str | Path,
+    subject: str,
+    predicate: str,
+    object: str,
+    time: str | None = None,
+    *,
+    at: When | None = None,
+    during: tuple[When, When] | None = None,
+    limit: int | None = 10,
+    known: str = "mark",
+    best: int | None = None,
+    aggregate: Aggregate | None = None,
+    device: str = "auto",
+) -> Answers:
+    """Ask a run, or the one in a folder, one question: `Query.ask` says how.
+
+    Without a `?` and a time it asks when. For many questions to one run make a `Query`, which
+    looks only once at what all of them need.
+    """
+    if time is None and at is None and during is None and ASKED not in (subject, predicate, object):
+        time = ASKED
+    query = Query(Run.of(run, device=device), aggregate=aggregate)
+    return query.ask(
+        subject, predicate, object, time, at=at, during=during, limit=limit, known=known, best=best
+    )
 
 
 def _near(

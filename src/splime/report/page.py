@@ -6,24 +6,23 @@ import io
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from html import escape
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
-from rich.table import Column, Table
 from rich.text import Text
 
 import splime
 from splime.analysis.findings import Findings
-from splime.errors import SplimeError, visible
+from splime.errors import SplimeError
 from splime.progress import Progress, silent
 from splime.query import Evidence
 from splime.query.query import Examples
 from splime.report import plots, tables
 from splime.report.answers import brief_table, evidence_table
 from splime.report.comparison import comparison_table, in_short, plot_comparison
+from splime.report.html import Html, escaped, join, rendered, tag
 from splime.report.style import render
 from splime.runs.folder import CONFIG
 
@@ -197,73 +196,7 @@ def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
         return _note(f"No picture of this ({alt}): {error}")
 
 
-# HTML
-
-
-class Html(str):
-    """Text that is HTML already; other text is escaped when it becomes part of it."""
-
-
-def tag(name: str, *children: str, **attributes: str | int) -> Html:
-    """An element; `class_` loses its underscore, as all attributes that Python has words for.
-
-    >>> tag("p", "a < b", tag("b", "!"), class_="note")
-    '<p class="note">a &lt; b<b>!</b></p>'
-    """
-    given = "".join(
-        f' {key.rstrip("_")}="{_escaped(str(value))}"' for key, value in attributes.items()
-    )
-    return Html(f"<{name}{given}>{join(*children)}</{name}>")
-
-
-def join(*parts: str) -> Html:
-    """Parts one after the other."""
-    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
-
-
-def _escaped(text: str) -> str:
-    return escape(visible(text))
-
-
-def rendered(parts: RenderableType | Iterable[RenderableType]) -> Html:
-    """What the terminal shows, tables and lines of text, as HTML."""
-    if isinstance(parts, Table):
-        return table_html(parts)
-    if isinstance(parts, str | Text):
-        return _note(_plain(parts))
-    assert isinstance(parts, Iterable)
-    return join(*(rendered(part) for part in parts))
-
-
-def table_html(table: Table) -> Html:
-    """A table of the terminal as one of HTML, with its title; its columns can be sorted.
-
-    >>> table = Table("a", title="b")
-    >>> table.add_row("<c>")
-    >>> str(table_html(table)).partition("<tbody>")[2].partition("</tbody>")[0]
-    '<tr><td>&lt;c&gt;</td></tr>'
-    """
-
-    def row(name: str, cells: Iterable[Any]) -> Html:
-        return tag("tr", *(_cell(name, *each) for each in zip(table.columns, cells, strict=True)))
-
-    parts = [tag("caption", _plain(table.title))] if table.title else []
-    if table.show_header:
-        parts.append(tag("thead", row("th", (column.header for column in table.columns))))
-    rows = zip(*(column.cells for column in table.columns), strict=True)
-    parts.append(tag("tbody", *(row("td", cells) for cells in rows)))
-    return tag("div", tag("table", *parts), class_="wide")
-
-
-def _cell(name: str, column: Column, content: Any) -> Html:
-    text = _plain(content)
-    bold = isinstance(content, Text) and "bold" in str(content.style)
-    inner: str = tag("b", text) if bold else text
-    return tag(name, inner, class_="number") if column.justify == "right" else tag(name, inner)
-
-
-def _plain(content: Any) -> str:
-    return content.plain if isinstance(content, Text) else str(content)
+# The frame
 
 
 def picture_html(figure: Figure, alt: str) -> Html:
@@ -275,7 +208,7 @@ def picture_html(figure: Figure, alt: str) -> Html:
         if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
             break
     width = round(100 * figure.get_figwidth())
-    image = Html(f'<img src="{source}" alt="{_escaped(alt)}" width="{width}">')
+    image = Html(f'<img src="{source}" alt="{escaped(alt)}" width="{width}">')
     return tag("figure", tag("div", image, class_="wide"), tag("figcaption", alt))
 
 

@@ -49,7 +49,22 @@ def make_figure(width: float, height: float) -> Figure:
         raise SplimeError(
             "pictures need matplotlib; install it with: pip install 'splime[plot]'"
         ) from None
-    return Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    return _that_shows_itself(Figure)(
+        figsize=(width, height), layout="constrained", facecolor="white"
+    )
+
+
+@cache
+def _that_shows_itself(figure: type[Figure]) -> type[Figure]:
+    """The class of figures that notebooks show, also without pyplot."""
+
+    class Picture(figure):  # type: ignore[valid-type, misc]
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            render(self, buffer, "png", 100)
+            return buffer.getvalue()
+
+    return Picture
 
 
 def look(number: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from rich.text import Text
 from splime.graph import SPLITS, TemporalGraph
 from splime.statistics import (
     Statistics,
+    describe,
     evenly,
     facts_over_time,
     frequent_predicates,
@@ -36,6 +37,12 @@ STRATA = {"train": "whether train has the triple, at any time", "time": "kind of
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 40
 """Of a line of bars."""
+
+
+def graph_tables(graph: TemporalGraph) -> Iterator[RenderableType]:
+    """What a graph holds, in short."""
+    yield statistics_table(describe(graph))
+    yield predicate_table(graph)
 
 
 def statistics_table(statistics: Statistics) -> Table:

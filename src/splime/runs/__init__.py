@@ -4,7 +4,8 @@ from splime.runs.combining import combine
 from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
 from splime.runs.folder import Epoch, is_finished
 from splime.runs.run import Run
-from splime.runs.training import Watch, train
+from splime.runs.training import train
+from splime.runs.watching import Watch
 from splime.training.engines import Interrupted
 
 __all__ = [

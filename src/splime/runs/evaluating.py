@@ -20,11 +20,16 @@ from splime.evaluation.protocols import (
     default_questions,
     evaluate_scoped,
 )
+from splime.evaluation.ranking import Estimate, Ties
+from splime.graph import SplitName
 from splime.io.files import locked, read_json, write_json, written_beside
 from splime.io.sealed import check_seal, sealed_writer
+from splime.leakage import LeakFilter
+from splime.progress import Progress, silent
 from splime.runs import folder as files
 from splime.runs.run import Run
 from splime.scoring.timed import TimedScorer
+from splime.static import Aggregate
 
 PROTOCOLS = ("fact", "triple", "predicate")
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
@@ -32,20 +37,62 @@ _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 @checked
 def evaluate(
-    run: Run,
+    run: Run | str | Path,
     protocol: str = "fact",
     *,
-    split: str = "test",
+    split: SplitName = "test",
+    filter: LeakFilter | None = None,
+    distinct: bool | None = None,
+    aggregate: Aggregate | None = None,
+    ties: Ties | None = None,
+    bootstrap: int | None = None,
+    questions: Questions = None,
+    seed: int = 0,
+    memory: int | None = None,
+    device: str = "auto",
+    progress: Progress = silent,
+    estimate: Estimate | None = None,
     warn: Callable[[str], None] = warnings.warn,
-    **options: Any,
 ) -> Evaluation:
     """Evaluate a run by a protocol; metrics and ranks are kept in its folder.
 
-    The options are those of `evaluate_facts`, `evaluate_triples` and `evaluate_predicates`. Where
-    the folder cannot be written, the metrics are only returned, and `warn` gets the reason. Those
-    of a run over other facts (`Run.over`) are only returned, too.
+    Where the folder cannot be written, the metrics are only returned, and `warn` gets the reason.
+    Those of a run over other facts (`Run.over`) are only returned, too.
+
+    Args:
+        run: a run, or its folder.
+        protocol: fact, triple or predicate.
+        split: valid or test.
+        filter: triple: the leak filter (none, intra, inter or both). None is inter.
+        distinct: triple: whether repeated triples count once. None is as the run was trained.
+        aggregate: fact, predicate: how scores of several scopes become one (mean, ends, begin, max
+            or sum). None is as the run was trained.
+        ties: the rank among equal scores: mean, worst or best. None is the protocol's.
+        bootstrap: the number of bootstrap samples for confidence intervals.
+        questions: how many queries to rank, or all; None is all, unless there are very many.
+        seed: of the bootstrap, and of the facts that are drawn where not all are ranked.
+        memory: the number of bytes that blocks of scores may take.
+        device: where to compute, if the run is given by its folder: cpu, cuda or auto.
+        progress: is told how many queries are ranked.
+        estimate: is called with the seconds that all will take.
+        warn: is told why metrics are not kept.
     """
     check_name("protocol", protocol, PROTOCOLS)
+    run = Run.of(run, device=device)
+    own = {"filter": filter, "distinct": distinct}
+    for name, value in own.items() if protocol != "triple" else [("aggregate", aggregate)]:
+        if value is not None:
+            raise UsageError(f"protocol {protocol} has no option {name}")
+    options: dict[str, Any] = {
+        "split": split,
+        "memory": memory,
+        "bootstrap": bootstrap,
+        "seed": seed,
+        "progress": progress,
+        "estimate": estimate,
+        "questions": questions,
+        **({} if ties is None else {"ties": ties}),
+    }
     if protocol == "triple":
         if run.settings.each == "ends":
             raise UsageError(
@@ -57,11 +104,11 @@ def evaluate(
                 f"{run.path}: this model knows time itself and scores no triples without it; choose"
                 " the protocol fact or predicate"
             )
-        options.setdefault("distinct", run.settings.distinct)
-        evaluation = evaluate_triples(run.scorer, run.static, split=split, **options)  # type: ignore[arg-type]
+        options["filter"] = filter or "inter"
+        options["distinct"] = run.settings.distinct if distinct is None else distinct
+        evaluation = evaluate_triples(run.scorer, run.static, **options)
     else:
-        options["aggregate"] = options.get("aggregate") or run.settings.asked
-        chosen = Options(split=split, **options)  # type: ignore[arg-type]
+        chosen = Options(aggregate=aggregate or run.settings.asked, **options)
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
         evaluation = replace(evaluation, past=run.settings.past)
     if not run.own_facts:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
 from splime.io.files import LOCK, read_toml, to_toml, whole_numbers, write_toml, written_beside
 from splime.segmentation import Segmentation
+from splime.shown import Tabular
 
 CONFIG = "config.toml"
 ABOUT = "about.json"
@@ -204,6 +206,15 @@ class Epoch:
     valid: float | None = None
 
 
+class History(list[Epoch], Tabular):
+    """The epochs of a training; a list that can be had as a table."""
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: a row for each epoch; `valid` is null where it was not measured."""
+        types = {"epoch": pa.int64(), "loss": pa.float64(), "valid": pa.float64()}
+        return pa.Table.from_pylist([*map(vars, self)], schema=pa.schema([*types.items()]))
+
+
 def write_history(path: Path, history: Sequence[Epoch]) -> None:
     """Write the epochs as CSV, in which numbers keep all their digits."""
     lines = [f"{e.epoch},{e.loss!r},{'' if e.valid is None else repr(e.valid)}" for e in history]
@@ -211,19 +222,19 @@ def write_history(path: Path, history: Sequence[Epoch]) -> None:
         beside.write_text("\n".join(["epoch,loss,valid", *lines, ""]), encoding="utf-8")
 
 
-def read_history(path: Path) -> list[Epoch]:
+def read_history(path: Path) -> History:
     """Read them back; a DataError if they are not what was written."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))
-        history = [
+        history = History(
             Epoch(
                 int(row["epoch"]),
                 float(row["loss"]),
                 None if row["valid"] == "" else float(row["valid"]),
             )
             for row in rows
-        ]
+        )
     except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
     if [each.epoch for each in history] != list(range(1, len(history) + 1)) or not history:

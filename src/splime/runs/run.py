@@ -25,7 +25,7 @@ from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
 from splime.runs.folder import (
     CONFIG,
-    Epoch,
+    History,
     checksum,
     checksum_of_cuts,
     fingerprint,
@@ -38,6 +38,7 @@ from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
 from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
+from splime.shown import Shown
 from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
 from splime.training.engines import ENGINES, OWN_ENGINES, find_engine
@@ -58,12 +59,13 @@ class _About(TypedDict):
     loss: NotRequired[str]
 
 
-class Run:
+class Run(Shown):
     """A run: what it was trained with, the graph, the cuts, the embeddings, the scores.
 
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    shown_by = "splime.report.tables:run_table"
     own_facts = True
     """Whether the graph is the one in the folder; else nothing is kept there."""
 
@@ -80,6 +82,11 @@ class Run:
                 f"{self.path}: this run is not finished; the command that began it resumes it"
             )
         self.device: torch.device = choose_device(device)
+
+    @classmethod
+    def of(cls, run: Run | str | Path, *, device: str = "auto") -> Run:
+        """A run, or the one in a folder."""
+        return run if isinstance(run, Run) else cls(run, device=device)
 
     def __repr__(self) -> str:
         method, model = self.config["method"]["name"], self.config["settings"]["model"]
@@ -135,9 +142,10 @@ class Run:
         return Scoping(self.static)
 
     @cached_property
-    def history(self) -> list[Epoch]:
+    def history(self) -> History:
         """The loss of every epoch, and the validations; a combination has none."""
-        return [] if self.engine == files.COMBINED else read_history(self.path / files.HISTORY)
+        combined = self.engine == files.COMBINED
+        return History() if combined else read_history(self.path / files.HISTORY)
 
     @cached_property
     def about(self) -> dict[str, Any]:

@@ -8,27 +8,36 @@ import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 
 import splime
+from splime.datasets import load
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
 from splime.errors import DataError, UsageError, checked, enough_memory
 from splime.evaluation.protocols import Options, evaluate_scoped
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
-from splime.methods import Method, Timestamp, at_every_timestamp, make_method, restore_method
+from splime.methods import (
+    Method,
+    Timestamp,
+    at_every_timestamp,
+    restore_method,
+    standard_method,
+)
+from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors, pack_names, save_tensors
+from splime.runs.watching import Tracker, Watch, tracking
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.static import StaticGraph, apply
@@ -41,49 +50,46 @@ from splime.training.engines import (
     knows_time,
 )
 
-
-class Watch(Protocol):
-    """Whoever watches a training."""
-
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
-        """After some steps."""
-
-    def epoch(self, epoch: Epoch, best: bool) -> None:
-        """After every epoch."""
-
-    def stop(self) -> bool:
-        """Whether to stop after this step."""
+if TYPE_CHECKING:
+    from splime.keywords import Training
 
 
 @checked
 def train(
-    graph: TemporalGraph,
-    cuts: Method | Segmentation | None,
+    graph: TemporalGraph | str | Path,
+    cuts: Method | Segmentation | str | None,
     out: str | Path,
     *,
     model: str | None = None,
     preset: str | None = None,
     engine: str = "splime",
     device: str = "auto",
+    log: str | Tracker | None = None,
+    progress: Progress = silent,
     watch: Watch | None = None,
     save_seconds: float = 60.0,
     warn: Callable[[str], None] = warnings.warn,
-    **settings: Any,
+    **settings: Unpack[Training],
 ) -> Run:
     """Cut a graph, train a static model on it, and leave a folder that explains itself.
 
     Args:
-        graph: the facts; only train is learned from, valid chooses the best epoch.
-        cuts: a method that chooses the cuts, or a segmentation that has them. None is `Timestamp`
-            for models that know time, and no cuts for others. Over the cuts of `Timestamp`, models
-            that know time have each predicate at every timestamp, with facts of it or without.
+        graph: the facts, or what `splime.load` reads them from; only train is learned from, valid
+            chooses the best epoch.
+        cuts: a method that chooses the cuts, or its name, for its standard parameters; or a
+            segmentation that has them. None is `Timestamp` for models that know time, and no cuts
+            for others. Over the cuts of `Timestamp`, models that know time have each predicate at
+            every timestamp, with facts of it or without.
         out: the folder of the run. If it holds the same run unfinished, that resumes, to the same
             bytes as if it had never stopped; if it holds another run, that is an error.
         model: the name of a model (`splime models`).
         preset: the name of a preset; by default the strong one of the model.
         engine: splime, or pykeen for any model of PyKEEN.
         device: cpu, cuda or auto.
-        watch: is told of progress, and can ask to stop.
+        log: also tell a tracker of experiments: tensorboard, mlflow or wandb.
+        progress: is told of the cuts, the steps, the loss and the MRR on valid; for a bar, see
+            `splime.progress_bar`.
+        watch: is told of every step and epoch, and can ask to stop.
         save_seconds: how often a checkpoint is saved.
         warn: is told where the preset is changed to suit the graph.
         settings: changes to the preset, see `splime.Settings`.
@@ -98,11 +104,15 @@ def train(
     engine = engine_of(model, engine)
     trainer = find_engine(engine)
     chosen = trainer.make_settings(model, preset, **settings)
+    if cuts is None:
+        cuts = implied_method(chosen.model, engine)
+    if isinstance(cuts, str):
+        cuts = standard_method(cuts)
+    if not isinstance(graph, TemporalGraph):
+        graph = load(graph)
     chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
-    if cuts is None:
-        cuts = make_method(implied_method(chosen.model, engine))
-    segmentation = cuts.fit(graph) if isinstance(cuts, Method) else cuts
+    segmentation = cuts.fit(graph, progress=progress) if isinstance(cuts, Method) else cuts
     if knows_time(chosen.model, engine) and _is_timestamp(segmentation):
         segmentation = at_every_timestamp(segmentation, graph)
     static = apply(segmentation, graph)
@@ -115,11 +125,13 @@ def train(
         )
     out = Path(out)
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
-    with locked(out):
+    with tracking(log) as tracker, locked(out):
         state = files.look(out, config)
         if state != "finished":
             supervisor = _Supervisor(static, chosen, out, config, place)
-            supervisor.watch, supervisor.save_seconds = watch, save_seconds
+            shown = None if progress is silent else Showing(progress)
+            supervisor.watches = [each for each in (shown, watch, tracker) if each is not None]
+            supervisor.tracker, supervisor.save_seconds = tracker, save_seconds
             supervisor.resumes = state == "started"
             with enough_memory("lower batch_size, negatives or dimension"):
                 trainer.fit(static, chosen, supervisor)
@@ -164,7 +176,8 @@ class _Progress:
 class _Supervisor:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
-    watch: Watch | None
+    watches: Sequence[Watch]
+    tracker: Tracker | None
     save_seconds: float
     resumes: bool
     learner: Learner
@@ -198,17 +211,19 @@ class _Supervisor:
         else:
             files.begin(self.out, self.config, self.static.graph, self.static.segmentation)
         write_json(self.out / files.ABOUT, self.about)
+        if self.tracker is not None:
+            self.tracker.begin(self.out, self.config, self.progress.history)
 
     def step(self, step: int, steps: int, loss: float) -> None:
         """Tell of progress."""
-        if self.watch is not None:
-            self.watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
+        for watch in self.watches:
+            watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
         if time.monotonic() - self.saved_at > self.save_seconds:
             self._save()
-        return self.watch is not None and self.watch.stop()
+        return any(watch.stop() for watch in self.watches)
 
     @property
     def stopped_early(self) -> bool:
@@ -229,8 +244,8 @@ class _Supervisor:
                 progress.waited += 1
         epoch = Epoch(number, loss, valid)
         progress.history.append(epoch)
-        if self.watch is not None:
-            self.watch.epoch(epoch, progress.best_epoch == number)
+        for watch in self.watches:
+            watch.epoch(epoch, progress.best_epoch == number)
         if valid is not None:
             self._save()
 
@@ -316,6 +331,10 @@ class _Supervisor:
             "best_epoch": progress.best_epoch,
         }
         write_json(self.out / files.ABOUT, about)
+        if self.tracker is not None:
+            best = {} if progress.best is None else {"valid/best_mrr": progress.best}
+            ended = {name: about[name] for name in ("seconds", "epochs", "best_epoch")}
+            self.tracker.metrics({**best, **ended})
         (self.out / files.BEST).replace(self.out / files.MODEL)
         (self.out / files.CHECKPOINT).unlink(missing_ok=True)
 

@@ -25,12 +25,11 @@ from splime.graph import SPLITS, Ids
 from splime.io.files import written_beside
 from splime.io.parquet import ROLES, Batch, Part, Times
 from splime.io.saved import Description, damages
-from splime.io.tables import dated
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.segmentation import Scopes
 from splime.timeline import Timeline
-from splime.times import Bools, Granularity, Ints
+from splime.times import Bools, Granularity, Ints, dated
 from splime.vocabulary import Vocabulary
 
 _KINDS = 6

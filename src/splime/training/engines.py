@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from splime.axes import Axis
 from splime.embedding.settings import Settings
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from splime.keywords import Training
     from splime.scoring.scorer import Scorer
     from splime.scoring.timed import TimedScorer
 
@@ -177,7 +178,11 @@ def find_engine(name: str) -> Engine:
 
 @checked
 def make_settings(
-    model: str | None = None, preset: str | None = None, *, engine: str = "splime", **given: Any
+    model: str | None = None,
+    preset: str | None = None,
+    *,
+    engine: str = "splime",
+    **given: Unpack[Training],
 ) -> Settings:
     """Settings of a preset (by default the strong one of the model), changed by what is given.
 

@@ -23,10 +23,11 @@ from functools import cached_property
 from io import FileIO
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
+from splime.datasets import load
 from splime.embedding.device import choose_device
 from splime.errors import DataError, SplimeError, UsageError, WriteError, checked
 from splime.evaluation import evaluate_facts
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
+    from splime.keywords import TrialSettings
+
 Stop: TypeAlias = Callable[[], bool]
 
 SEARCH, GRAPH, DATA = "search.toml", "graph.parquet", "data.parquet"
@@ -61,7 +64,7 @@ _PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:
 
 @checked
 def tune(
-    graph: TemporalGraph,
+    graph: TemporalGraph | str | Path,
     out: str | Path,
     *,
     trials: int = 50,
@@ -76,7 +79,7 @@ def tune(
     reading: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     stop: Stop = lambda: False,
-    **settings: Any,
+    **settings: Unpack[TrialSettings],
 ) -> Tuned:
     """Search for what gives the best MRR on valid (protocol fact, filter exact).
 
@@ -84,7 +87,7 @@ def tune(
     unfinished is resumed; more trials than before continue a finished one.
 
     Args:
-        graph: the facts.
+        graph: the facts, or what `splime.load` reads them from.
         out: the folder, which then has best.toml, trials.csv, importance.png and a folder with the
             history of each trial.
         trials: how many to try.
@@ -111,6 +114,9 @@ def tune(
     for name, value in (("trials", trials), ("processes", processes)):
         if value < 1:
             raise UsageError(f"{name} must be at least 1, not {value}")
+    if not isinstance(graph, TemporalGraph):
+        data = str(graph) if data is None else data
+        graph = load(graph, **(reading or {}))
     for name in ("train", "valid"):
         if not len(getattr(graph, name)):
             raise UsageError(f"{name} has no facts; tuning learns from train, and needs valid")

@@ -1,0 +1,44 @@
+"""What results have in common: they show themselves in a notebook, and become tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from splime.errors import not_installed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+class Shown:
+    """Shows itself in a notebook, by the tables that the terminal has for it."""
+
+    shown_by: ClassVar[str]
+    """The module and the function that make those tables; imported when they are asked for."""
+
+    def _repr_html_(self) -> str:
+        module, _, function = self.shown_by.partition(":")
+        parts = getattr(import_module(module), function)(self)
+        return str(import_module("splime.report.html").rendered(parts))
+
+
+class Tabular:
+    """Gives itself as a table: Arrow's, which polars and DuckDB take as it is, or pandas'."""
+
+    @abstractmethod
+    def to_table(self) -> pa.Table:
+        """As an Arrow table."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """As a data frame of pandas."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise not_installed("to_pandas()", error) from None
+        return self.to_table().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_table().__arrow_c_stream__(requested_schema)
