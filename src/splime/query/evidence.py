@@ -67,18 +67,18 @@ class Evidence:
         return {"question": asdict(self.question), "answer": self.answer, "reasons": reasons}
 
 
-def _path_scorer(scorer: Any) -> PathScorer | None:
+def path_scorer(scorer: Any) -> PathScorer | None:
     """The path model of a run; of a combination the one that counts most."""
     if not isinstance(scorer, CombinedScorer):
         return scorer if isinstance(scorer, PathScorer) else None
     weighed = sorted(zip(scorer.weights, scorer.members, strict=True), key=lambda each: -each[0])
-    paths = (_path_scorer(member.scorer) for weight, member in weighed if weight)
+    paths = (path_scorer(member.scorer) for weight, member in weighed if weight)
     return next((each for each in paths if each is not None), None)
 
 
 def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most: int) -> Evidence:
     """The chains that contribute most to an answer."""
-    scorer = _path_scorer(run.scorer)
+    scorer = path_scorer(run.scorer)
     if scorer is None:
         raise UsageError(
             f"{run.path}: only the path model knows the facts that its answers rest on, and there"
