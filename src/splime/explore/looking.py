@@ -19,10 +19,10 @@ from rich.table import Table
 import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
-from splime.errors import UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
-from splime.query import Query
+from splime.query import Calibration, Query
 from splime.query.answers import Options
 from splime.query.evidence import path_scorer
 from splime.query.many import answer_tables
@@ -47,6 +47,18 @@ when cannot be divided."""
 _NAMES, _FACTS, _REASONS, _TESTS = 20, 200, 12, 100
 
 
+class _Query(Query):
+    """A query that nobody waits minutes for."""
+
+    def calibration(self, kind: Kind) -> Calibration:
+        """Where it takes one question to the model for each predicate or time, only a kept one."""
+        if self.scoring.questions_for(kind) == 1:
+            return super().calibration(kind)
+        check_name("kind of question", kind, KINDS)
+        why = "to calibrate them takes long with this model; splime ask does it once"
+        return self._calibrations.kept(kind) or Calibration(None, 0, why)
+
+
 class Explorer:
     """Runs on the same facts, and what can be asked of them.
 
@@ -67,7 +79,7 @@ class Explorer:
             run.graph = first.graph  # the same, and read already
         self.graph: TemporalGraph = first.graph
         self.queries = {
-            name: Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
+            name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
         }
         self._maps: dict[str, dict[str, Any]] = {}
         self._parts: Mapping[str, Callable[..., dict[str, Any]]] = {
@@ -99,14 +111,12 @@ class Explorer:
         }
 
     def prepare(self, progress: Progress = silent) -> None:
-        """Make what the first questions would wait for, as far as it takes seconds."""
-        self._searched  # noqa: B018
-        for done, (name, query) in enumerate(self.queries.items()):
-            progress("calibrating", done, len(self.queries), name)
-            for kind in KINDS:
-                if query.scoring.questions_for(kind) == 1:
-                    query.calibration(kind)
-        progress("calibrating", len(self.queries), len(self.queries))
+        """Make what the first questions would wait for: temperatures, which the runs then keep."""
+        wanted = [(name, kind) for name in self.queries for kind in KINDS]
+        for done, (name, kind) in enumerate(wanted):
+            progress("calibrating", done, len(wanted), f"{name}, {kind}")
+            self.queries[name].calibration(kind)
+        progress("calibrating", len(wanted), len(wanted))
 
     # Names
 
@@ -280,7 +290,10 @@ class Explorer:
         """Scoped predicates on a flat map, each with a question about one of its facts."""
         check_name("run", run, self.queries)
         if run not in self._maps:
-            self._maps[run] = self._map(self.queries[run].run)
+            try:
+                self._maps[run] = self._map(self.queries[run].run)
+            except SplimeError as error:
+                self._maps[run] = {"remark": f"there is no map of this run: {error}"}
         return self._maps[run]
 
     def _map(self, run: Run) -> dict[str, Any]:
@@ -311,10 +324,9 @@ class Explorer:
         """The tables of the evaluations that a run has."""
         check_name("run", run, self.queries)
         kept = evaluations(self.queries[run].run)
-        if not kept:
-            raise UsageError("this run was not evaluated yet; splime evaluate does it")
         parts = (part for each in kept for part in evaluation_tables(each, strata=True))
-        return {"parts": [_table(part) if isinstance(part, Table) else str(part) for part in parts]}
+        shown = [_table(part) if isinstance(part, Table) else str(part) for part in parts]
+        return {"parts": shown or ["this run was not evaluated yet; splime evaluate does it"]}
 
 
 def _alone(lock: Lock, function: Callable[..., Any], **given: str) -> Any:

@@ -243,7 +243,7 @@ function setSlider(at) {
   slider.value = at;
   slider.setAttribute("aria-valuetext", label);
   element("moment").textContent = label;
-  for (const line of document.querySelectorAll(".track b")) line.style.left = middle(at);
+  for (const line of document.querySelectorAll("b.now")) line.style.left = middle(at);
 }
 
 const middle = (at) => (100 * (at + 0.5)) / about.times.length + "%";
@@ -253,6 +253,7 @@ function move(at) {
   question.time = element("time").value = about.times[at];
   setSlider(at);
   showQuestion();
+  for (const result of results.values()) result.missing = undefined;
   showAnswers();
   clearTimeout(move.waiting);
   move.waiting = setTimeout(askFurther, 150);
@@ -263,10 +264,13 @@ async function askFurther() {
   const own = turn, at = place;
   for (const run of shownRuns()) {
     if (stepOf(results.get(run))) continue;
-    await attempt(async () => {
+    try {
       const result = await get("ask", argumentsOf(run, { ...question, time: about.times[at] }));
       if (own === turn) results.set(run, result);
-    });
+    } catch (error) {
+      if (!(error instanceof Wrong)) throw error;
+      if (own === turn) results.get(run).missing = error.message;
+    }
     if (own !== turn) return;
     showAnswers();
   }
@@ -285,7 +289,7 @@ function showAnswers() {
   element("answers").replaceChildren(...shownRuns().map((run) => {
     const result = results.get(run), part = make("div", {});
     if (result.kind === "time") part.append(spanTable(run, result));
-    else if (!stepOf(result)) part.append(make("p", { class: "note" }, run + ": asking …"));
+    else if (!stepOf(result)) part.append(make("p", { class: "note" }, `${run}: ${result.missing ?? "asking …"}`));
     else part.append(...answerTable(run, result));
     for (const remark of result.remarks) part.append(make("p", { class: "note" }, remark));
     return part;
@@ -359,10 +363,15 @@ const within = (first, last) => {
 };
 
 function track(first, last, kind) {
-  const bar = make("i", {}), line = make("b", {});
+  const bar = make("i", {});
   Object.assign(bar.style, within(first, last));
+  return make("div", { class: "track " + kind }, bar, nowLine());
+}
+
+function nowLine() {
+  const line = make("b", { class: "now" });
   line.style.left = middle(Number(element("slider").value));
-  return make("div", { class: "track " + kind }, bar, line);
+  return line;
 }
 
 const ends = () => make("div", { class: "ends" }, make("span", {}, about.times[0].split("..")[0]), make("span", {}, about.times.at(-1).split("..").pop()));
@@ -393,7 +402,7 @@ async function showScopes(own) {
     }, undefined);
     if (own !== turn) return;
   }
-  where.replaceChildren(...parts, parts.length ? ends() : "");
+  if (parts.length) where.replaceChildren(...parts, ends(), nowLine());
 }
 
 function keepTime() {
@@ -491,6 +500,7 @@ async function showMap(where) {
   const run = question.run;
   where.replaceChildren(make("p", { class: "note" }, "making the map …"));
   const reply = await get("map", { run }), points = reply.points;
+  if (reply.remark) throw new Wrong(reply.remark);
   const names = Object.entries(reply.predicates).sort(([, a], [, b]) => (a < b ? -1 : 1));
   const hue = new Map(names.map(([id], position) => [Number(id), `hsl(${(position * 137.5) % 360} 65% 50%)`]));
   const text = make("output", { class: "name", dir: "auto" }, "");
