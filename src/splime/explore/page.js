@@ -224,7 +224,7 @@ async function ask() {
     if (first.kind !== "time") setSlider(first.place);
     showLinks();
     showAnswers();
-    showScopes(own);
+    await showScopes(own);
   });
   element("result").removeAttribute("aria-busy");
   if (own === turn && results.size < shownRuns().length) element("result").hidden = true;
@@ -503,7 +503,7 @@ async function showMap(where) {
   if (reply.remark) throw new Wrong(reply.remark);
   const names = Object.entries(reply.predicates).sort(([, a], [, b]) => (a < b ? -1 : 1));
   const hue = new Map(names.map(([id], position) => [Number(id), `hsl(${(position * 137.5) % 360} 65% 50%)`]));
-  const text = make("output", { class: "name", dir: "auto" }, "");
+  const text = named("Arrow keys move from point to point, and Enter asks.");
   const select = make("select", { "aria-label": "predicate on the map" }, make("option", { value: "" }, "all predicates"),
     ...names.map(([id, name]) => make("option", { value: id }, name)));
   let now = -1;
@@ -540,7 +540,8 @@ async function showMap(where) {
     else return;
     event.preventDefault();
   });
-  where.replaceChildren(make("p", { class: "note" }, `${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts.`), select, make("p", {}, text, " "), chart);
+  where.replaceChildren(make("p", { class: "note" }, `${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts.`),
+    select, chart, make("p", { "aria-live": "polite" }, text)); // below the map, which must not move under the mouse
 }
 
 async function showMetrics(where) {
