@@ -151,7 +151,7 @@ def test_facts_of_an_entity(explorer: Explorer) -> None:
     begins = [fact["first"] for fact in reply["facts"]]
     assert begins == sorted(begins)
     for split in ("train", "valid", "test"):
-        inside = {tuple(fact) for fact in explorer.graph.rows(split)}  # type: ignore[arg-type]
+        inside = {tuple(fact) for fact in explorer.graph.rows(split)}
         for fact, values in zip(reply["facts"], own, strict=True):
             assert fact["split"] != split or values in inside
 
