@@ -373,16 +373,23 @@ def _when(query: Query, names: tuple[str, str, str]) -> dict[str, Any]:
 
 def _by_question(table: pa.Table, count: int, kind: Kind) -> list[dict[str, Any]]:
     """The answers to each question, and the scopes that they were scored by."""
-    columns = [
-        table[name].to_pylist()
-        for name in ("rank", "answer", "score", "probability", "known", "remark", "scope")
-    ]
+    rank, answer, known, remark, scopes = (
+        table[name].to_pylist() for name in ("rank", "answer", "known", "remark", "scope")
+    )
+    score, probability = (_short(table[name]) for name in ("score", "probability"))
+    columns = (rank, answer, score, probability, known, remark, scopes)
     steps: list[dict[str, Any]] = [{"scope": None, "rows": []} for _ in range(count)]
     for question, *row, scope in zip(table["question"].to_pylist(), *columns, strict=True):
         step = steps[question - 1]
         step["scope"] = scope
         step["rows"].append([*row, scope] if kind == "predicate" else row)
     return steps
+
+
+def _short(numbers: pa.ChunkedArray) -> list[float | None]:
+    """Numbers of single precision with the digits that they have, not those of double precision."""
+    texts = numbers.cast(pa.string()).to_pylist()
+    return [None if text is None else float(text) for text in texts]
 
 
 def _changes(steps: Iterable[dict[str, Any]], first: int) -> list[dict[str, Any]]:
