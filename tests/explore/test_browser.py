@@ -12,6 +12,7 @@ import pytest
 
 from splime.explore import Explorer, Server, write_explorer
 from splime.runs import Run
+from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser
 from tests.explore.conftest import ENTITIES, PREDICATES
 
@@ -268,6 +269,26 @@ def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Se
     chromium.click("document.querySelector('button[type=submit]')")
     chromium.wait("document.querySelectorAll('#answers tbody tr').length")
     assert chromium.run("document.getElementById('message').textContent") == ""
+
+
+def test_one_run_that_cannot_answer_does_not_hide_the_other(
+    chromium: Browser, server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.explore.looking._SPANS", 1)
+    fact = explorer.answer("about", {})["tests"][0]
+    names = {name: fact[name] for name in NAMES}
+    chromium.open(address(server, **names, ask="time", time="", run="path", beside="split"))
+    given = asked_by(chromium.run("location.href"))
+    assert "too long" in chromium.run("document.getElementById('answers').textContent")
+    spans = explorer.answer("ask", {**given, "run": "split"})["spans"]
+    assert answers(chromium, 1) == [span["name"] for span in spans]
+
+
+def test_without_the_token(chromium: Browser, server: Server) -> None:
+    chromium.open(address(server).partition("#")[0] + "#wrong", ready="true")
+    chromium.wait("document.getElementById('message')?.textContent.includes('has printed')")
+    chromium.open(server.address)
+    assert answers(chromium)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

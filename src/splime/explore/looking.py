@@ -82,8 +82,11 @@ class Explorer:
             name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
         }
         self._maps: dict[str, dict[str, Any]] = {}
+        # One question at a time: it takes all cores, and memory for its scores. What else there is
+        # to see need not wait for it.
+        asking = Lock()
         self._parts: Mapping[str, Callable[..., dict[str, Any]]] = {
-            name: partial(_alone, Lock(), getattr(self, name))
+            name: partial(_alone, asking if name in ("ask", "why") else Lock(), getattr(self, name))
             for name in ("about", "names", "ask", "why", "entity", "predicate", "map", "metrics")
         }
 
@@ -330,7 +333,7 @@ class Explorer:
 
 
 def _alone(lock: Lock, function: Callable[..., Any], **given: str) -> Any:
-    """One after the other: each takes all cores, and memory for its scores."""
+    """Nobody else with the same lock at the same time."""
     with lock:
         return function(**given)
 

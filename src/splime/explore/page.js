@@ -213,11 +213,18 @@ async function ask() {
   element("result").setAttribute("aria-busy", "true");
   await attempt(async () => {
     for (const run of shownRuns()) {
-      const result = await get("ask", argumentsOf(run, question));
+      let result;
+      try {
+        result = await get("ask", argumentsOf(run, question));
+      } catch (error) {
+        if (!(error instanceof Wrong)) throw error;
+        result = { missing: error.message }; // the other run may have answers
+      }
       if (own !== turn) return;
       results.set(run, result);
     }
-    const first = results.get(question.run);
+    const first = [...results.values()].find((result) => result.kind);
+    if (!first) throw new Wrong(results.get(question.run).missing);
     element("result").hidden = false;
     showQuestion();
     element("moving").hidden = first.kind === "time";
@@ -227,7 +234,7 @@ async function ask() {
     await showScopes(own);
   });
   element("result").removeAttribute("aria-busy");
-  if (own === turn && results.size < shownRuns().length) element("result").hidden = true;
+  if (own === turn && element("message").textContent) element("result").hidden = true;
 }
 
 function showQuestion() {
@@ -253,7 +260,7 @@ function move(at) {
   question.time = element("time").value = about.times[at];
   setSlider(at);
   showQuestion();
-  for (const result of results.values()) result.missing = undefined;
+  for (const result of results.values()) if (result.kind) result.missing = undefined;
   showAnswers();
   clearTimeout(move.waiting);
   move.waiting = setTimeout(askFurther, 150);
@@ -263,7 +270,7 @@ async function askFurther() {
   // Only where a run was not asked at this time yet: its times are many, or it takes long for each.
   const own = turn, at = place;
   for (const run of shownRuns()) {
-    if (stepOf(results.get(run))) continue;
+    if (!results.get(run).kind || stepOf(results.get(run))) continue;
     try {
       const result = await get("ask", argumentsOf(run, { ...question, time: about.times[at] }));
       if (own === turn) results.set(run, result);
@@ -277,7 +284,8 @@ async function askFurther() {
 }
 
 function stepOf(result) {
-  // The answers at the time of the slider; nothing if there are none yet.
+  // The answers at the time of the slider; nothing if there are none (yet).
+  if (!result.kind) return undefined;
   if (place === null) return result.here;
   if (place < result.first || place >= result.first + result.count) return undefined;
   return result.steps.findLast((step) => step.from <= place);
@@ -291,7 +299,7 @@ function showAnswers() {
     if (result.kind === "time") part.append(spanTable(run, result));
     else if (!stepOf(result)) part.append(make("p", { class: "note" }, `${run}: ${result.missing ?? "asking …"}`));
     else part.append(...answerTable(run, result));
-    for (const remark of result.remarks) part.append(make("p", { class: "note" }, remark));
+    for (const remark of result.remarks ?? []) part.append(make("p", { class: "note" }, remark));
     return part;
   }));
 }
