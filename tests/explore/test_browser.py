@@ -331,6 +331,9 @@ def test_a_page_without_a_server(
     monkeypatch.setattr("splime.explore.looking._TESTS", 5)
     explorer, path = Explorer([runs["split"], runs["path"]]), tmp_path / "page.html"
     write_explorer(explorer, path)
+    html = path.read_text(encoding="utf-8")
+    assert html.count("<script") == 2  # the data and the script, whatever names there are
+    assert "'unsafe-inline'" not in html
     browser.open(path.as_uri())
     given = asked_by(browser.run("location.href"))
     stored = explorer.answer("ask", given)

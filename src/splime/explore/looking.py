@@ -147,7 +147,7 @@ class Explorer:
         at = np.flatnonzero(pc.match_substring(plain, wanted).to_numpy(zero_copy_only=False))
         begins = pc.starts_with(plain.take(pa.array(at)), wanted).to_numpy(zero_copy_only=False)
         best = at[np.lexsort((at, -count[at], ~begins.astype(bool)))[:_NAMES]]
-        return {"names": [[names[int(each)], int(count[each])] for each in best], "all": len(at)}
+        return {"names": [[names[int(each)], int(count[each])] for each in best]}
 
     # Questions
 
