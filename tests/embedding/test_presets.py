@@ -31,9 +31,7 @@ def test_what_is_given_counts() -> None:
     assert make_settings(preset="paper", each="fact").each == "fact"
 
 
-@pytest.mark.parametrize(
-    "given", [{"past": "all"}, {"layers": 2}, {"relative": "none"}]
-)
+@pytest.mark.parametrize("given", [{"past": "all"}, {"layers": 2}, {"relative": "none"}])
 def test_settings_of_the_path_model_are_not_for_others(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="no effect on complex"):
         make_settings("complex", **given)
