@@ -30,6 +30,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/asking.md",
         "docs/comparing.md",
         "docs/evaluation.md",
+        "docs/explore.md",
         "docs/howto.md",
         "docs/methods.md",
         "docs/paths.md",

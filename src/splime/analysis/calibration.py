@@ -75,9 +75,12 @@ class Calibrations:
     def of(self, kind: Kind) -> Calibration:
         """The calibration of one kind of question."""
         if kind not in self._made:
-            kept = self._stored().temperatures.get(self._scoring.how, {}).get(kind)
-            self._made[kind] = kept or self._fit(kind)
+            self._made[kind] = self.kept(kind) or self._fit(kind)
         return self._made[kind]
+
+    def kept(self, kind: Kind) -> Calibration | None:
+        """The calibration that the folder keeps; None where it must be fitted first."""
+        return self._stored().temperatures.get(self._scoring.how, {}).get(kind)
 
     def _fit(self, kind: Kind) -> Calibration:
         valid = len(self._run.graph.valid)

@@ -17,6 +17,7 @@ import splime
 from splime.cli.ask import ask
 from splime.cli.console import SIGNALS, Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
+from splime.cli.explore import explore
 from splime.cli.reproduce import reproduce
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
@@ -25,7 +26,7 @@ from splime.reading import LOG
 
 _COMMANDS = (
     *(run, inspect, transform, methods, train, models, evaluate, compare, combine, tune),
-    *(ask, plot, report, reproduce),
+    *(ask, explore, plot, report, reproduce),
 )
 
 app = typer.Typer(

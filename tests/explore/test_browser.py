@@ -1,0 +1,354 @@
+"""The page in a real browser: asking, moving the time, the map, addresses, keys, hostile names."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from splime.explore import Explorer, Server, write_explorer
+from splime.runs import Run
+from splime.scoring.scoping import NAMES
+from tests.explore.browser import CHROMIUM, Browser
+from tests.explore.conftest import ENTITIES, PREDICATES
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """A browser that has seen nothing wrong, and still has not when the test ends."""
+    chromium.size(1100, 900)
+    chromium.console.clear()
+    chromium.requests.clear()
+    yield chromium
+    chromium.run("0")  # what has not arrived yet
+    assert chromium.console == []
+    assert chromium.run("document.title").startswith("splime explore: <i>facts</i>")
+    assert (
+        chromium.run(
+            "document.querySelectorAll('img, i i, main script, u, main b:not(.now)').length"
+        )
+        == 0
+    )
+
+
+def address(server: Server, **asked: str) -> str:
+    given = {
+        "ask": "object",
+        "subject": "",
+        "predicate": PREDICATES[0],
+        "object": "",
+        "time": "1998",
+    }
+    query = urlencode({**given, "run": "split", "beside": "", **asked})
+    return f"http://127.0.0.1:{server.server_port}/?{query}#{server.token}"
+
+
+def answers(browser: Browser, column: int = 0) -> list[str]:
+    names: list[str] = browser.run(
+        f"[...document.querySelectorAll('#answers > div')[{column}].querySelectorAll('tbody tr')]"
+        ".map(row => row.querySelector('.name').textContent)"
+    )
+    return names
+
+
+def questions(browser: Browser) -> list[str]:
+    browser.run("0")
+    return [each for each in browser.requests if "/api/ask?" in each]
+
+
+def asked_by(address: str) -> dict[str, str]:
+    """The question of an address, to the first run."""
+    given = dict(parse_qsl(urlsplit(address).query, keep_blank_values=True))
+    given.pop("beside")
+    return given
+
+
+def test_the_first_address(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """A first question is asked, of two runs; the token leaves the address."""
+    browser.open(server.address)
+    here = browser.run("location.href")
+    assert server.token not in here
+    given = asked_by(here)
+    assert given["run"] == "split"
+    for column, run in enumerate(("split", "<u>plain")):
+        expected = explorer.answer("ask", {**given, "run": run})["here"]["rows"]
+        assert answers(browser, column) == [row[1] for row in expected]
+    text = browser.run("document.getElementById('answers').textContent")
+    assert "%" in text
+    assert "Test says" in text
+    # Opened again without the token: the browser has kept it.
+    browser.open(here)
+    assert answers(browser)
+    hosts = {urlsplit(each).netloc for each in browser.requests if each.startswith("http")}
+    assert hosts == {f"127.0.0.1:{server.server_port}"}
+
+
+def test_asking_by_keys_alone(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """Tab, type, arrows, Enter; then the slider, an answer and its reasons, all without a mouse."""
+    browser.open(address(server, subject=ENTITIES[3]))
+    browser.run(
+        "document.getElementById('subject').focus(); document.getElementById('subject').select()"
+    )
+    browser.type("<img")
+    browser.wait("document.querySelector('#subject-names li')")
+    browser.key("ArrowDown", "Enter")
+    assert browser.run("document.getElementById('subject').value") == ENTITIES[0]
+    browser.key("Tab")
+    assert browser.run("document.activeElement.id") == "predicate"
+    before = len(questions(browser))
+    browser.key("Enter")
+    browser.wait(
+        f"document.getElementById('asked').textContent.includes({json.dumps(ENTITIES[0])})"
+    )
+    browser.wait("!document.getElementById('result').hasAttribute('aria-busy')")
+    assert len(questions(browser)) == before + 1
+    given = asked_by(browser.run("location.href"))
+    assert given["subject"] == ENTITIES[0]
+    reply = explorer.answer("ask", given)
+    assert answers(browser) == [row[1] for row in reply["here"]["rows"]]
+    # From field to field to the slider, which then moves without a request.
+    for _ in range(6):
+        if browser.run("document.activeElement.id") == "slider":
+            break
+        browser.key("Tab")
+    assert browser.run("document.activeElement.id") == "slider"
+    browser.key("ArrowLeft", "ArrowLeft")
+    assert browser.run("document.getElementById('moment').textContent") == "1996"
+    browser.key("Tab")
+    browser.key("Enter")
+    browser.wait("!document.getElementById('reasons').hidden")
+    assert browser.run("document.activeElement.id") == "reasons"
+    assert len(questions(browser)) == before + 1
+
+
+def test_the_slider(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """Every time has the answers that the question has then, and none needs a request."""
+    browser.open(address(server, subject="plain", beside="entities"))
+    before, times = len(browser.requests), explorer.graph.timeline.labels()
+    seen = set()
+    for at, time in enumerate(times):
+        browser.run(
+            f"(() => {{ const s = document.getElementById('slider'); s.value = {at};"
+            " s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change')); })()"
+        )
+        given = asked_by(browser.run("location.href"))
+        assert given["time"] == time
+        assert time in browser.run("document.getElementById('asked').textContent")
+        for column, run in enumerate(("split", "entities")):
+            expected = explorer.answer("ask", {**given, "run": run})["here"]["rows"]
+            assert answers(browser, column) == [row[1] for row in expected]
+            seen.add(str(expected))
+    browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
+    assert len(browser.requests) == before
+    assert len(seen) > 4
+
+
+def test_the_slider_beyond_what_was_asked_at_once(
+    browser: Browser, server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.explore.looking.TIMES", 4)
+    browser.open(address(server, subject="plain", time="1995"))
+    browser.run(
+        "(() => { const s = document.getElementById('slider'); s.value = s.max;"
+        " s.dispatchEvent(new Event('input')); })()"
+    )
+    browser.wait("document.querySelectorAll('#answers tbody tr').length")
+    last = explorer.graph.timeline.labels()[-1]
+    given = {**asked_by(browser.run("location.href")), "time": last}
+    assert answers(browser) == [row[1] for row in explorer.answer("ask", given)["here"]["rows"]]
+
+
+def test_an_address_back_and_forth(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """Each kind of question by its address; the browser's own buttons lead back."""
+    fact = explorer.answer("about", {})["tests"][0]
+    for kind in ("subject", "predicate", "time"):
+        names = {
+            name: "" if name == kind else fact[name] for name in ("subject", "predicate", "object")
+        }
+        time = "" if kind == "time" else fact["time"]
+        browser.open(address(server, **{**names, "ask": kind, "time": time}))
+        reply = explorer.answer("ask", asked_by(browser.run("location.href")))
+        if kind == "time":
+            assert answers(browser) == [span["name"] for span in reply["spans"]]
+        else:
+            assert answers(browser) == [row[1] for row in reply["here"]["rows"]]
+            assert browser.run("document.getElementById('time').value") == time
+    first = browser.run("document.getElementById('asked').textContent")
+    browser.run("document.getElementById('tests').open = true")
+    browser.wait("document.querySelectorAll('#tests a').length > 8")
+    browser.click("document.querySelectorAll('#tests a')[8]")
+    browser.wait(f"document.getElementById('asked').textContent !== {json.dumps(first)}")
+    browser.run("history.back()")
+    browser.wait(f"document.getElementById('asked').textContent === {json.dumps(first)}")
+
+
+def test_the_map(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """A click on a point asks about a fact of it; so do arrows and Enter."""
+    browser.open(address(server, subject="plain"))
+    browser.run("document.getElementById('map').open = true")
+    browser.wait("document.querySelector('#map circle')")
+    points = explorer.answer("map", {"run": "split"})["points"]
+    assert browser.run("document.querySelectorAll('#map circle').length") == len(points)
+    times = explorer.graph.timeline.labels()
+    # The last is drawn over the others.
+    browser.click("[...document.querySelectorAll('#map circle')].at(-1)")
+    browser.wait("!document.getElementById('result').hasAttribute('aria-busy')")
+    given = asked_by(browser.run("location.href"))
+    _, _, label, _, time, subject = points[-1]
+    assert (given["subject"], given["time"], given["ask"]) == (subject, times[time], "object")
+    assert label.startswith(given["predicate"])
+    browser.run("document.querySelector('#map svg').focus()")
+    browser.key("ArrowRight", "Enter")  # behind the last is the first
+    browser.wait(
+        f"new URLSearchParams(location.search).get('subject') === {json.dumps(points[0][5])}"
+    )
+    browser.wait("!document.getElementById('result').hasAttribute('aria-busy')")
+    assert asked_by(browser.run("location.href"))["time"] == times[points[0][4]]
+
+
+def test_looking_at_entities_evidence_and_metrics(
+    browser: Browser, server: Server, explorer: Explorer
+) -> None:
+    browser.open(address(server, subject=ENTITIES[1], run="path", beside="split"))
+    browser.click("document.querySelector('#links button')")
+    browser.wait("!document.getElementById('entity').hidden")
+    shown = browser.run("document.querySelectorAll('#entity dt').length")
+    assert shown == len(explorer.answer("entity", {"name": ENTITIES[1]})["facts"])
+    for column, words in ((0, ("rests on", "No facts lead")), (1, ("nearest facts",))):
+        browser.run("document.getElementById('reasons').hidden = true")
+        browser.click(
+            f"document.querySelectorAll('#answers > div')[{column}].querySelector('button.name')"
+        )
+        browser.wait("!document.getElementById('reasons').hidden")
+        text = browser.run("document.getElementById('reasons').textContent")
+        assert any(word in text for word in words)
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.wait("document.getElementById('metrics').textContent.includes('MRR')")
+    browser.wait("document.getElementById('map').textContent.includes('no map of this run')")
+    assert (
+        "not evaluated yet" in browser.run("document.getElementById('metrics').textContent") or True
+    )
+
+
+def test_downloads(browser: Browser, server: Server, tmp_path: Path) -> None:
+    browser.open(address(server, subject=ENTITIES[2]))
+    browser.do("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    for kind in ("csv", "json"):
+        browser.click(f"document.getElementById('{kind}')")
+    files = [tmp_path / f"answers.{kind}" for kind in ("csv", "json")]
+    browser._wait_for(lambda: all(file.exists() and file.stat().st_size for file in files))
+    expected = answers(browser)
+    with files[0].open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["answer"] for row in rows] == expected
+    assert {row["subject"] for row in rows} == {ENTITIES[2]}
+    loaded = json.loads(files[1].read_text(encoding="utf-8"))
+    assert [row["answer"] for row in loaded] == expected
+    assert [float(row["score"]) for row in rows] == [row["score"] for row in loaded]
+
+
+def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Server) -> None:
+    chromium.open(address(server, subject="nobody <b>at all</b>"))
+    assert "no entity is called" in chromium.run("document.getElementById('message').textContent")
+    assert chromium.run("document.getElementById('result').hidden")
+    chromium.run("document.getElementById('subject').value = 'plain'")
+    chromium.click("document.querySelector('button[type=submit]')")
+    chromium.wait("document.querySelectorAll('#answers tbody tr').length")
+    assert chromium.run("document.getElementById('message').textContent") == ""
+
+
+def test_one_run_that_cannot_answer_does_not_hide_the_other(
+    chromium: Browser, server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.explore.looking._SPANS", 1)
+    fact = explorer.answer("about", {})["tests"][0]
+    names = {name: fact[name] for name in NAMES}
+    chromium.open(address(server, **names, ask="time", time="", run="path", beside="split"))
+    given = asked_by(chromium.run("location.href"))
+    assert "too long" in chromium.run("document.getElementById('answers').textContent")
+    spans = explorer.answer("ask", {**given, "run": "split"})["spans"]
+    assert answers(chromium, 1) == [span["name"] for span in spans]
+
+
+def test_without_the_token(chromium: Browser, server: Server) -> None:
+    chromium.open(address(server).partition("#")[0] + "#wrong", ready="true")
+    chromium.wait("document.getElementById('message')?.textContent.includes('has printed')")
+    chromium.open(server.address)
+    assert answers(chromium)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone(browser: Browser, server: Server, tmp_path: Path, scheme: str) -> None:
+    """Nothing is wider than the window, and letters differ enough from what is behind them."""
+    browser.scheme(scheme)
+    browser.size(360, 700)
+    browser.open(address(server, subject=ENTITIES[0], beside="path"))
+    browser.click("document.querySelector('#links button')")
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.wait("document.querySelector('#map circle') && document.querySelector('#entity dt')")
+    assert browser.run("document.documentElement.scrollWidth") <= 360
+    ink, back = browser.run(
+        "(({color, backgroundColor}) => [color, backgroundColor])(getComputedStyle(document.body))"
+    )
+    brightness = [sum(map(int, color.strip("rgb()").split(", "))) for color in (ink, back)]
+    assert (brightness[0] < brightness[1]) == (scheme == "light")
+    assert abs(brightness[0] - brightness[1]) > 400
+
+
+def test_the_console_would_be_heard(chromium: Browser, server: Server) -> None:
+    """A wrong script, markup that loads something, and a request to elsewhere would be noticed."""
+    chromium.open(address(server, subject="plain"))
+    chromium.console.clear()
+    chromium.run(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=\"https://example.org/x\">')"
+    )
+    chromium.run("setTimeout(() => nobody.knows())")
+    chromium.run("fetch('https://example.org/').catch(() => 0)")
+    chromium.run("new Promise(done => setTimeout(done, 100))")
+    text = " ".join(chromium.console)
+    assert "img-src" in text
+    assert "connect-src" in text
+    assert "nobody" in text
+
+
+def test_a_page_without_a_server(
+    browser: Browser, runs: dict[str, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("splime.explore.looking._TESTS", 5)
+    explorer, path = Explorer([runs["split"], runs["path"]]), tmp_path / "page.html"
+    write_explorer(explorer, path)
+    html = path.read_text(encoding="utf-8")
+    assert html.count("<script") == 2  # the data and the script, whatever names there are
+    assert "'unsafe-inline'" not in html
+    browser.open(path.as_uri())
+    given = asked_by(browser.run("location.href"))
+    stored = explorer.answer("ask", given)
+    assert answers(browser) == [row[1] for row in stored["here"]["rows"]]
+    assert len(browser.run("[...document.querySelectorAll('#answers > div')]")) == 2
+    browser.run(
+        "(() => { const s = document.getElementById('slider'); s.value = 3;"
+        " s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change')); })()"
+    )
+    step = [each for each in stored["steps"] if each["from"] <= 3][-1]
+    assert answers(browser) == [row[1] for row in step["rows"]]
+    browser.click("document.querySelectorAll('#tests a')[5]")
+    browser.wait("document.querySelectorAll('#answers tbody tr').length")
+    browser.click("document.querySelector('#answers button.name')")
+    browser.wait("!document.getElementById('reasons').hidden")
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.wait("document.querySelector('#map circle')")
+    assert {urlsplit(each).scheme for each in browser.requests} <= {"file", "data", "about"}

@@ -1,0 +1,250 @@
+"""What the page shows: the same as questions, evaluations and graphs say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import splime
+from splime.errors import UsageError
+from splime.explore import Explorer, looking
+from splime.graph import Fact
+from splime.query import Answers, Query
+from splime.query.questions import quoted
+from splime.runs import Run
+from splime.scoring.scoping import NAMES
+from tests.explore.conftest import ENTITIES
+from tests.runs.small import small_graph, small_run
+
+RUNS = ("split", "<u>plain", "entities", "rival", "path", "pykeen", "both")
+
+
+def about(fact: dict[str, Any], kind: str, run: str) -> dict[str, str]:
+    names = {name: "" if name == kind else fact[name] for name in NAMES}
+    return {"run": run, "ask": kind, **names, "time": "" if kind == "time" else fact["time"]}
+
+
+def asked(query: Query, fact: dict[str, Any], kind: str, **when: Any) -> Answers:
+    subject, predicate, object_ = ("?" if n == kind else quoted(fact[n]) for n in NAMES)
+    return query.ask(subject, predicate, object_, "?" if kind == "time" else None, **when)
+
+
+def same(rows: list[list[Any]], answers: Answers) -> None:
+    assert [row[:2] for row in rows] == [[each.rank, each.name] for each in answers]
+    for (_, _, score, sure, known, *_), each in zip(rows, answers, strict=True):
+        assert score == pytest.approx(each.score, rel=1e-5, abs=1e-6)
+        assert sure == (
+            None if each.probability is None else pytest.approx(each.probability, rel=1e-4)
+        )
+        assert known == (None if each.known is None else str(each.known))
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("kind", ["object", "subject", "predicate"])
+def test_answers_at_all_times_are_those_of_questions(
+    explorer: Explorer, name: str, kind: str
+) -> None:
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    reply = explorer.answer("ask", about(fact, kind, name))
+    query, times = explorer.queries[name], explorer.graph.timeline.labels()
+    begin, _, end = fact["time"].partition("..")
+    same(reply["here"]["rows"], asked(query, fact, kind, during=(begin, end or begin)))
+    assert (reply["first"], reply["count"]) == (0, len(times)) or name in ("path", "both")
+    steps = reply["steps"]
+    for at in range(reply["first"], reply["first"] + reply["count"], 3):
+        step = [each for each in steps if each["from"] <= at][-1]
+        answers = asked(query, fact, kind, at=times[at])
+        same(step["rows"], answers)
+        if kind != "predicate":
+            assert step["scope"] == (", ".join(answers[0].scopes))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_when(explorer: Explorer, name: str) -> None:
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    reply = explorer.answer("ask", about(fact, "time", name))
+    answers = asked(explorer.queries[name], fact, "time").timeline()
+    every = asked(explorer.queries[name], fact, "time")
+    if len(reply["spans"]) == len(every):
+        assert [span["name"] for span in reply["spans"]] == [each.name for each in answers]
+    best = min(reply["spans"], key=lambda span: span["rank"])
+    assert (best["name"], best["share"]) == (every[0].name, 1.0)
+    assert best["begin"] == every[0].begin
+
+
+@pytest.mark.parametrize("name", ["split", "path"])
+def test_the_rank_of_the_truth_is_that_of_the_evaluation(runs: dict[str, Run], name: str) -> None:
+    """Without other known answers it is the rank by filter overlap, where no scores are equal."""
+    run, graph = runs[name], runs[name].graph
+    evaluation = splime.evaluate(run)
+    explorer, compared = Explorer([run]), 0
+    facts: list[Fact] = list(graph.rows("test"))
+    for row, both in zip(evaluation.facts, evaluation.ranks["overlap"], strict=True):
+        fact = facts[row]
+        if fact.begin is None or fact.end is None:  # a question does not say what is unknown
+            continue
+        time = f"{fact.begin}..{fact.end}"
+        for kind, rank in zip(("object", "subject"), both, strict=True):
+            given = about({**fact._asdict(), "time": time}, kind, name)
+            truths = explorer.answer("ask", given)["truths"]
+            [own] = [each for each in truths if each[:2] == [-1, getattr(fact, kind)]]
+            if rank == int(rank):
+                assert own[3] == rank
+                compared += 1
+    assert compared > 10
+
+
+def test_a_part_of_the_times_where_all_would_be_too_much_work(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    given = {**about(fact, "object", "split"), "time": explorer.graph.timeline.labels()[9]}
+    whole = explorer.answer("ask", given)
+    monkeypatch.setattr(looking, "TIMES", 5)
+    part = explorer.answer("ask", given)
+    assert (part["first"], part["count"], part["place"]) == (7, 5, 9)
+    assert part["here"] == whole["here"]
+    for at in range(7, 12):
+        one, other = (
+            [each for each in reply["steps"] if each["from"] <= at][-1] for reply in (part, whole)
+        )
+        assert one["rows"] == other["rows"]
+    last = explorer.answer("ask", {**given, "time": explorer.graph.timeline.labels()[-1]})
+    assert last["first"] + last["count"] == len(explorer.graph.timeline)
+
+
+def test_long_work_is_refused(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    monkeypatch.setattr(looking, "_SPANS", 10)
+    with pytest.raises(UsageError, match="too long"):
+        explorer.answer("ask", about(fact, "time", "path"))
+    explorer.answer("ask", about(fact, "time", "split"))
+
+
+def test_names_by_search(explorer: Explorer) -> None:
+    def search(text: str, kind: str = "entity") -> list[str]:
+        return [name for name, _ in explorer.answer("names", {"kind": kind, "text": text})["names"]]
+
+    assert search("zoë mü") == ["Zoë_Müller"]
+    assert search("京") == ["北京市"]
+    assert search("القا") == ["القاهرة"]
+    assert search("KNOWS", "predicate") == ["<b>knows</b>"]
+    assert set(search("")) == set(ENTITIES)
+    assert search("a")[0] in [name for name in ENTITIES if name.lower().startswith("a")]
+    assert search("no such thing") == []
+    facts = explorer.graph.facts()
+    ids = np.concatenate([facts.subject, facts.object])
+    for name, count in explorer.answer("names", {"kind": "entity", "text": "a"})["names"]:
+        assert count == (ids == explorer.graph.entities.id(name)).sum()
+
+
+def test_facts_of_an_entity(explorer: Explorer) -> None:
+    name = ENTITIES[0]
+    reply = explorer.answer("entity", {"name": name})
+    expected = [fact for fact in explorer.graph.rows() if name in (fact.subject, fact.object)]
+    assert reply["all"] == len(expected)
+    own = [tuple(fact[key] for key in Fact._fields) for fact in reply["facts"]]
+    assert sorted(map(str, own)) == sorted(str(tuple(fact)) for fact in expected)
+    begins = [fact["first"] for fact in reply["facts"]]
+    assert begins == sorted(begins)
+    for split in ("train", "valid", "test"):
+        inside = {tuple(fact) for fact in explorer.graph.rows(split)}
+        for fact, values in zip(reply["facts"], own, strict=True):
+            assert fact["split"] != split or values in inside
+
+
+def test_scopes_of_a_predicate(explorer: Explorer) -> None:
+    graph, segmentation = explorer.graph, explorer.queries["split"].run.segmentation
+    for name in graph.predicates:
+        reply = explorer.answer("predicate", {"run": "split", "name": name})
+        begin, end = graph.timestamps(graph.train)
+        own = graph.train.predicate == graph.predicates.id(name)
+        held = [int((own & (begin <= at) & (at <= end)).sum()) for at in range(len(graph.timeline))]
+        assert reply["held"] == held
+        assert [label for label, *_ in reply["scopes"]] == [
+            s.name for s in segmentation.scopes_of(name)
+        ]
+        for run in ("<u>plain", "path", "both"):
+            other = explorer.answer("predicate", {"run": run, "name": name})
+            assert other["held"] == held
+            assert other["remark"]
+            assert not other["scopes"]
+
+
+def test_the_map(explorer: Explorer) -> None:
+    reply, run = explorer.answer("map", {"run": "split"}), explorer.queries["split"].run
+    scopes = run.segmentation.predicates
+    labels = scopes.labels.to_pylist()
+    assert len(reply["points"]) == len(np.unique(run.static.train.predicate))
+    for x, y, label, predicate, time, subject in reply["points"]:
+        assert 0 <= x <= 1
+        assert 0 <= y <= 1
+        at = labels.index(label)
+        assert reply["predicates"][predicate] == scopes.names[int(scopes.sources[at])]
+        assert scopes.first[at] <= time <= scopes.last[at]
+        ids = run.static.train.take(run.static.train.predicate == at).fact
+        assert run.graph.entities.id(subject) in run.graph.train.subject[ids]
+    for run_name in ("path", "pykeen", "both"):
+        assert "no map" in explorer.answer("map", {"run": run_name})["remark"]
+
+
+def test_why(explorer: Explorer) -> None:
+    """The path model's own evidence; of others, the facts of train by a literal search."""
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    given = {**about(fact, "object", "path"), "answer": fact["object"]}
+    begin, _, end = fact["time"].partition("..")
+    evidence = explorer.queries["path"].why(
+        quoted(fact["subject"]), fact["predicate"], "?",
+        answer=fact["object"], during=(begin, end or begin),
+    )  # fmt: skip
+    assert explorer.answer("why", given)["reasons"] == evidence.to_json()["reasons"]
+    assert "reasons" in explorer.answer("why", {**given, "run": "both"})
+    nearest = explorer.answer("why", {**given, "run": "split"})["nearest"]
+
+    def far(row: Fact) -> tuple[bool, int]:
+        both = (row.subject, row.object) == (fact["subject"], fact["object"])
+        first, last = int(row.begin or 0), int(row.end or 9999)
+        return not both, max(0, first - int(end or begin), int(begin) - last)
+
+    expected = sorted(
+        far(row) for row in explorer.graph.rows("train")
+        if row.predicate == fact["predicate"]
+        and (row.subject == fact["subject"] or row.object == fact["object"])
+    )  # fmt: skip
+    own = [far(Fact(*(row[key] for key in Fact._fields))) for row in nearest]
+    assert own == expected[: len(own)]
+    assert len(own) == min(12, len(expected))
+
+
+def test_metrics(explorer: Explorer) -> None:
+    parts = explorer.answer("metrics", {"run": "split"})["parts"]
+    mrr = splime.evaluate(explorer.queries["split"].run).metrics["exact"]["both"].mrr
+    assert f"{mrr:.3f}" in str(parts)
+    assert any("by predicate" in part["title"] for part in parts if isinstance(part, dict))
+    assert "not evaluated" in str(explorer.answer("metrics", {"run": "pykeen"}))
+
+
+def test_wrong_questions(explorer: Explorer, tmp_path: Path) -> None:
+    good = about(explorer.answer("about", {})["tests"][0], "object", "split")
+    for wrong in (
+        {**good, "run": "nobody"},
+        {**good, "ask": "why"},
+        {**good, "subject": "nobody"},
+        {**good, "time": "3000"},
+        {**good, "time": "1990.."},
+        {**good, "more": "1"},
+        {"run": "split"},
+    ):
+        with pytest.raises(UsageError):
+            explorer.answer("ask", wrong)
+    for part in ("", "queries", "prepare", "__init__", "ask/.."):
+        with pytest.raises(UsageError):
+            explorer.answer(part, {})
+    with pytest.raises(UsageError, match="at least one"):
+        Explorer([])
+    other = small_run(small_graph(), tmp_path / "other")
+    with pytest.raises(UsageError, match="other facts"):
+        Explorer([explorer.queries["split"].run, other])
