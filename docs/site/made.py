@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import typer
