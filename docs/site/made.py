@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +27,7 @@ from splime.cli.main import app as program
 from splime.datasets import DATASETS
 from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
-from splime.embedding.presets import PRESETS
+from splime.embedding.presets import PRESETS, PUBLISHED, QUICK, STRONG
 from splime.exports import FORMATS
 from splime.methods import METHODS
 from splime.plans.showing import PICTURES
@@ -46,10 +46,10 @@ def _first(of: object) -> str:
     return (of.__doc__ or "").strip().partition("\n")[0]
 
 
-def _table(*rows: Iterable[str]) -> str:
-    """A table; the first row is its head, and a name stands first in each."""
-    head, *others = [[_plain(cell) for cell in row] for row in rows]
-    lines = [head, ["---"] * len(head), *([f"`{name}`", *more] for name, *more in others)]
+def _table(head: Sequence[str], *rows: Iterable[str]) -> str:
+    """A table in whose rows a name stands first."""
+    named = ([f"`{name}`", *map(_plain, others)] for name, *others in rows)
+    lines = [head, ["---"] * len(head), *named]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -140,7 +140,7 @@ def _commands(group: Any = None, context: Any = None, before: str = "splime") ->
 
 def _help(command: Any) -> tuple[str, str]:
     """What a command says about itself, and its example."""
-    about, _, example = command.help.partition("Example: ")
+    about, _, example = re.sub(r"Example:\s+", "Example: ", command.help).partition("Example: ")
     return about.strip(), " ".join(example.split())
 
 
@@ -150,6 +150,7 @@ def commands() -> str:
     for name, command, context in _commands():
         about, example = _help(command)
         pieces = " ".join(command.collect_usage_pieces(context))
+        about = re.sub(r"^(- .*?: )(splime [^;\n]*)", r"\1`\2`", about, flags=re.M)
         parts += [f"## {name}", *map(_plain, about.split("\n\n"))]
         parts.append(f"```console\n$ {name} {pieces}\n```")
         if example:
@@ -164,13 +165,46 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
-def cheatsheet() -> str:
+def briefly() -> str:
     """A line for each command: what it does, and an example of it."""
     rows = []
     for name, command, _ in _commands():
         about, example = _help(command)
-        rows.append((name.removeprefix("splime "), about.partition("\n\n")[0], f"`{example}`"))
+        example = example and f"`{example}`"
+        rows.append((name.removeprefix("splime "), about.partition("\n\n")[0], example))
     return _table(("command", "what it does", "for example"), *rows)
+
+
+def questions() -> str:
+    """The kinds of questions, as the help of `splime ask` has them."""
+    (about,) = (command.help for name, command, _ in _commands() if name == "splime ask")
+    rows = re.findall(r"^- ([\w ]*): (splime [^;\n]*)$", about, re.M)
+    return _table(("question", "command"), *((kind, f"`{example}`") for kind, example in rows))
+
+
+def functions() -> str:
+    """A line for each public function."""
+    public = {name: getattr(splime, name) for name in dir(splime)}
+    rows = [
+        (f"splime.{name}", _first(each))
+        for name, each in public.items()
+        if callable(each) and not isinstance(each, type)
+    ]
+    return _table(("function", "what it does"), *rows)
+
+
+def choices() -> str:
+    """The names of everything that there is to choose from."""
+    registries: dict[str, Iterable[str]] = {
+        "--method": METHODS,
+        "--model": (*MODELS, PATH, LATEST),
+        "--loss": LOSSES,
+        "--preset": (*PRESETS, STRONG, QUICK, *PUBLISHED),
+        "--format": FORMATS,
+        "--what": PICTURES,
+        "datasets": DATASETS,
+    }
+    return _table(("option", "names"), *((kind, ", ".join(of)) for kind, of in registries.items()))
 
 
 def names() -> str:
@@ -207,7 +241,7 @@ MADE: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
         *(methods, models, losses, presets, formats, pictures, datasets),
-        *(commands, cheatsheet, names),
+        *(commands, names, briefly, questions, functions, choices),
     )
 }
 
