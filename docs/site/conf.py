@@ -1,6 +1,7 @@
-"""The documentation site: python -m sphinx -W -c docs/site . build/site
+"""The documentation site: python -m sphinx -WEa -c docs/site . build/site
 
-Its source is the repository, so that a link from one document to another works in both.
+Its source is the repository, so that a link from one document to another works in both. `-Ea` makes
+every page anew: Sphinx does not see what of the code a page is made of.
 """
 
 import sys

@@ -57,22 +57,21 @@ def methods() -> str:
     """The methods, each with its parameters."""
     parts = []
     for name, method in METHODS.items():
-        rows = [("parameter", "default", "standard", "what it is")]
+        rows = []
         for own in fields(method):
-            default = "" if own.default is None else str(own.default)
-            standard = str(method.standard.get(own.name, ""))
+            default = method.standard.get(own.name, own.default)
             flag = f"--{own.name.replace('_', '-')}"
-            rows.append((flag, default, standard, own.metadata["help"]))
+            rows.append((flag, own.metadata["help"], "" if default is None else str(default)))
         parts += [f"### `{name}`", f"`splime.{method.__name__}`: {_plain(_first(method))}"]
         if method.one_of:
             parts.append(f"Exactly one of {', '.join(f'`{each}`' for each in method.one_of)}.")
-        parts.append(_table(*rows))
+        parts.append(_table(("parameter", "what it is", "default"), *rows))
     return "\n\n".join(parts)
 
 
 def models() -> str:
     """The models of splime itself."""
-    rows = [("model", "what it scores", "knows time", "loss", "dimension")]
+    rows = []
     for name, model in MODELS.items():
         settings = make_settings(name)
         time = "yes" if model.knows_time else ""
@@ -80,16 +79,16 @@ def models() -> str:
     about = "Chains of facts, by how their times lie to the question's."
     rows.append((PATH, about, "yes", "", str(make_settings(PATH).dimension)))
     rows.append((LATEST, "The answers of the latest facts, a baseline.", "yes", "", ""))
-    return _table(*rows)
+    return _table(("model", "what it scores", "knows time", "loss", "dimension"), *rows)
 
 
 def losses() -> str:
     """The losses, with the settings that they alone have."""
-    rows = [("loss", "what it is", "compares with", "its settings")]
+    rows = []
     for loss in LOSSES.values():
         negatives = "all entities" if loss.against == "all" else "sampled negatives"
         rows.append((loss.name, loss.about, negatives, ", ".join(loss.search)))
-    return _table(*rows)
+    return _table(("loss", "what it is", "compares with", "its settings"), *rows)
 
 
 def presets() -> str:
@@ -277,7 +276,8 @@ def _output(output: dict[str, Any]) -> str:
         return f"![{_plain(''.join(data['text/plain']))}](data:image/png;base64,{picture.strip()})"
     if html := data.get("text/html"):
         return f"```{{raw}} html\n{''.join(html)}\n```"
-    return f"```text\n{''.join(output.get('text') or data['text/plain']).rstrip()}\n```"
+    text = "".join(output.get("text") or data["text/plain"]).rstrip()
+    return f"```{{code-block}} text\n:class: output\n\n{text}\n```"
 
 
 def _sections(_app: Sphinx, what: str, _name: str, _of: Any, _how: Any, lines: list[str]) -> None:
