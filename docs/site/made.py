@@ -229,7 +229,7 @@ def _documented(name: str) -> str:
     if callable(named):
         return f".. autofunction:: splime.{name}"
     # A registry; what stands in its place as a docstring is that of dictionaries.
-    return f".. py:data:: splime.{name}\n\n   By name: {', '.join(named)}.\n"
+    return f".. py:data:: {name}\n   :module: splime\n\n   By name: {', '.join(named)}.\n"
 
 
 def _restructured(lines: list[str]) -> str:
