@@ -172,7 +172,7 @@ def failing(*arguments: object, out: Path) -> Called:
         (["--method", "split", "--shrink", "4"], "split has no parameter 'shrink'"),
         (
             ["--engine", "pyken"],
-            "there is no engine 'pyken'; there are splime, pykeen, paths. Did you",
+            "there is no engine 'pyken'; there are splime, pykeen, paths, latest. Did you",
         ),
         (["--dimension", "0"], "dimension must be at least 1, not 0"),
         (["--dimension", "many"], "Invalid value"),

@@ -33,6 +33,7 @@ WHOLE: tuple[object, ...] = (*NUMBER, 2.5, True)
 FLAG: tuple[object, ...] = (STRANGE, "yes", 2, [True], 0.5)
 PATH: tuple[object, ...] = (STRANGE, 3.5, 7, ["a"], {"a": 1}, None, True)
 THING: tuple[object, ...] = (STRANGE, "text", 3.5, None, [], {"a": 1})
+GIVEN = tuple(each for each in THING if each is not None)
 CALLED: tuple[object, ...] = (STRANGE, "text", 3.5, [1])
 MAPPING: tuple[object, ...] = (STRANGE, "text", 3.5, ["a"], 7)
 LISTED: tuple[object, ...] = (STRANGE, 3.5, 7, [STRANGE], [3.5], True)
@@ -178,7 +179,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.split_graph, {"graph": graph}, {"graph": THING, "how": TEXT, "valid": NUMBER,
             "test": NUMBER, "seed": (*WHOLE, -1), "allow_unseen": FLAG}),
         (splime.to_table, {"graph": graph}, {"graph": THING}),
-        (splime.train, {"graph": graph, "cuts": CUTS, "out": out}, {"graph": THING, "cuts": THING,
+        (splime.train, {"graph": graph, "cuts": CUTS, "out": out}, {"graph": THING, "cuts": GIVEN,
             "out": PATH, "engine": TEXT, "device": TEXT, "preset": TEXT, "watch": CALLED,
             "save_seconds": NUMBER, **settings}),
         (splime.tune, {"graph": graph, "out": out}, {"graph": THING, "out": PATH, "trials": WHOLE,

@@ -517,7 +517,7 @@ def test_a_full_disk_loses_nothing(
         ({"model": "transe", "norm": 3}, "TransE measures distances with norm 1 or 2, not 3"),
         ({"loss": "softmx"}, r"no loss 'softmx'.*Did you mean softmax\?"),
         ({"init": "xavier"}, r"no initialiser 'xavier'.*Did you mean xavier_"),
-        ({"model": "distmul"}, r"no model 'distmul'.*Did you mean distmult or \?"),
+        ({"model": "distmul"}, r"no model 'distmul'.*Did you mean distmult or "),
         ({"preset": "papr"}, r"no preset 'papr'.*Did you mean paper\?"),
         ({"optimizer": "adan"}, r"optimizer is one of.*Did you mean adam"),
         ({"dimensions": 3}, r"no setting 'dimensions'\. Did you mean dimension\?"),

@@ -17,9 +17,10 @@ from torch.nn.functional import embedding
 
 from splime.embedding.initial import make_weights
 from splime.embedding.settings import PREDICATE, TIME, Settings
-from splime.errors import check_name
+from splime.errors import UsageError, check_name
 from splime.segmentation import Scopes
 from splime.static import StaticGraph
+from splime.times import Ints, calendar
 
 
 class Table(nn.Module):
@@ -305,6 +306,15 @@ class TableMaker:
     def times(self) -> Tensor:
         """The timestamp of each scoped predicate, in the middle of its scope."""
         return torch.from_numpy(self.static.predicates.middle.copy()).repeat(self.copies)
+
+    def dates(self) -> Ints:
+        """Year, month and day of each timestamp; of a bucket, those in its middle."""
+        timeline = self.static.segmentation.timeline
+        try:
+            return calendar((timeline.starts + timeline.ends) // 2, timeline.granularity)
+        except UsageError as error:
+            name = self.settings.model
+            raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
 
     def _lookup(
         self,

@@ -11,7 +11,6 @@ from splime.embedding.models.base import Model
 from splime.embedding.settings import PREDICATE, Settings
 from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
-from splime.times import calendar
 
 GOEL: dict[str, Any] = {
     "dimension": 100,
@@ -86,11 +85,5 @@ class Diachronic(Model):
 
 
 def _dates(tables: TableMaker) -> Tensor:
-    """Year, month and day of each timestamp; of a bucket, those in its middle."""
-    timeline = tables.static.segmentation.timeline
-    try:
-        dates = calendar((timeline.starts + timeline.ends) // 2, timeline.granularity)
-    except UsageError as error:
-        name = tables.settings.model
-        raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
-    return torch.from_numpy(dates).to(torch.get_default_dtype())
+    """Those of timestamps, as numbers of the model's own kind."""
+    return torch.from_numpy(tables.dates()).to(torch.get_default_dtype())

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from splime.embedding.settings import PREDICATE
 from splime.embedding.tables import Lookup, Table, TableMaker
-from splime.errors import UsageError
-from splime.times import Ints, calendar
+from splime.times import Ints
 
 # Digits of years, months, digits of days; then since and until, and the sign of years before 1.
 _MONTH, _DAY, _SINCE, _MINUS, _TOKENS = 10, 22, 32, 34, 35
@@ -64,13 +63,7 @@ class Sequences(Table):
 
 def tokens_of(tables: TableMaker) -> Tensor:
     """The tokens of the time of each scoped predicate; of a bucket, those of its middle."""
-    timeline = tables.static.segmentation.timeline
-    try:
-        dates = calendar((timeline.starts + timeline.ends) // 2, timeline.granularity)
-    except UsageError as error:
-        name = tables.settings.model
-        raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
-    tokens = torch.from_numpy(date_tokens(dates))[tables.times()]
+    tokens = torch.from_numpy(date_tokens(tables.dates()))[tables.times()]
     if tables.settings.each == "ends":
         scopes = len(tables.static.predicates)
         role = torch.tensor([_SINCE, _SINCE + 1]).repeat_interleave(scopes)
