@@ -81,8 +81,8 @@ def test_packages_install_in_an_empty_environment(tmp_path: Path) -> None:
     }
     with zipfile.ZipFile(wheel) as packed:
         assert files <= set(packed.namelist())
-    with tarfile.open(source) as packed:
-        names = {name.partition("/")[2] for name in packed.getnames()}
+    with tarfile.open(source) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"src/{name}" for name in files} | {"docs/site/conf.py", "constraints.txt"} <= names
     assert not any(name.startswith((".venv", "runs/")) for name in names)
 

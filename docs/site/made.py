@@ -252,7 +252,10 @@ class Made(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The text, parsed as Markdown."""
-        return self.parse_text_to_nodes(MADE[self.arguments[0]](), allow_section_headings=True)
+        parts = self.parse_text_to_nodes(MADE[self.arguments[0]](), allow_section_headings=True)
+        for table in (each for part in parts for each in part.findall(nodes.table)):
+            table["classes"].append("made")
+        return parts
 
 
 class NotebookParser(MystParser):
