@@ -22,6 +22,7 @@ from splime.plans.showing import PICTURES
 from tests.report.test_page import CHROMIUM, browse
 from tests.test_docs import ROOT
 
+pytestmark = pytest.mark.slow
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)"
 )
