@@ -23,6 +23,7 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import splime
+from splime import paths
 from splime.cli.main import app as program
 from splime.datasets import DATASETS
 from splime.embedding.losses import LOSSES
@@ -31,6 +32,7 @@ from splime.embedding.presets import PRESETS, PUBLISHED, QUICK, STRONG
 from splime.exports import FORMATS
 from splime.methods import METHODS
 from splime.plans.showing import PICTURES
+from splime.training import latest
 from splime.training.engines import LATEST, PATH, make_settings
 
 
@@ -76,9 +78,9 @@ def models() -> str:
         settings = make_settings(name)
         time = "yes" if model.knows_time else ""
         rows.append((name, _first(model), time, settings.loss, str(settings.dimension)))
-    about = "Chains of facts, by how their times lie to the question's."
-    rows.append((PATH, about, "yes", "", str(make_settings(PATH).dimension)))
-    rows.append((LATEST, "The answers of the latest facts, a baseline.", "yes", "", ""))
+    # The two that are no `Model`.
+    rows.append((PATH, _first(paths), "yes", "", str(make_settings(PATH).dimension)))
+    rows.append((LATEST, _first(latest), "yes", "", ""))
     return _table(("model", "what it scores", "knows time", "loss", "dimension"), *rows)
 
 
@@ -214,11 +216,12 @@ def names() -> str:
         if not isinstance(node, ast.ImportFrom):
             continue
         if node.module is None:
-            shown = [f".. automodule:: splime.{each.name}\n   :members:" for each in node.names]
-            parts += [f"## splime.{node.names[0].name}", _restructured(shown)]
+            for each in node.names:
+                shown = f".. automodule:: splime.{each.name}\n   :members:"
+                parts += [f"## {each.name}", _restructured(shown)]
             continue
         parts += [f"## {node.module}", _plain(_first(import_module(f"splime.{node.module}")))]
-        parts.append(_restructured([_documented(each.name) for each in node.names]))
+        parts.append(_restructured(*(_documented(each.name) for each in node.names)))
     return "\n\n".join(parts)
 
 
@@ -232,7 +235,7 @@ def _documented(name: str) -> str:
     return f".. py:data:: {name}\n   :module: splime\n\n   By name: {', '.join(named)}.\n"
 
 
-def _restructured(lines: list[str]) -> str:
+def _restructured(*lines: str) -> str:
     return "\n".join(["```{eval-rst}", *lines, "```"])
 
 
@@ -276,7 +279,7 @@ class NotebookParser(MystParser):
 def _output(output: dict[str, Any]) -> str:
     data = output.get("data", {})
     if picture := data.get("image/png"):
-        return f"![{_plain(''.join(data['text/plain']))}](data:image/png;base64,{picture.strip()})"
+        return f"![What this cell draws](data:image/png;base64,{picture.strip()})"
     if html := data.get("text/html"):
         return f"```{{raw}} html\n{''.join(html)}\n```"
     text = "".join(output.get("text") or data["text/plain"]).rstrip()
