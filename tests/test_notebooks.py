@@ -1,0 +1,51 @@
+"""The notebooks run from the top, and show what is stored in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.test_docs import ROOT
+
+
+def pictures(cell: Any) -> list[bool]:
+    """Which of the things that a cell shows are pictures; what others complain of is left out."""
+    shown = [each for each in cell.get("outputs", ()) if each.get("name") != "stderr"]
+    return ["image/png" in each.get("data", {}) for each in shown]
+
+
+def run(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a notebook in a folder; all that it shows as text."""
+    monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    stored = nbformat.read(ROOT / "docs" / "notebooks" / f"{name}.ipynb", as_version=4)
+    notebook = nbformat.from_dict(stored)
+    for cell in notebook.cells:
+        cell.pop("outputs", None)
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    for cell, before in zip(notebook.cells, stored.cells, strict=True):
+        assert pictures(cell) == pictures(before), cell.source
+    outputs = [each for cell in notebook.cells for each in cell.get("outputs", ())]
+    return "\n".join(each.get("text") or each.data.get("text/plain", "") for each in outputs)
+
+
+def test_your_first_temporal_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("first-graph", tmp_path, monkeypatch)
+    assert "differ by more than chance: True" in shown
+    assert "1  Melcourt" in shown
+
+
+@pytest.mark.slow
+def test_who_will_visit_whom(
+    published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPLIME_DATA", str(published))
+    shown = run("icews14", tmp_path, monkeypatch)
+    assert "Barack Obama" in shown
+    mrr = {name: float(figure) for name, figure in re.findall(r"(days|no time) +MRR (\S+)", shown)}
+    assert mrr["days"] > mrr["no time"] + 0.05
