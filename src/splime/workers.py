@@ -16,7 +16,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from splime.errors import SplimeError, UsageError, check_name, not_installed
 
@@ -43,24 +43,41 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
+class Spread(Protocol):
+    """Does a function of each task; gives (number of the task, result) as they end."""
+
+    def __call__(
+        self, function: Callable[[T], R], tasks: Sequence[T], /
+    ) -> Iterator[tuple[int, R]]:
+        """Do it; what is not needed any more when this is closed is ended."""
+
+
 def spread(
-    function: Callable[[T], R],
-    tasks: Sequence[T],
+    function: Callable[[T], R], tasks: Sequence[T], **options: Any
+) -> Iterator[tuple[int, R]]:
+    """Do a function of each task on many workers; gives (number of the task, result) as they end.
+
+    A task whose worker died is done again, twice at most, and then an error that names the task. An
+    error of a task itself ends all. The function, the tasks and the results are sent between
+    processes; `str` of a task names it in errors. The options are those of `crew`.
+    """
+    if tasks:
+        with crew(**options) as over:
+            yield from over(function, tasks)
+
+
+@contextmanager
+def crew(
     *,
     engine: str = "processes",
     workers: int | None = None,
     address: str | None = None,
     processors: int = 1,
     gpu: float = 0.0,
-) -> Iterator[tuple[int, R]]:
-    """Do a function of each task on many workers; gives (number of the task, result) as they end.
-
-    A task whose worker died is done again, twice at most, and then an error that names the task. An
-    error of a task itself ends all.
+) -> Iterator[Spread]:
+    """Workers that are kept for several calls: what it gives does what `spread` does.
 
     Args:
-        function: what to do; it, the tasks and the results are sent between processes.
-        tasks: what to do it with; `str` of a task names it in errors.
         engine: `processes` of this machine, or `ray`.
         workers: how many tasks to do at once; by default as many as there are processors for.
         address: the Ray cluster to join. By default that of RAY_ADDRESS, or else a cluster of this
@@ -74,16 +91,22 @@ def spread(
             raise UsageError(f"{name} must be at least 1, not {value}")
     if engine != "ray" and address is not None:
         raise UsageError(f"an address belongs to the engine ray, not to {engine}")
+    with ENGINES[engine](workers, address, processors, gpu) as pool:
+        yield partial(_spread, pool)
+
+
+def _spread(
+    pool: _Processes | _Ray, function: Callable[[T], R], tasks: Sequence[T]
+) -> Iterator[tuple[int, R]]:
     waiting, deaths = deque(range(len(tasks))), Counter[int]()
-    if not waiting:
-        return
-    with ENGINES[engine](function, workers, address, processors, gpu, len(tasks)) as pool:
+    pool.take(function)
 
-        def begin() -> None:
-            while waiting and pool.has_room():
-                pool.begin(waiting[0], tasks[waiting[0]])
-                waiting.popleft()
+    def begin() -> None:
+        while waiting and pool.has_room():
+            pool.begin(waiting[0], tasks[waiting[0]])
+            waiting.popleft()
 
+    try:
         begin()
         while pool.busy():
             number, outcome = pool.next()
@@ -102,6 +125,9 @@ def spread(
                 raise error
             begin()  # nobody has to wait until the result is taken
             yield number, result
+    finally:
+        if pool.busy():
+            pool.stop()
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> _Outcome:
@@ -123,14 +149,21 @@ class _Worker:
     connection: Connection
     number: int | None = None
     """The task that it works on."""
+    function: bytes = b""
+    """What it knows that it has to do."""
 
 
 class _Processes:
     """Processes of this machine, each with one task at a time."""
 
-    def __init__(self, function: Callable[[Any], Any], workers: int, threads: int) -> None:
-        self._function, self._most, self._threads = pickle.dumps(function), workers, threads
+    def __init__(self, workers: int) -> None:
+        self._most = workers
+        self._function = b""
         self._workers: list[_Worker] = []
+
+    def take(self, function: Callable[[Any], Any]) -> None:
+        """Do this from now on."""
+        self._function = pickle.dumps(function)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
@@ -145,13 +178,14 @@ class _Processes:
         while True:
             idle = next((each for each in self._workers if each.number is None), None)
             worker = idle or self._start()
+            new = self._function if worker.function != self._function else None
             try:
-                worker.connection.send(task)
+                worker.connection.send((new, task))
             except OSError:  # it died while it had nothing to do
                 self._workers.remove(worker)
                 _stop([worker])
             else:
-                worker.number = number
+                worker.number, worker.function = number, self._function
                 return
 
     def next(self) -> tuple[int, _Outcome | _Died]:
@@ -170,13 +204,14 @@ class _Processes:
     def stop(self) -> None:
         """End all workers."""
         _stop(self._workers)
+        self._workers.clear()
 
     def _start(self) -> _Worker:
         # Started anew: CUDA does not survive a fork, and threads, which Arrow has, can hang in one.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        arguments = theirs, self._function, self._threads
-        process = context.Process(target=_serve, args=arguments)
+        threads = max(1, available() // self._most)
+        process = context.Process(target=_serve, args=(theirs, threads))
         self._workers.append(worker := _Worker(process, ours))
         process.start()
         theirs.close()
@@ -195,7 +230,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
         process.join()
 
 
-def _serve(connection: Connection, pickled: bytes, threads: int) -> None:
+def _serve(connection: Connection, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
     with suppress(KeyboardInterrupt, EOFError, OSError):
         # Ctrl-C in a terminal reaches all processes; the one that started this ends it. SIGTERM is
@@ -204,9 +239,11 @@ def _serve(connection: Connection, pickled: bytes, threads: int) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
-        function = pickle.loads(pickled)
         while True:
-            outcome = _attempt(function, connection.recv())
+            new, task = connection.recv()
+            if new is not None:
+                function = pickle.loads(new)
+            outcome = _attempt(function, task)
             try:
                 connection.send(outcome)
             except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -223,16 +260,10 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _in_processes(
-    function: Callable[[Any], Any],
-    workers: int | None,
-    _address: str | None,
-    processors: int,
-    _gpu: float,
-    tasks: int,
+    workers: int | None, _address: str | None, processors: int, _gpu: float
 ) -> Iterator[_Processes]:
     """The processes, which are no more when the block ends."""
-    workers = min(workers or max(1, available() // processors), tasks)
-    pool = _Processes(function, workers, max(1, available() // workers))
+    pool = _Processes(workers or max(1, available() // processors))
     try:
         yield pool
     finally:
@@ -242,16 +273,18 @@ def _in_processes(
 class _Ray:
     """Workers of a Ray cluster."""
 
-    def __init__(
-        self, function: Callable[[Any], Any], workers: int | None, processors: int, gpu: float
-    ) -> None:
+    def __init__(self, workers: int | None, processors: int, gpu: float) -> None:
         import ray
 
         self._ray, self._most = ray, workers
         self._running: dict[Any, int] = {}
         # Whoever asked tries again, for all that can happen to a worker.
         needs = {"num_cpus": processors, "num_gpus": gpu, "max_retries": 0}
-        self._begin = partial(ray.remote(**needs)(_attempt).remote, ray.put(function))
+        self._attempt = ray.remote(**needs)(_attempt)
+
+    def take(self, function: Callable[[Any], Any]) -> None:
+        """Do this from now on."""
+        self._function = self._ray.put(function)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
@@ -263,7 +296,7 @@ class _Ray:
 
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
-        self._running[self._begin(task)] = number
+        self._running[self._attempt.remote(self._function, task)] = number
 
     def next(self) -> tuple[int, _Outcome | _Died]:
         """The outcome of the task that ends next."""
@@ -284,16 +317,12 @@ class _Ray:
         """End what is still going on."""
         for task in self._running:
             self._ray.cancel(task, force=True)
+        self._running.clear()
 
 
 @contextmanager
 def _in_ray(
-    function: Callable[[Any], Any],
-    workers: int | None,
-    address: str | None,
-    processors: int,
-    gpu: float,
-    _tasks: int,
+    workers: int | None, address: str | None, processors: int, gpu: float
 ) -> Iterator[_Ray]:
     """The workers of a cluster: the one that this process has joined already, or another."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -335,7 +364,7 @@ def _in_ray(
                 f"no node of the Ray cluster has {processors} processors"
                 + (f" and {gpu:g} of a GPU" if gpu else "")
             )
-        pool = _Ray(function, workers, processors, gpu)
+        pool = _Ray(workers, processors, gpu)
         stack.callback(pool.stop)
         yield pool
 

@@ -118,6 +118,9 @@ class Part:
     among: Kinds | None = None
     """The kinds of all times of the source; None where every time stands for itself."""
 
+    def __str__(self) -> str:
+        return f"{self.path}, rows {self.row + 1:,} to {self.row + self.rows:,}"
+
     def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
         """Some columns of the facts, by their role."""
         import pyarrow.parquet as pq
