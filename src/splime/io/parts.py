@@ -99,6 +99,11 @@ def is_of_parts(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
+def is_triples(source: str | os.PathLike[str]) -> bool:
+    """Whether a source is a folder of triples."""
+    return (Path(source) / MANIFEST).is_file()
+
+
 def has_parts(source: str | os.PathLike[str]) -> bool:
     """Whether a source is a pattern, or a folder of Parquet files without a file for train.
 
@@ -109,16 +114,16 @@ def has_parts(source: str | os.PathLike[str]) -> bool:
         return bool(glob.has_magic(str(source))) and path.suffix.lower() == ".parquet"
     if not path.is_dir():
         return False
-    return (path / MANIFEST).is_file() or (
-        "train" not in split_files(path) and any(path.glob("*.parquet"))
-    )
+    if is_triples(path) or (path / UNFINISHED).exists():
+        return True
+    return "train" not in split_files(path) and any(path.glob("*.parquet"))
 
 
 def files_of(source: str | os.PathLike[str]) -> list[Path]:
     """The Parquet files of a source in their order: by name, or as the manifest lists them."""
     path = Path(source)
     if is_there(path) and path.is_dir():
-        if (path / MANIFEST).is_file():
+        if is_triples(path):
             return triple_files(path)
         if (path / UNFINISHED).exists():
             raise DataError(

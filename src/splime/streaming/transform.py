@@ -18,7 +18,7 @@ from splime.graph import SPLITS, SplitName
 from splime.io.files import working_folder
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, Part, kinds_of_times
-from splime.io.parts import files_of, has_parts
+from splime.io.parts import files_of, has_parts, is_triples
 from splime.io.sealed import check_seal
 from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
@@ -194,7 +194,7 @@ class Facts:
         batch_rows: int | None = None,
     ) -> Facts:
         """An error for what cannot be streamed."""
-        options = ReadOptions.of(reading)
+        options = ReadOptions.of(reading).for_triples(is_triples(source))
         files = [FactFile(path, options.columns) for path in files_of(source)]
         facts = cls(
             str(source), files, method, options, _BATCH if batch_rows is None else batch_rows
