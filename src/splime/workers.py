@@ -219,20 +219,21 @@ class _Processes:
 
 
 def _stop(workers: Sequence[_Worker]) -> None:
-    started = [each.process for each in workers if each.process.pid is not None]
+    started = [each for each in workers if each.process.pid is not None]
     for worker in workers:
-        worker.connection.close()
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.join(_GRACE)
-        process.kill()
-        process.join()
+        worker.connection.close()  # who has nothing to do ends by that
+    for worker in started:
+        if worker.number is not None:
+            worker.process.terminate()
+    for worker in started:
+        worker.process.join(_GRACE)
+        worker.process.kill()
+        worker.process.join()
 
 
 def _serve(connection: Connection, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
-    with suppress(KeyboardInterrupt, EOFError, OSError):
+    try:
         # Ctrl-C in a terminal reaches all processes; the one that started this ends it. SIGTERM is
         # what Ctrl-C is, so that temporary folders are removed.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -248,6 +249,8 @@ def _serve(connection: Connection, threads: int) -> None:
                 connection.send(outcome)
             except (pickle.PicklingError, TypeError, AttributeError) as error:
                 connection.send((SplimeError(f"a result cannot be sent: {error}"), None))
+    except (KeyboardInterrupt, EOFError, OSError):
+        return
 
 
 def _end_with_parent() -> None:
