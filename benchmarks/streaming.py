@@ -23,13 +23,16 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from record import peak_mb, write_results
+
+if TYPE_CHECKING:
+    from splime.streaming import StreamResult
 
 RESULTS = Path(__file__).parent / "results" / "streaming.json"
 IN_MEMORY = 10**7
@@ -43,7 +46,10 @@ def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
     import splime
     from splime.streaming import stream_transform
 
-    result = stream_transform(source, target, splime.Merge(shrink=4), **options)
+    return about(stream_transform(source, target, splime.Merge(shrink=4), **options))
+
+
+def about(result: StreamResult) -> dict[str, Any]:
     return {
         "scopes": len(result.segmentation.predicates),
         "triples": sum(result.triples.values()),
@@ -52,9 +58,12 @@ def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
 
 
 def processes(source: Path, target: Path) -> dict[str, Any]:
-    from splime.streaming import in_processes
+    import splime
+    from splime.streaming import transform_parts
 
-    return stream(source, target, engine=in_processes(PROCESSES))
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        method = splime.Merge(shrink=4)
+        return about(transform_parts(source, Path(folder) / "big", method, workers=PROCESSES))
 
 
 def copy(source: Path, target: Path) -> dict[str, Any]:
