@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Thread
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -65,6 +65,22 @@ class Server(ThreadingHTTPServer):
     def address(self) -> str:
         """Where the page begins; the browser keeps the token, and sends it with each question."""
         return f"http://{HOST}:{self.server_port}/#{self.token}"
+
+    def start(self) -> Server:
+        """Answer in the background, until `stop`."""
+        Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        self.shutdown()
+        self.server_close()
+
+    def __repr__(self) -> str:
+        return f"Server({self.address})"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.address}" target="_blank" rel="noopener">{self.address}</a>'
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread; where there are enough, further connections wait to be accepted."""
