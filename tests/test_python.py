@@ -134,6 +134,20 @@ def test_explore(runs: list[Run], tmp_path: Path) -> None:
     assert [*of_function.parameters] == [*of_package.parameters]
 
 
+def test_results_say_in_a_line_what_they_are(runs: list[Run]) -> None:
+    evaluation, graph = splime.evaluate(runs[0]), runs[0].graph
+    results = (
+        evaluation, splime.compare(runs, samples=50), graph, splime.inspect(graph),
+        splime.transform(graph, CUTS),
+    )  # fmt: skip
+    for each in results:
+        text = repr(each)
+        assert text.startswith(f"{type(each).__name__}(")
+        assert "\n" not in text
+        assert len(text) < 250
+    assert f"exact {evaluation.metrics['exact']['both'].mrr:.3f}" in repr(evaluation)
+
+
 def test_run(tmp_path: Path) -> None:
     small = {name: value for name, value in SETTINGS.items() if name != "model"}
     methods = [splime.Split(grow=2), splime.Split(grow=3)]

@@ -34,6 +34,9 @@ class Inspection(Shown):
     statistics: Statistics
     leaks: leakage.LeakReport
 
+    def __repr__(self) -> str:
+        return f"Inspection({self.graph!r})"
+
     def to_json(self) -> dict[str, Any]:
         """The same as plain lists and dictionaries."""
         return {
@@ -71,6 +74,9 @@ class Transformed(Shown):
     """Those that the leak filter took."""
     static: StaticGraph
     """Those that are left."""
+
+    def __repr__(self) -> str:
+        return f"Transformed({self.static!r}; {self.removed})"
 
 
 @checked

@@ -189,9 +189,10 @@ def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
     window = time_window(graph)
     order, counts = frequent_predicates(graph)
-    shown = order[:most]
+    with_facts = np.count_nonzero(counts)  # a part of a graph keeps the names of the whole
+    shown = order[: min(most, with_facts)]
     limits, _, holding = facts_over_time(graph, shown)
-    few = f"the {most} most frequent predicates" if len(order) > most else ""
+    few = f"the {most} most frequent predicates" if with_facts > most else ""
     title = "; ".join(filter(None, ["facts over time", few, window.remark]))
     times = format_ticks(np.array([window.first, window.last]), graph.timeline.granularity)
     table = make_table(title, "predicate", "facts", " → ".join(times))
