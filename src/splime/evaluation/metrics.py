@@ -313,7 +313,7 @@ class Evaluation(Shown, Tabular):
 
     def __repr__(self) -> str:
         mrr = ", ".join(f"{name} {self.metrics[name]['both'].mrr:.3f}" for name in self.filters)
-        return f"Evaluation(protocol {self.protocol}, {self.split}: {self.queries:,} queries, MRR {mrr})"
+        return f"Evaluation(protocol {self.protocol}, {self.split}: MRR {mrr})"
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: the metrics of each filter over all queries, then of each group.
