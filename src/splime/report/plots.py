@@ -49,7 +49,7 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     """
     order, counts = frequent_predicates(graph)
     # A part of a graph keeps the names of the whole; those without facts have nothing to show.
-    with_facts = max(1, np.count_nonzero(counts))
+    with_facts = max(1, int(np.count_nonzero(counts)))
     order = order[: min(most, with_facts)]
     limits, in_all, of_predicates = facts_over_time(graph, order)
     window = time_window(graph)
