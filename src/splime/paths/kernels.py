@@ -305,6 +305,11 @@ def compact(h: Tensor) -> Tensor:
     return h.to(_SMALL)
 
 
+def zeros(h: Tensor) -> Tensor:
+    """As `processor.zeros`."""
+    return torch.zeros_like(h)
+
+
 def add_messages(
     out: Tensor, h: Tensor, table: Tensor, scopes: Tensor, weights: Tensor, order: Order, back: bool
 ) -> None:

@@ -159,7 +159,7 @@ class _Propagate(torch.autograd.Function):
         kept: list[tuple[Tensor, ...]] = []
         for layer in range(first, len(layers.base)):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
-            a = torch.zeros_like(h)
+            a = on.zeros(h)
             table = on.table(*(part[layer] for part in layers[:3]))
             on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
             a = a if share is None else a.mul_(share)
