@@ -352,9 +352,9 @@ def _empty(*shape: int) -> Tensor:
     return torch.from_numpy(array[:size]).view(shape)
 
 
-def zeros(h: Tensor) -> Tensor:
-    """As many zeros."""
-    return _empty(*h.shape).zero_()
+def zeros(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
+    """So many, where another tensor is."""
+    return _empty(*shape).zero_()
 
 
 def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:
@@ -423,7 +423,7 @@ def table_gradient(
     facts: DirectedFacts,
 ) -> Tensor:
     """The gradient of the table, from that of the sums."""
-    out, order = zeros(table), facts.alike
+    out, order = zeros(table, *table.shape), facts.alike
     columns = (order.starts, order.source, order.target, order.time, order.number)
     fixed = (
         *map(_flat, (out, h, gradient, scopes, weights)),
