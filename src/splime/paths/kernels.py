@@ -311,9 +311,9 @@ def compact(h: Tensor) -> Tensor:
     return h.to(_SMALL)
 
 
-def zeros(like: Tensor, *shape: int) -> Tensor:
-    """As `processor.zeros`."""
-    return like.new_zeros(shape)
+def empty(like: Tensor, *shape: int) -> Tensor:
+    """As `processor.empty`."""
+    return like.new_empty(shape)
 
 
 def add_messages(

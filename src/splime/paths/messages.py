@@ -157,10 +157,10 @@ class _Propagate(torch.autograd.Function):
         *parts: Tensor,
     ) -> Tensor:
         layers, on, first = Layers(*parts), fast(q.device), 0 if states is None else 1
-        h = on.zeros(q, facts.entities, scopes.shape[1], q.shape[1])
+        h = on.empty(q, facts.entities, scopes.shape[1], q.shape[1])
         at = _columns(given, h)
         if states is None or places is None:
-            h[at] = q
+            h.zero_()[at] = q
         else:
             h[:] = states[len(places) :]
             h.view(-1, h.shape[2])[places] = states[: len(places)]
@@ -168,7 +168,7 @@ class _Propagate(torch.autograd.Function):
         kept: list[tuple[Tensor, ...]] = []
         for layer in range(first, len(layers.base)):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
-            a = on.zeros(q, *h.shape)
+            a = on.empty(q, *h.shape).zero_()
             table = on.table(*(part[layer] for part in layers[:3]))
             on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
             a = a if share is None else a.mul_(share)

@@ -338,8 +338,8 @@ def _threads() -> int:
     return _work.threads or torch.get_num_threads()
 
 
-def _empty(*shape: int) -> Tensor:
-    """An array, perhaps one that nobody refers to any more."""
+def empty(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
+    """An array where another one is, perhaps one that nobody refers to any more."""
     size = math.prod(shape)
     # Here a free one is referred to by the list, by the name and by the call.
     for array in _work.arrays or ():
@@ -350,11 +350,6 @@ def _empty(*shape: int) -> Tensor:
         if _work.arrays is not None:
             _work.arrays.append(array)
     return torch.from_numpy(array[:size]).view(shape)
-
-
-def zeros(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
-    """So many, where another tensor is."""
-    return _empty(*shape).zero_()
 
 
 def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:
@@ -423,7 +418,7 @@ def table_gradient(
     facts: DirectedFacts,
 ) -> Tensor:
     """The gradient of the table, from that of the sums."""
-    out, order = zeros(table, *table.shape), facts.alike
+    out, order = empty(table, *table.shape).zero_(), facts.alike
     columns = (order.starts, order.source, order.target, order.time, order.number)
     fixed = (
         *map(_flat, (out, h, gradient, scopes, weights)),
@@ -465,7 +460,7 @@ def update(
     h: Tensor, a: Tensor, parameters: tuple[Tensor, ...], dropout: float, seed: Tensor, layer: int
 ) -> tuple[Tensor, Tensor]:
     """h + dropout(relu(layernorm(W [h; a] + b))), and the same for messages to read."""
-    out = _empty(*h.shape)
+    out = empty(h, *h.shape)
     weight, *rest = parameters
     fixed = (
         *map(_flat, (out, h, a, weight.T, *rest)), *_dropping(h, dropout, seed, layer)
@@ -486,7 +481,7 @@ def update_gradient(
     layer: int,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """The gradients of h, of a and of the parameters, from that of the updated h."""
-    of_h, of_a = _empty(*h.shape), _empty(*a.shape)
+    of_h, of_a = empty(h, *h.shape), empty(a, *a.shape)
     weight, *rest = parameters
     sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, *rest)]
     fixed = (
@@ -516,7 +511,7 @@ def scores_gradient(
     gradient: Tensor, h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of all that `scores` is given."""
-    of_h = _empty(*h.shape)
+    of_h = empty(h, *h.shape)
     sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, own, last_weight)]
     scratch = h.new_empty(_PARTS, 32, len(weight))
     fixed = (*map(_flat, (gradient, h, weight.T, weight, own, last_weight)),)
