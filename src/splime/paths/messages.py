@@ -202,9 +202,11 @@ class _Propagate(torch.autograd.Function):
                 part[layer] = value
         if ctx.places is None:
             return None, None, of_q + of_h[at], *[None] * 8, *of_parts
-        of_places = of_h.view(-1, of_h.shape[2])[ctx.places]
-        of_others = of_h.sum(0).index_add_(0, ctx.places % len(given), of_places, alpha=-1)
-        return torch.cat([of_places, of_others]), None, of_q, *[None] * 8, *of_parts
+        rows = (of_h if ctx.kept else of_h.clone()).view(-1, of_h.shape[2])
+        of_places = rows[ctx.places]
+        rows[ctx.places] = 0
+        of_states = torch.cat([of_places, rows.view(of_h.shape).sum(0)])
+        return of_states, None, of_q, *[None] * 8, *of_parts
 
 
 def _columns(given: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

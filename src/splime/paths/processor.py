@@ -259,7 +259,9 @@ class _Kernels:
                     at = row % questions * hidden
                     x = load(own, at, hidden)
                     for j in range(width):
-                        x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
+                        x = x + spread(h[row * width + j], hidden) * load(
+                            weight, j * hidden, hidden
+                        )
                     of_last = of_last + g * where_positive(x, x)
                     g = where_positive(x, g * end_weight)
                     store(of_own, at, load(of_own, at, hidden) + g)
