@@ -34,6 +34,19 @@ Model = Annotated[
     str | None, Option(help="The static model, see `splime models`. Default: complex.")
 ]
 Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN has.")]
+Workers = Annotated[
+    int | None,
+    Option(help="How many workers to have at once. Default: one for each processor."),
+]
+Address = Annotated[
+    str | None,
+    Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster to join (--engine ray). Default: RAY_ADDRESS, or else a cluster of"
+        " this machine alone is started.",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
 OtherFacts = Annotated[
