@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
 import socket
 import threading
+import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -26,8 +29,10 @@ _Outcome: TypeAlias = tuple[Exception | None, Any]
 """What a task raised, or gave."""
 _ATTEMPTS = 3
 _LOCAL = "local"
-# How long a worker may take to clean up when it is asked to end, in seconds.
-_GRACE = 5.0
+# How long a worker may take to clean up or to save a checkpoint when it is asked to end, and how
+# long nobody asks whether to stop, in seconds.
+_GRACE = 10.0
+_POLL = 0.2
 
 
 class _Died(str):
@@ -45,13 +50,14 @@ def available() -> int:
 
 def spread(
     function: Callable[[T], R],
-    tasks: Sequence[T],
+    tasks: Iterable[T],
     *,
     engine: str = "processes",
     workers: int | None = None,
     address: str | None = None,
     processors: int = 1,
     gpu: float = 0.0,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, R]]:
     """Do a function of each task on many workers; gives (number of the task, result) as they end.
 
@@ -60,13 +66,15 @@ def spread(
 
     Args:
         function: what to do; it, the tasks and the results are sent between processes.
-        tasks: what to do it with; `str` of a task names it in errors.
+        tasks: what to do it with; `str` of a task names it in errors. Of an iterator no more is
+            taken than there are workers for.
         engine: `processes` of this machine, or `ray`.
         workers: how many tasks to do at once; by default as many as there are processors for.
         address: the Ray cluster to join. By default that of RAY_ADDRESS, or else a cluster of this
             machine alone is started, and stopped in the end.
         processors: how many of them a task needs.
         gpu: what share of a GPU a task needs, of those that Ray knows.
+        stop: is asked now and then whether to stop; workers are then asked to end.
     """
     check_name("engine", engine, ENGINES)
     for name, value in (("workers", workers), ("processors", processors)):
@@ -74,27 +82,40 @@ def spread(
             raise UsageError(f"{name} must be at least 1, not {value}")
     if engine != "ray" and address is not None:
         raise UsageError(f"an address belongs to the engine ray, not to {engine}")
-    waiting, deaths = deque(range(len(tasks))), Counter[int]()
-    if not waiting:
+    numbered, deaths = enumerate(tasks), Counter[int]()
+    waiting: deque[tuple[int, T]] = deque()
+    running: dict[int, T] = {}
+
+    def take() -> bool:
+        """Whether there is a task to begin."""
+        waiting.extend(() if waiting else islice(numbered, 1))
+        return bool(waiting)
+
+    if not take():
         return
-    with ENGINES[engine](function, workers, address, processors, gpu, len(tasks)) as pool:
+    size = len(tasks) if isinstance(tasks, Sized) else None
+    with ENGINES[engine](function, workers, address, processors, gpu, size) as pool:
 
         def begin() -> None:
-            while waiting and pool.has_room():
-                pool.begin(waiting[0], tasks[waiting[0]])
-                waiting.popleft()
+            while pool.has_room() and take():
+                number, task = waiting[0]
+                pool.begin(number, task)
+                running[number] = waiting.popleft()[1]
 
         begin()
-        while pool.busy():
-            number, outcome = pool.next()
+        while running and not stop():
+            if (ended := pool.next()) is None:
+                continue
+            number, outcome = ended
+            task = running.pop(number)
             if isinstance(outcome, _Died):
                 deaths[number] += 1
                 if deaths[number] == _ATTEMPTS:
                     raise SplimeError(
-                        f"{tasks[number]}: the worker died {_ATTEMPTS} times ({outcome}); if it ran"
-                        " out of memory, take fewer workers"
+                        f"{task}: the worker died {_ATTEMPTS} times ({outcome}); if it ran out of"
+                        " memory, take fewer workers"
                     )
-                waiting.appendleft(number)
+                waiting.appendleft((number, task))
                 begin()
                 continue
             error, result = outcome
@@ -136,10 +157,6 @@ class _Processes:
         """Whether another task can begin at once."""
         return sum(worker.number is not None for worker in self._workers) < self._most
 
-    def busy(self) -> bool:
-        """Whether there are tasks that have not ended."""
-        return any(worker.number is not None for worker in self._workers)
-
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
         while True:
@@ -154,10 +171,12 @@ class _Processes:
                 worker.number = number
                 return
 
-    def next(self) -> tuple[int, _Outcome | _Died]:
-        """The outcome of the task that ends next."""
+    def next(self) -> tuple[int, _Outcome | _Died] | None:
+        """The outcome of the task that ends next; None if none does for a while."""
         at_work = {each.connection: each for each in self._workers if each.number is not None}
-        worker = at_work[wait([*at_work])[0]]  # type: ignore[index]
+        if not (ended := wait([*at_work], _POLL)):
+            return None
+        worker = at_work[ended[0]]  # type: ignore[index]
         number, worker.number = worker.number, None
         assert number is not None
         try:
@@ -198,8 +217,10 @@ def _stop(workers: Sequence[_Worker]) -> None:
 def _serve(connection: Connection, pickled: bytes, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
     with suppress(KeyboardInterrupt, EOFError, OSError):
-        # Ctrl-C in a terminal reaches all processes; the one that started this ends it. SIGTERM is
-        # what Ctrl-C is, so that temporary folders are removed.
+        # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
+        # Ctrl-C is, so that temporary folders are removed.
+        with suppress(AttributeError):  # not everywhere
+            os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -218,6 +239,8 @@ def _end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
     os._exit(1)
 
 
@@ -228,10 +251,11 @@ def _in_processes(
     _address: str | None,
     processors: int,
     _gpu: float,
-    tasks: int,
+    tasks: int | None,
 ) -> Iterator[_Processes]:
     """The processes, which are no more when the block ends."""
-    workers = min(workers or max(1, available() // processors), tasks)
+    workers = workers or max(1, available() // processors)
+    workers = min(workers, tasks or workers)
     pool = _Processes(function, workers, max(1, available() // workers))
     try:
         yield pool
@@ -257,20 +281,19 @@ class _Ray:
         """Whether another task can begin at once."""
         return self._most is None or len(self._running) < self._most
 
-    def busy(self) -> bool:
-        """Whether there are tasks that have not ended."""
-        return bool(self._running)
-
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
         self._running[self._begin(task)] = number
 
-    def next(self) -> tuple[int, _Outcome | _Died]:
-        """The outcome of the task that ends next."""
+    def next(self) -> tuple[int, _Outcome | _Died] | None:
+        """The outcome of the task that ends next; None if none does for a while."""
         try:
-            (ended,), _ = self._ray.wait([*self._running])
+            ready, _ = self._ray.wait([*self._running], timeout=_POLL)
         except SystemError as error:  # Ray makes it of what handlers of signals raise
             raise error.__cause__ or error from None
+        if not ready:
+            return None
+        ended = ready[0]
         number = self._running.pop(ended)
         try:
             return number, self._ray.get(ended)
@@ -282,7 +305,12 @@ class _Ray:
 
     def stop(self) -> None:
         """End what is still going on."""
-        for task in self._running:
+        left = [*self._running]
+        for task in left:
+            self._ray.cancel(task)
+        if left:
+            _, left = self._ray.wait(left, num_returns=len(left), timeout=_GRACE)
+        for task in left:
             self._ray.cancel(task, force=True)
 
 
@@ -293,14 +321,10 @@ def _in_ray(
     address: str | None,
     processors: int,
     gpu: float,
-    _tasks: int,
+    tasks: int | None,
 ) -> Iterator[_Ray]:
     """The workers of a cluster: the one that this process has joined already, or another."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise not_installed("the engine ray", error) from None
+    ray = need_ray()
     begun = not ray.is_initialized()
     address = address or os.environ.get("RAY_ADDRESS") or _LOCAL
     own: dict[str, Any] = {}
@@ -328,14 +352,17 @@ def _in_ray(
                     ) from None
             stack.callback(ray.shutdown)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(
-            node.get("CPU", 0) >= processors and node.get("GPU", 0) >= gpu for node in nodes
-        ):
+        rooms = (
+            int(min(node.get("CPU", 0) / processors, node.get("GPU", 0) / gpu if gpu else math.inf))
+            for node in nodes
+        )
+        if not (room := sum(rooms)):
             raise UsageError(
                 f"no node of the Ray cluster has {processors} processors"
                 + (f" and {gpu:g} of a GPU" if gpu else "")
             )
-        pool = _Ray(function, workers, processors, gpu)
+        # A cluster may grow with the tasks that wait; those of an iterator do not wait.
+        pool = _Ray(function, workers or (room if tasks is None else None), processors, gpu)
         stack.callback(pool.stop)
         yield pool
 
@@ -345,6 +372,16 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "/" not in host:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def need_ray() -> Any:
+    """Ray; an error that says how to install it, where it is not there."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise not_installed("the engine ray", error) from None
+    return ray
 
 
 @contextmanager
