@@ -31,7 +31,7 @@ _ATTEMPTS = 3
 _LOCAL = "local"
 # How long a worker may take to clean up or to save a checkpoint when it is asked to end, and how
 # long nobody asks whether to stop, in seconds.
-_GRACE = 10.0
+_GRACE = 30.0
 _POLL = 0.2
 
 
@@ -103,7 +103,10 @@ def spread(
                 running[number] = waiting.popleft()[1]
 
         begin()
-        while running and not stop():
+        while running:
+            if stop():
+                pool.end_well()
+                return
             if (ended := pool.next()) is None:
                 continue
             number, outcome = ended
@@ -187,8 +190,10 @@ class _Processes:
             return number, _Died(f"exit code {worker.process.exitcode}")
 
     def stop(self) -> None:
-        """End all workers."""
+        """End all workers; they have a while to end well."""
         _stop(self._workers)
+
+    end_well = stop
 
     def _start(self) -> _Worker:
         # Started anew: CUDA does not survive a fork, and threads, which Arrow has, can hang in one.
@@ -204,10 +209,11 @@ class _Processes:
 
 def _stop(workers: Sequence[_Worker]) -> None:
     started = [each.process for each in workers if each.process.pid is not None]
-    for worker in workers:
-        worker.connection.close()
     for process in started:
         process.terminate()
+    # Only now: a worker ends without it too, and the signal would come while Python ends.
+    for worker in workers:
+        worker.connection.close()
     for process in started:
         process.join(_GRACE)
         process.kill()
@@ -303,14 +309,15 @@ class _Ray:
         except self._ray.exceptions.RayError as error:
             return number, _Died(str(error).partition("\n")[0])
 
+    def end_well(self) -> None:
+        """Ask what is still going on to end, as Ctrl-C does, and wait a while."""
+        for task in self._running:
+            self._ray.cancel(task)
+        self._ray.wait([*self._running], num_returns=len(self._running), timeout=_GRACE)
+
     def stop(self) -> None:
         """End what is still going on."""
-        left = [*self._running]
-        for task in left:
-            self._ray.cancel(task)
-        if left:
-            _, left = self._ray.wait(left, num_returns=len(left), timeout=_GRACE)
-        for task in left:
+        for task in self._running:
             self._ray.cancel(task, force=True)
 
 
