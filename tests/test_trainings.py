@@ -151,6 +151,8 @@ def test_a_worker_of_a_cluster_is_killed(
     )
     assert kills.killed
     assert same_runs(out, alone)
+    commands = {run.about["command"] for run in done.runs.values()}
+    assert commands == {splime.Run(alone / "runs" / "cut").about["command"]}
     rows = splime.compare([*(alone / "runs").iterdir()]).rows
     assert {row.metrics.mrr for row in done.comparison.rows} == {row.metrics.mrr for row in rows}
 

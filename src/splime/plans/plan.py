@@ -371,7 +371,7 @@ def _train_elsewhere(
     for number, _ in spreading.over(work, places, stop=stop):
         check_left(is_finished(places[number]), places[number])
         done += 1
-        progress("trainings", done, len(places))
+        progress("trainings", done, len(places), places[number].name)
     if done < len(places):
         raise Interrupted(
             f"stopped after {done:,} of {len(places):,} trainings; {out} keeps them, and the same"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class Spreading:
         if gpu is None and self.engine == "ray":
             gpu = float(choose_device(self.device).type == "cuda")
         results = spread(
-            partial(_on_worker, function),
+            partial(_on_worker, function, sys.argv),
             tasks,
             engine=self.engine or "processes",
             workers=self.processes,
@@ -102,8 +103,9 @@ class Spreading:
             yield number, result
 
 
-def _on_worker(function: Callable[[T], R], task: T) -> tuple[R, list[str]]:
+def _on_worker(function: Callable[[T], R], command: list[str], task: T) -> tuple[R, list[str]]:
     """The result of a task, and what it warned of."""
+    sys.argv = command  # a run remembers who made it, which is not Ray
     with warnings.catch_warnings(record=True) as told:
         try:
             return function(task), [str(each.message) for each in told]
