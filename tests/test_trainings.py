@@ -249,7 +249,8 @@ def test_engines_by_name() -> None:
         ({"processes": 0}, "processes must be at least 1, not 0"),
         ({"processors": 0}, "processors must be at least 1, not 0"),
         ({"gpu": -0.5}, r"gpu must be 0 or more, not -0\.5"),
-        ({"gpu": 0.5}, "processors and gpu are what a training needs of the engine ray"),
+        ({"gpu": 0.5}, "gpu belongs to the engine ray"),
+        ({"engine": "processes", "address": "host:1"}, "address belongs to the engine ray"),
         ({"engine": "pykeen"}, "there is no engine 'pykeen'; there are processes, ray"),
     ],
 )

@@ -10,16 +10,15 @@ import socket
 import threading
 import time
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from splime.errors import SplimeError, UsageError, check_name, not_installed
 
@@ -48,33 +47,57 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
+class Spread(Protocol):
+    """Does a function of each task; gives (number of the task, result) as they end."""
+
+    def __call__(
+        self, function: Callable[[T], R], tasks: Iterable[T], /, stop: Callable[[], bool] = ...
+    ) -> Iterator[tuple[int, R]]:
+        """Do it; what is not needed any more when this is closed is ended."""
+
+
+def never() -> bool:
+    """Nobody asks to stop: the default."""
+    return False
+
+
 def spread(
     function: Callable[[T], R],
     tasks: Iterable[T],
+    *,
+    stop: Callable[[], bool] = never,
+    **options: Any,
+) -> Iterator[tuple[int, R]]:
+    """Do a function of each task on many workers; gives (number of the task, result) as they end.
+
+    A task whose worker died is done again, twice at most, and then an error that names the task. An
+    error of a task itself ends all. The function, the tasks and the results are sent between
+    processes; `str` of a task names it in errors. Of an iterator no more tasks are taken than there
+    is room for. Once `stop` says so, workers are asked to end. The options are those of `crew`.
+    """
+    if tasks:
+        with crew(**options) as over:
+            yield from over(function, tasks, stop)
+
+
+@contextmanager
+def crew(
     *,
     engine: str = "processes",
     workers: int | None = None,
     address: str | None = None,
     processors: int = 1,
     gpu: float = 0.0,
-    stop: Callable[[], bool] = lambda: False,
-) -> Iterator[tuple[int, R]]:
-    """Do a function of each task on many workers; gives (number of the task, result) as they end.
-
-    A task whose worker died is done again, twice at most, and then an error that names the task. An
-    error of a task itself ends all.
+) -> Iterator[Spread]:
+    """Workers that are kept for several calls: what it gives does what `spread` does.
 
     Args:
-        function: what to do; it, the tasks and the results are sent between processes.
-        tasks: what to do it with; `str` of a task names it in errors. Of an iterator no more is
-            taken than there are workers for.
         engine: `processes` of this machine, or `ray`.
         workers: how many tasks to do at once; by default as many as there are processors for.
         address: the Ray cluster to join. By default that of RAY_ADDRESS, or else a cluster of this
             machine alone is started, and stopped in the end.
         processors: how many of them a task needs.
         gpu: what share of a GPU a task needs, of those that Ray knows.
-        stop: is asked now and then whether to stop; workers are then asked to end.
     """
     check_name("engine", engine, ENGINES)
     for name, value in (("workers", workers), ("processors", processors)):
@@ -82,26 +105,28 @@ def spread(
             raise UsageError(f"{name} must be at least 1, not {value}")
     if engine != "ray" and address is not None:
         raise UsageError(f"an address belongs to the engine ray, not to {engine}")
+    with ENGINES[engine](workers, address, processors, gpu) as pool:
+        yield partial(_spread, pool)
+
+
+def _spread(
+    pool: _Processes | _Ray,
+    function: Callable[[T], R],
+    tasks: Iterable[T],
+    stop: Callable[[], bool] = never,
+) -> Iterator[tuple[int, R]]:
     numbered, deaths = enumerate(tasks), Counter[int]()
-    waiting: deque[tuple[int, T]] = deque()
+    again: list[tuple[int, T]] = []
     running: dict[int, T] = {}
+    pool.take(function, ahead=isinstance(tasks, Sized))
 
-    def take() -> bool:
-        """Whether there is a task to begin."""
-        waiting.extend(() if waiting else islice(numbered, 1))
-        return bool(waiting)
+    def begin() -> None:
+        while pool.has_room() and (one := again.pop() if again else next(numbered, None)):
+            number, task = one
+            running[number] = task
+            pool.begin(number, task)
 
-    if not take():
-        return
-    size = len(tasks) if isinstance(tasks, Sized) else None
-    with ENGINES[engine](function, workers, address, processors, gpu, size) as pool:
-
-        def begin() -> None:
-            while pool.has_room() and take():
-                number, task = waiting[0]
-                pool.begin(number, task)
-                running[number] = waiting.popleft()[1]
-
+    try:
         begin()
         while running:
             if stop():
@@ -118,7 +143,7 @@ def spread(
                         f"{task}: the worker died {_ATTEMPTS} times ({outcome}); if it ran out of"
                         " memory, take fewer workers"
                     )
-                waiting.appendleft((number, task))
+                again.append((number, task))
                 begin()
                 continue
             error, result = outcome
@@ -126,6 +151,9 @@ def spread(
                 raise error
             begin()  # nobody has to wait until the result is taken
             yield number, result
+    finally:
+        if running:
+            pool.stop()
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> _Outcome:
@@ -147,14 +175,21 @@ class _Worker:
     connection: Connection
     number: int | None = None
     """The task that it works on."""
+    function: bytes = b""
+    """What it knows that it has to do."""
 
 
 class _Processes:
     """Processes of this machine, each with one task at a time."""
 
-    def __init__(self, function: Callable[[Any], Any], workers: int, threads: int) -> None:
-        self._function, self._most, self._threads = pickle.dumps(function), workers, threads
+    def __init__(self, workers: int) -> None:
+        self._most = workers
+        self._function = b""
         self._workers: list[_Worker] = []
+
+    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:  # noqa: ARG002
+        """Do this from now on; tasks begin when there is a worker, never ahead."""
+        self._function = pickle.dumps(function)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
@@ -165,13 +200,14 @@ class _Processes:
         while True:
             idle = next((each for each in self._workers if each.number is None), None)
             worker = idle or self._start()
+            new = self._function if worker.function != self._function else None
             try:
-                worker.connection.send(task)
+                worker.connection.send((new, task))
             except OSError:  # it died while it had nothing to do
                 self._workers.remove(worker)
                 _stop([worker])
             else:
-                worker.number = number
+                worker.number, worker.function = number, self._function
                 return
 
     def next(self) -> tuple[int, _Outcome | _Died] | None:
@@ -192,6 +228,7 @@ class _Processes:
     def stop(self) -> None:
         """End all workers; they have a while to end well."""
         _stop(self._workers)
+        self._workers.clear()
 
     end_well = stop
 
@@ -199,8 +236,8 @@ class _Processes:
         # Started anew: CUDA does not survive a fork, and threads, which Arrow has, can hang in one.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        arguments = theirs, self._function, self._threads
-        process = context.Process(target=_serve, args=arguments)
+        threads = max(1, available() // self._most)
+        process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
         self._workers.append(worker := _Worker(process, ours))
         process.start()
         theirs.close()
@@ -220,7 +257,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
         process.join()
 
 
-def _serve(connection: Connection, pickled: bytes, threads: int) -> None:
+def _serve(connection: Connection, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
     with suppress(KeyboardInterrupt, EOFError, OSError):
         # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
@@ -231,9 +268,11 @@ def _serve(connection: Connection, pickled: bytes, threads: int) -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
-        function = pickle.loads(pickled)
         while True:
-            outcome = _attempt(function, connection.recv())
+            new, task = connection.recv()
+            if new is not None:
+                function = pickle.loads(new)
+            outcome = _attempt(function, task)
             try:
                 connection.send(outcome)
             except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -252,17 +291,10 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _in_processes(
-    function: Callable[[Any], Any],
-    workers: int | None,
-    _address: str | None,
-    processors: int,
-    _gpu: float,
-    tasks: int | None,
+    workers: int | None, _address: str | None, processors: int, _gpu: float
 ) -> Iterator[_Processes]:
     """The processes, which are no more when the block ends."""
-    workers = workers or max(1, available() // processors)
-    workers = min(workers, tasks or workers)
-    pool = _Processes(function, workers, max(1, available() // workers))
+    pool = _Processes(workers or max(1, available() // processors))
     try:
         yield pool
     finally:
@@ -272,24 +304,27 @@ def _in_processes(
 class _Ray:
     """Workers of a Ray cluster."""
 
-    def __init__(
-        self, function: Callable[[Any], Any], workers: int | None, processors: int, gpu: float
-    ) -> None:
+    def __init__(self, workers: int | None, room: int, processors: int, gpu: float) -> None:
         import ray
 
-        self._ray, self._most = ray, workers
+        self._ray, self._workers, self._room = ray, workers, room
         self._running: dict[Any, int] = {}
         # Whoever asked tries again, for all that can happen to a worker.
         needs = {"num_cpus": processors, "num_gpus": gpu, "max_retries": 0}
-        self._begin = partial(ray.remote(**needs)(_attempt).remote, ray.put(function))
+        self._attempt = ray.remote(**needs)(_attempt)
+
+    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:
+        """Do this from now on; with tasks that wait ahead of their time, a cluster may grow."""
+        self._function = self._ray.put(function)
+        self._most = self._workers or (math.inf if ahead else self._room)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
-        return self._most is None or len(self._running) < self._most
+        return len(self._running) < self._most
 
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
-        self._running[self._begin(task)] = number
+        self._running[self._attempt.remote(self._function, task)] = number
 
     def next(self) -> tuple[int, _Outcome | _Died] | None:
         """The outcome of the task that ends next; None if none does for a while."""
@@ -319,16 +354,12 @@ class _Ray:
         """End what is still going on."""
         for task in self._running:
             self._ray.cancel(task, force=True)
+        self._running.clear()
 
 
 @contextmanager
 def _in_ray(
-    function: Callable[[Any], Any],
-    workers: int | None,
-    address: str | None,
-    processors: int,
-    gpu: float,
-    tasks: int | None,
+    workers: int | None, address: str | None, processors: int, gpu: float
 ) -> Iterator[_Ray]:
     """The workers of a cluster: the one that this process has joined already, or another."""
     ray = need_ray()
@@ -368,8 +399,7 @@ def _in_ray(
                 f"no node of the Ray cluster has {processors} processors"
                 + (f" and {gpu:g} of a GPU" if gpu else "")
             )
-        # A cluster may grow with the tasks that wait; those of an iterator do not wait.
-        pool = _Ray(function, workers or (room if tasks is None else None), processors, gpu)
+        pool = _Ray(workers, room, processors, gpu)
         stack.callback(pool.stop)
         yield pool
 

@@ -103,7 +103,12 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     }
     ask: Wrong = {"known": TEXT, "best": WHOLE}
     named = {"graph": THING, "segmentation": THING, "scorer": THING}
-    many: Wrong = {"processes": (*WHOLE, 0), "processors": (*WHOLE, 1), "gpu": (*NUMBER, 1)}
+    many: Wrong = {
+        "processes": (*WHOLE, 0),
+        "processors": (*WHOLE, 1),
+        "gpu": (*NUMBER, 1),
+        "address": TEXT,
+    }
     given: list[tuple[Callable[..., Any], Any, Wrong]] = [
         (splime.ChangePointSplit, {"epsilon": 5}, {**method, "proximity": TEXT, "epsilon": NUMBER,
             "penalty": NUMBER, "changes": WHOLE, "min_size": WHOLE, "closed": FLAG}),

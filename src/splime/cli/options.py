@@ -34,10 +34,7 @@ Model = Annotated[
     str | None, Option(help="The static model, see `splime models`. Default: complex.")
 ]
 _TRAINS = "splime, or pykeen for any model that PyKEEN has."
-_SPREADS = (
-    "processes of this machine, or ray: a Ray cluster, the one of RAY_ADDRESS or else one of this"
-    " machine alone."
-)
+_SPREADS = "processes of this machine, or ray for a Ray cluster."
 Engine = Annotated[str, Option(help=_TRAINS)]
 Engines = Annotated[
     list[str] | None,
@@ -79,6 +76,19 @@ Gpu = Annotated[
         help="With --engine ray: how much of a GPU each needs, such as 0.25, if four fit on one."
         " Default: 1 if this machine computes on a GPU, else 0.",
         rich_help_panel=_MANY,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option(help="How many workers to have at once. Default: one for each processor."),
+]
+Address = Annotated[
+    str | None,
+    Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster to join (--engine ray). Default: RAY_ADDRESS, or else a cluster of"
+        " this machine alone is started.",
+        show_default=False,
     ),
 ]
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]

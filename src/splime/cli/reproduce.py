@@ -67,6 +67,7 @@ def reproduce(
     processes: options.Processes = None,
     processors: options.Processors = None,
     gpu: options.Gpu = None,
+    address: options.Address = None,
     format: Annotated[str, Option(help="table or markdown.")] = "table",
 ) -> None:
     """Make a table of the paper, and print it beside the printed one.
@@ -102,7 +103,7 @@ def reproduce(
     study, stored = trained[what], Results(place / f"{what}.json")
     texts = study.quick if quick else row or ()
     choose_device(device)  # a wrong one is one error, not one for each training
-    spreading = Spreading(engine, processes, processors, gpu, device)
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
     if run or quick:
         with progress_bar() as progress:
             how = {**vars(spreading), "data": data, "progress": progress}

@@ -82,6 +82,7 @@ def run_cases(
     processes: int | None = None,
     processors: int | None = None,
     gpu: float | None = None,
+    address: str | None = None,
     keep: Mapping[str, Path] | None = None,
     progress: Progress = silent,
 ) -> None:
@@ -100,13 +101,15 @@ def run_cases(
         processors: how many processors of a Ray cluster each needs; by default one.
         gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
             machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         keep: folders to leave runs in, by the keys of their cases.
         progress: called after each case.
     """
     failed: list[tuple[Case, SplimeError]] = []
     kept = {key: folder.absolute() for key, folder in (keep or {}).items()}
     run = partial(_run, data=data and data.absolute(), device=device, keep=kept)
-    spreading = Spreading(engine, processes, processors, gpu, device)
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
     for done, (number, record) in enumerate(spreading.over(run, cases), 1):
         case = cases[number]
         if isinstance(record, SplimeError):

@@ -42,6 +42,7 @@ from splime.training.engines import (
     knows_time,
     make_settings,
 )
+from splime.workers import never
 
 if TYPE_CHECKING:
     from splime.keywords import Training
@@ -271,6 +272,7 @@ def carry_out(
     processes: int | None = None,
     processors: int | None = None,
     gpu: float | None = None,
+    address: str | None = None,
     log: str | None = None,
     progress: Progress = silent,
     watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
@@ -287,12 +289,14 @@ def carry_out(
         processors: how many processors of a Ray cluster each needs; by default one.
         gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
             machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         log: also tell a tracker of each run: tensorboard, mlflow or wandb.
         progress: called with the progress of each step.
         watching: watches the training of the run with a name, and can stop it; the same plan then
             resumes. Of several at once nobody sees the steps.
     """
-    spreading = Spreading(engine, processes, processors, gpu, device)
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
     with tracking(log):
         pass  # nor does a tracker that is not installed
@@ -367,7 +371,7 @@ def _train_elsewhere(
     places, done = [*planned], 0
     progress("trainings", done, len(places))
     work = partial(_train_on_worker, trains, planned)
-    stop = (lambda: False) if watch is None else watch.stop
+    stop = never if watch is None else watch.stop
     for number, _ in spreading.over(work, places, stop=stop):
         check_left(is_finished(places[number]), places[number])
         done += 1
@@ -403,6 +407,7 @@ def run(
     processes: int | None = None,
     processors: int | None = None,
     gpu: float | None = None,
+    address: str | None = None,
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
     log: str | None = None,
@@ -426,6 +431,8 @@ def run(
         processors: how many processors of a Ray cluster each needs; by default one.
         gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
             machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         device: cpu, cuda or auto.
         reading: options of `splime.load`.
         log: also tell a tracker of each run: tensorboard, mlflow or wandb.
@@ -453,6 +460,7 @@ def run(
         processes=processes,
         processors=processors,
         gpu=gpu,
+        address=address,
         log=log,
         progress=progress,
         watching=watching,

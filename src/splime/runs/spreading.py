@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TypeVar
 from splime.embedding.device import choose_device
 from splime.errors import SplimeError, UsageError, check_name
 from splime.training.engines import ENGINES as TRAINERS, Interrupted
-from splime.workers import ENGINES, need_ray, spread
+from splime.workers import ENGINES, available, need_ray, never, spread
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,6 +50,8 @@ class Spreading:
     """Of a Ray cluster, for each training; None is one."""
     gpu: float | None = None
     """The share of a GPU of a Ray cluster; None is a whole one, if `device` is a GPU here."""
+    address: str | None = None
+    """The Ray cluster to join; None is that of RAY_ADDRESS, or else one of this machine alone."""
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -63,8 +65,10 @@ class Spreading:
             raise UsageError(f"gpu must be 0 or more, not {self.gpu}")
         if self.engine == "ray":
             need_ray()  # without it, it fails now
-        elif self.processors is not None or self.gpu is not None:
-            raise UsageError("processors and gpu are what a training needs of the engine ray")
+            return
+        for name in ("processors", "gpu", "address"):
+            if getattr(self, name) is not None:
+                raise UsageError(f"{name} belongs to the engine ray")
 
     @property
     def one_by_one(self) -> bool:
@@ -76,7 +80,7 @@ class Spreading:
         function: Callable[[T], R],
         tasks: Iterable[T],
         *,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Callable[[], bool] = never,
     ) -> Iterator[tuple[int, R]]:
         """What a function gives for each task, with the number of the task, as they end.
 
@@ -85,17 +89,20 @@ class Spreading:
         if self.one_by_one:
             yield from ((number, function(task)) for number, task in enumerate(tasks))
             return
-        gpu = self.gpu
-        if gpu is None and self.engine == "ray":
-            gpu = float(choose_device(self.device).type == "cuda")
+        workers, gpu = self.processes, self.gpu
+        if self.engine == "ray":
+            gpu = float(choose_device(self.device).type == "cuda") if gpu is None else gpu
+        elif isinstance(tasks, Sized):
+            workers = min(workers or available(), len(tasks))  # fewer, with more cores for each
         results = spread(
             partial(_on_worker, function, sys.argv),
             tasks,
+            stop=stop,
             engine=self.engine or "processes",
-            workers=self.processes,
+            workers=workers,
             processors=self.processors or 1,
             gpu=gpu or 0.0,
-            stop=stop,
+            address=self.address,
         )
         for number, (result, told) in results:
             for text in told:

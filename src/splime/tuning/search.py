@@ -38,6 +38,7 @@ from splime.segmentation import Segmentation
 from splime.training.engines import make_settings
 from splime.tuning.results import Tried, Tuned, best_plan, importances, ranking, write_trials
 from splime.tuning.space import Configuration, Space, make_space, read_space
+from splime.workers import never
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -65,6 +66,7 @@ def tune(
     processes: int | None = None,
     processors: int | None = None,
     gpu: float | None = None,
+    address: str | None = None,
     methods: Iterable[str] | None = None,
     models: Iterable[str] = ("complex",),
     engine: str | Iterable[str] = "splime",
@@ -74,7 +76,7 @@ def tune(
     data: str | None = None,
     reading: Mapping[str, Any] | None = None,
     progress: Progress = silent,
-    stop: Stop = lambda: False,
+    stop: Stop = never,
     **settings: Unpack[TrialSettings],
 ) -> Tuned:
     """Search for what gives the best MRR on valid (protocol fact, filter exact).
@@ -92,6 +94,8 @@ def tune(
         processors: how many processors of a Ray cluster each needs; by default one.
         gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
             machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         methods: which methods to try; all by default.
         models: which models to try.
         engine: splime, or pykeen for models of PyKEEN; and what to train several at once on:
@@ -117,7 +121,7 @@ def tune(
     trainer, spreader = sort_engines(engine)
     if spreader is None and processes is None:
         processes = _PROCESSES
-    spreading = Spreading(spreader, processes, processors, gpu, device)
+    spreading = Spreading(spreader, processes, processors, gpu, address, device)
     if not isinstance(graph, TemporalGraph):
         data = str(graph) if data is None else data
         graph = load(graph, **(reading or {}))
@@ -159,6 +163,8 @@ def _run(search: Search, trials: int, spreading: Spreading, progress: Progress, 
             yield search.trial_folder(number)
 
     tell()
+    if not unfinished and len(search.trials()) >= trials:
+        return  # no worker needs to start
     if spreading.one_by_one:
         for folder in folders():
             if not search.attempt(int(folder.name), spreading.device, stop):
