@@ -348,7 +348,10 @@ class _Ray:
         """Ask what is still going on to end, as Ctrl-C does, and wait a while."""
         for task in self._running:
             self._ray.cancel(task)
-        self._ray.wait([*self._running], num_returns=len(self._running), timeout=_GRACE)
+        every = [*self._running]
+        ended, _ = self._ray.wait(every, num_returns=len(every), timeout=_GRACE)
+        for task in ended:
+            del self._running[task]  # Ray crashes where such a task is cancelled again
 
     def stop(self) -> None:
         """End what is still going on."""
