@@ -259,7 +259,7 @@ def _stop(workers: Sequence[_Worker]) -> None:
 
 def _serve(connection: Connection, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
-    with suppress(KeyboardInterrupt, EOFError, OSError):
+    try:
         # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
         # Ctrl-C is, so that temporary folders are removed.
         with suppress(AttributeError):  # not everywhere
@@ -277,6 +277,8 @@ def _serve(connection: Connection, threads: int) -> None:
                 connection.send(outcome)
             except (pickle.PicklingError, TypeError, AttributeError) as error:
                 connection.send((SplimeError(f"a result cannot be sent: {error}"), None))
+    except (KeyboardInterrupt, EOFError, OSError):
+        return
 
 
 def _end_with_parent() -> None:

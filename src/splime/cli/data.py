@@ -134,6 +134,8 @@ def transform(
     rows = rows_to_stream(data, chosen) if stream is None and not whole else 0
     if engine is None and rows > PART:
         engine = "processes"
+    if engine is None and (workers is not None or address is not None):
+        raise UsageError("--workers and --address need --engine processes or --engine ray")
     if engine is not None or stream or rows > LARGE:
         if whole:
             raise UsageError(

@@ -234,7 +234,11 @@ def _without_train(folder: Path) -> str:
 
 
 def _name_of(source: FactSource) -> str:
-    return Path(source).name.split(".")[0] if isinstance(source, str | Path) else ""
+    if not isinstance(source, str | Path):
+        return ""
+    path = Path(source)
+    is_pattern = has_parts(path) and not path.is_dir()
+    return (path.absolute().parent if is_pattern else path).name.split(".")[0]
 
 
 def _similar(path: Path) -> str:

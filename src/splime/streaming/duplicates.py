@@ -34,7 +34,7 @@ _FACTORS = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], np.uint64)
 
 def files_for(rows: int) -> int:
     """How many files a part writes, given the number of rows of the whole source."""
-    return min(rows // _SORTED + 1, 1 << 10)
+    return min(rows // _SORTED + 1, 1 << 9)  # all are open at once, often 1,024 may be
 
 
 def write_fingerprints(

@@ -124,6 +124,7 @@ def _transform(
     meanwhile.mkdir()
     parts = facts.parts(part_rows)
     parts, cutting, before = choose(facts, parts, engine, meanwhile, seconds, progress)
+    shutil.rmtree(meanwhile)  # it may be larger than what comes now
     segmentation = Segmentation(cutting.scopes, None, method.parameters())
     save_segmentation(segmentation, folder / SEGMENTATION)
     cutter = _Cutter(folder, cutting, read_json(folder / SEGMENTATION)["sha256"])
