@@ -16,10 +16,10 @@ from typer import Argument, Option
 
 from splime import embedding
 from splime.cli import options
-from splime.cli.console import Watching, show, warn
+from splime.cli.console import show, warn
 from splime.errors import UsageError, not_installed
 from splime.methods import METHODS, Method, make_method
-from splime.progress import progress_bar
+from splime.progress import Watching, progress_bar
 
 if TYPE_CHECKING:
     from splime.plans.plan import Carried
@@ -189,7 +189,11 @@ def run(
     preset: Annotated[
         str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
-    engine: options.Engine = "splime",
+    engine: options.Engines = None,
+    processes: options.Processes = None,
+    processors: options.Processors = None,
+    gpu: options.Gpu = None,
+    address: options.Address = None,
     device: options.Device = "auto",
     log: Log = None,
     *,
@@ -207,8 +211,10 @@ def run(
     """
     from splime.plans import carry_out, make_plan, read_plan
     from splime.report.comparison import comparison_table, in_short
+    from splime.runs.spreading import sort_engines
 
-    own = {"preset": preset, "engine": None if engine == "splime" else engine}
+    trainer, spreader = sort_engines(engine or ())
+    own = {"preset": preset, "engine": None if trainer == "splime" else trainer}
     training = {key: value for key, value in own.items() if value is not None} | settings
     graph = None
     if data.lower().endswith(".toml"):
@@ -232,6 +238,11 @@ def run(
             out,
             graph=graph,
             device=device,
+            engine=spreader,
+            processes=processes,
+            processors=processors,
+            gpu=gpu,
+            address=address,
             log=log,
             progress=progress,
             watching=lambda name: Watching(progress, f"training, {name}"),
@@ -287,9 +298,6 @@ def tune(
     data: options.Data,
     out: Annotated[Path, options.folder(help="The folder of the search.")],
     trials: Annotated[int, Option(help="How many configurations to try.")] = 50,
-    processes: Annotated[
-        int, Option(help="How many to train at the same time; they share the cores.")
-    ] = 2,
     methods: Annotated[
         str | None,
         options.names(help=f"Among which methods. Default: {', '.join(METHODS)}."),
@@ -301,7 +309,11 @@ def tune(
         Path | None,
         options.file(help="A TOML file that changes what is tried, see docs/tuning.md."),
     ] = None,
-    engine: options.Engine = "splime",
+    engine: options.Engines = None,
+    processes: options.Processes = None,
+    processors: options.Processors = None,
+    gpu: options.Gpu = None,
+    address: options.Address = None,
     device: options.Device = "auto",
     *,
     reading: dict[str, Any],
@@ -324,9 +336,12 @@ def tune(
             out,
             trials=trials,
             processes=processes,
+            processors=processors,
+            gpu=gpu,
+            address=address,
             methods=methods,
             models=models,
-            engine=engine,
+            engine=engine or (),
             space=space,
             device=device,
             data=data,
