@@ -101,6 +101,7 @@ def join(device: str = "auto") -> None:
         return
     import torch
     from torch import distributed
+    from torch.distributed.rendezvous import rendezvous
 
     backend = "gloo"
     if device != "cpu" and torch.cuda.is_available():
@@ -109,7 +110,7 @@ def join(device: str = "auto") -> None:
         if int(os.environ.get("LOCAL_WORLD_SIZE", os.environ["WORLD_SIZE"])) <= cards:
             backend = "cpu:gloo,cuda:nccl"
     with _reached():
-        _store, number, count = next(distributed.rendezvous("env://"))
+        _store, number, count = next(rendezvous("env://"))
         distributed.init_process_group(backend, store=_store, rank=number, world_size=count)
     _rank, _size = number, count
 
@@ -216,7 +217,7 @@ def tells() -> bool:
     if _store is None:
         return _heard is None
     try:
-        first = _store.compare_set("failed", "", str(_rank)) == str(_rank).encode()
+        first: bool = _store.compare_set("failed", "", str(_rank)) == str(_rank).encode()
     except RuntimeError:
         first = False  # worker 0 is gone, and said why if it could
     if first and _heard is not None:

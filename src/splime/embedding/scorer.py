@@ -98,9 +98,8 @@ class ModelScorer:
             if self.rows is None:
                 known = entities[given[rows]]
             else:
-                known = self.model.at(
-                    self._given(given[rows]), torch.tensor(each, device=self.device)
-                )
+                at = torch.tensor(each, device=self.device)
+                known = self.model.at(self._given(given[rows]), at)
             scores[rows] = compare(query(known, predicates[rows]), entities)
         return scores
 

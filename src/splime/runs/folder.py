@@ -195,8 +195,13 @@ def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segm
 def sweep(folder: Path) -> None:
     """Remove what only resuming would need, once the run is finished."""
     for name in (CHECKPOINT, BEST):
-        for path in (folder / name, *folder.glob(f"{Path(name).stem}-*-of-*.safetensors")):
+        for path in (folder / name, *shards_of(folder / name)):
             path.unlink(missing_ok=True)
+
+
+def shards_of(path: Path) -> list[Path]:
+    """The files that workers wrote beside a checkpoint, or beside the best parameters so far."""
+    return [*path.parent.glob(f"{path.stem}-*-of-*{path.suffix}")]
 
 
 def is_finished(folder: str | Path) -> bool:

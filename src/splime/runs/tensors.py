@@ -21,6 +21,7 @@ from splime import collective
 from splime.collective import Rows
 from splime.errors import DataError, WriteError
 from splime.io.files import written_beside
+from splime.runs.folder import shards_of
 from splime.static import StaticGraph
 
 NAMES = ("entities.names", "predicates.names")
@@ -128,7 +129,7 @@ def _some_rows(piece: Any, name: str, rows: Rows, digest: hashlib._Hash) -> Tens
     """Some rows of a tensor in a file, all of which go into the checksum."""
     shape, starts = tuple(piece.get_shape()), range(0, piece.get_shape()[0], _BLOCK)
     first = piece[:0]
-    kept = first.new_empty(len(rows), *shape[1:])
+    kept: Tensor = first.new_empty(len(rows), *shape[1:])
 
     def blocks() -> Iterable[Tensor]:
         for start in starts:
@@ -164,14 +165,9 @@ def save_state(
         rest = {name: each for name, each in tensors.items() if name not in own}
         first = [total * k // size for k in range(size + 1)]
         save_tensors(path, rest, {**about, _SHARDS: [*zip(names, first, first[1:], strict=False)]})
-        sweep_shards(path, names)
-
-
-def sweep_shards(path: Path, kept: Sequence[str] = ()) -> None:
-    """Remove the files of workers beside a file, but for some."""
-    for each in path.parent.glob(f"{path.stem}-*-of-*{path.suffix}"):
-        if each.name not in kept:
-            each.unlink(missing_ok=True)
+        for each in shards_of(path):
+            if each.name not in names:
+                each.unlink()
 
 
 def load_state(path: Path, rows: Rows | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -179,9 +175,8 @@ def load_state(path: Path, rows: Rows | None = None) -> tuple[dict[str, Tensor],
     tensors, about = load_tensors(path, rows)
     parts: dict[str, list[Tensor]] = {}
     for name, start, stop in about.pop(_SHARDS, ()):
-        low, high = (
-            (start, stop) if rows is None else (max(start, rows.start), min(stop, rows.stop))
-        )
+        low = start if rows is None else max(start, rows.start)
+        high = stop if rows is None else min(stop, rows.stop)
         if low < high:
             for key, each in _shard(path, name, about).items():
                 parts.setdefault(key, []).append(each[low - start : high - start])

@@ -79,9 +79,8 @@ class NativeEngine:
             model = _make(settings, static, shard=supervisor.shard).to(supervisor.device)
             trainer = Trainer(model, _examples(static, settings), settings)
             parameters = sum(table.numel() for table in model.parameters())
-            parameters += (
-                len(model.entities) - len(model.entities.vectors())
-            ) * model.entities.width
+            elsewhere = len(model.entities) - len(model.entities.vectors())
+            parameters += elsewhere * model.entities.width
             supervisor.begin(trainer, parameters=parameters, triples=len(trainer.triples))
             run_epochs(trainer, supervisor)
 

@@ -298,16 +298,15 @@ def add_up(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
             collective.add_up(parameter.grad)
         elif parameter.requires_grad:
             dense.append(parameter)
-    there = [loss.new_tensor(each.grad is not None) for each in dense]
+    there = loss.new_tensor([each.grad is not None for each in dense])
     gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in dense]
-    sizes = [1, len(dense), *(each.numel() for each in dense)]
-    message = torch.cat(
-        [loss.view(1), *(each.view(1) for each in there), *(g.reshape(-1) for g in gradients)]
-    )
-    total, count, *parts = collective.add_up(message).split(sizes)
+    message = [loss.view(1), there, *(each.reshape(-1) for each in gradients)]
+    sizes = [len(each) for each in message]
+    total, count, *parts = collective.add_up(torch.cat(message)).split(sizes)
     for parameter, some, part in zip(dense, count.tolist(), parts, strict=True):
         parameter.grad = part.view_as(parameter) if some else None
-    return total.squeeze(0)
+    summed: Tensor = total.squeeze(0)
+    return summed
 
 
 def optimizer_state(
