@@ -203,6 +203,8 @@ def worker_0_first() -> Iterator[None]:
 def hush() -> None:
     """Let worker 0 alone print, in a process that is a program of ours."""
     global _heard
+    if launched():
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # which also tells of lost workers
     if launched() and os.environ["RANK"] != "0":
         _heard, quiet = sys.stderr, open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
         sys.stdout = sys.stderr = quiet

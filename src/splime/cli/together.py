@@ -78,8 +78,10 @@ def _wait_for(processes: Sequence[SpawnProcess]) -> int:
             code = process.exitcode or 0
             if code:
                 if code < 0:
-                    name = signal.Signals(-code).name
-                    warn(f"worker {processes.index(process)} was ended by {name}")
+                    number, name = processes.index(process), signal.Signals(-code).name
+                    # Without worker 0 the others do not know which of them should say it.
+                    more = "" if number else "; the same command goes on from the last checkpoint"
+                    warn(f"worker {number} was ended by {name}{more}")
                 _end(running.values())
                 return code if code > 0 else 1
     return 0

@@ -137,7 +137,7 @@ def train(
         state = collective.told(files.look(out, config) if writes else "new")
         if state != "finished":
             supervisor = _Supervisor(static, chosen, out, config, place)
-            supervisor.shard = shard
+            supervisor.shard = shard and collective.size() > 1
             shown = None if progress is silent else Showing(progress)
             supervisor.watches = [each for each in (shown, watch, tracker) if each is not None]
             supervisor.tracker, supervisor.save_seconds = tracker, save_seconds
