@@ -98,7 +98,7 @@ def work(facts: Path, kind: str, how: str, out: Path) -> None:
     static = Vanilla().fit_transform(splime.load(facts))
     before = peak_mb()
     collective.join("cpu")
-    settings = Settings(**COMPLEX, **KINDS[kind])
+    settings = Settings.of({**COMPLEX, **KINDS[kind]})
     model = make_model(settings, static, shard=how == "shard")
     trainer = Trainer(model, static.train, settings)
     held = sum(table.nbytes for table in model.parameters())
@@ -144,7 +144,8 @@ def measure(facts: Path, kind: str, how: str, workers: int) -> dict[str, Any]:
         subprocess.Popen(command, env={**os.environ, **there, "RANK": str(rank)})
         for rank in range(workers)
     ]
-    if any([process.wait() for process in processes]):
+    codes = [process.wait() for process in processes]
+    if any(codes):
         raise SystemExit(f"{kind}, {how}, {workers} workers: failed")
     measured: dict[str, Any] = json.loads(out.read_text())
     print(measured, flush=True)
@@ -170,11 +171,11 @@ def table(entities: int, workers: list[int], kinds: list[str]) -> None:
 
 def agree(device: str) -> None:
     """Train with one and with two workers by the command line, and compare."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for model, options in AGREE.items():
             runs = {}
-            ways = {"one": [], "two": ["--workers", "2"]}
+            ways: dict[str, list[str]] = {"one": [], "two": ["--workers", "2"]}
             if model != "path":
                 ways["two, in shards"] = ["--workers", "2", "--shard"]
             for name, more in ways.items():
@@ -188,7 +189,8 @@ def agree(device: str) -> None:
                 )
                 runs[name] = run = Run(out, device="cpu")
                 one = runs["one"]
-                apart = [abs(a.loss / b.loss - 1) for a, b in zip(run.history, one.history)]
+                pairs = zip(run.history, one.history, strict=True)
+                apart = [abs(a.loss / b.loss - 1) for a, b in pairs]
                 row = {
                     "model": model,
                     "workers": name,
@@ -206,8 +208,8 @@ def agree(device: str) -> None:
                 print(row, flush=True)
                 rows.append(row)
     path = RESULTS / f"workers_agree_{'gpu' if 'cuda' in rows[0]['device'] else 'cpu'}.json"
-    command = f"python benchmarks/workers.py --agree --device {device}"
-    write_results(path, command, torch=torch.__version__, rows=rows)
+    called = f"python benchmarks/workers.py --agree --device {device}"
+    write_results(path, called, torch=torch.__version__, rows=rows)
 
 
 def main() -> None:

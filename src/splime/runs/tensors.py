@@ -162,11 +162,11 @@ def save_state(
     save_tensors(path.with_name(names[collective.rank()]), own, {"config": config})
     collective.wait()
     if collective.rank() == 0:
-        for each in names:
-            if not path.with_name(each).exists():
+        for missing in (path.with_name(name) for name in names):
+            if not missing.exists():
                 raise WriteError(
-                    f"{path.with_name(each)}: a worker wrote this file, and it is not here: all"
-                    " workers need the same folder"
+                    f"{missing}: a worker wrote this file, and it is not here: all workers need the"
+                    " same folder"
                 )
         rest = {name: each for name, each in tensors.items() if name not in own}
         first = [total * k // size for k in range(size + 1)]
