@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
 
-from splime import leakage
 from splime.analysis import Comparison, compare
-from splime.datasets import load
+from splime.datasets import inspect, load
 from splime.errors import DataError, SplimeError, UsageError, check_fields, checked, nearest
 from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
@@ -28,11 +27,9 @@ from splime.plans.showing import write_page
 from splime.progress import Progress, silent
 from splime.report.comparison import write_comparison
 from splime.report.style import make_figure
-from splime.report.tables import inspection_json
 from splime.runs import Run, Watch, evaluate, train
 from splime.runs.evaluating import kept
 from splime.runs.watching import tracking
-from splime.statistics import describe
 from splime.training.engines import (
     NO_CUTS,
     OWN_ENGINES,
@@ -291,7 +288,7 @@ def carry_out(
             " moves facts whose names others have too, unless it may (--allow-unseen)"
         )
     _claim(out, plan)
-    write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
+    write_json(out / "data.json", inspect(facts).to_json())
     runs: dict[str, Run] = {}
     for planned in plan.runs:
         cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
