@@ -158,7 +158,7 @@ def test_a_checkpoint_of_one_process_opens_on_three_workers(
 
 
 def test_a_worker_that_is_killed(facts: Path, tmp_path: Path) -> None:
-    """The others stop and say so; the same command goes on, to the same end."""
+    """The others stop and say so; the same command goes on, to the same end, and to its metrics."""
     settings = {**TRAININGS["complex"], "epochs": 40, "patience": 100}
     outs = tmp_path / "killed", tmp_path / "alone"
     command = [sys.executable, "-m", "splime", "train", str(facts), "--out", str(outs[0])]
@@ -176,7 +176,15 @@ def test_a_worker_that_is_killed(facts: Path, tmp_path: Path) -> None:
     assert not (outs[0] / "model.safetensors").exists()
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert_alike(Run(outs[0]), train_one(splime.load(facts), "complex", outs[1], **settings))
+    one = train_one(splime.load(facts), "complex", outs[1], **settings)
+    assert_alike(Run(outs[0]), one)
+    command = [sys.executable, "-m", "splime", "evaluate", str(outs[0]), "--json", "--shard"]
+    command += ["--workers", "2", "--device", "cpu"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = metrics(evaluate(one))
+    told = json.loads(done.stdout)["metrics"]
+    assert {name: each["both"]["mrr"] for name, each in told.items()} == pytest.approx(expected)
 
 
 def workers_of(launcher: int) -> list[int]:

@@ -304,7 +304,7 @@ class _Supervisor:
 
     def _write_model(self, name: str) -> None:
         about = {"config": self.fingerprint, "epoch": self.learner.epoch}
-        tensors = {**self.learner.parameters(), **pack_names(self.static)}
+        tensors = {**self.learner.parameters(), **(pack_names(self.static) if self._writes else {})}
         save_state(self.out / name, tensors, about, self._rows, str(self.learner.epoch))
 
     def _seconds(self) -> float:
