@@ -17,6 +17,7 @@ from typer import Argument, Option
 from splime import embedding
 from splime.cli import options
 from splime.cli.console import show, warn
+from splime.cli.together import work_together
 from splime.errors import UsageError, not_installed
 from splime.methods import METHODS, Method, make_method
 from splime.progress import Watching, progress_bar
@@ -62,6 +63,8 @@ def train(
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",
+    workers: options.Workers = None,
+    shard: options.Shard = False,
     log: Log = None,
     *,
     reading: dict[str, Any],
@@ -80,6 +83,7 @@ def train(
     from splime.runs.watching import tracking
     from splime.training.engines import implied_method, make_settings
 
+    work_together(workers, device)
     if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     if method is None:
@@ -91,6 +95,7 @@ def train(
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
     make_settings(**training)
     choose_device(device)
+    training["shard"] = shard
     tracker = tracking(log)
     was_finished = is_finished(out)
     if segmentation is not None:
