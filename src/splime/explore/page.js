@@ -211,7 +211,7 @@ function suggestNames(field) {
 const shownRuns = () => [...new Set([question.run, question.beside])].filter(Boolean);
 
 async function ask() {
-  const own = ++turn;
+  const own = ++turn, asked = { ...question };
   place = null;
   results = new Map();
   element("message").textContent = "";
@@ -244,7 +244,22 @@ async function ask() {
     await showScopes(own);
   });
   element("result").removeAttribute("aria-busy");
-  if (own === turn && element("message").textContent) element("result").hidden = true;
+  if (own !== turn) return;
+  if (element("message").textContent) element("result").hidden = true;
+  else for (const run of shownRuns()) await askAround(run, asked);
+}
+
+async function askAround(run, asked) {
+  // A model that takes longer for each time has answered at one; the others come after it.
+  const result = results.get(run);
+  if (!result?.more) return;
+  try {
+    const reply = await get("times", argumentsOf(run, asked));
+    if (results.get(run) === result) results.set(run, reply);
+  } catch (error) {
+    if (!(error instanceof Wrong)) throw error; // the slider asks again
+  }
+  if (place !== null) showAnswers();
 }
 
 function showQuestion() {
@@ -281,8 +296,9 @@ async function askFurther() {
   const own = turn, at = place;
   for (const run of shownRuns()) {
     if (!results.get(run).kind || stepOf(results.get(run))) continue;
+    const asked = { ...question, time: about.times[at] };
     try {
-      const result = await get("ask", argumentsOf(run, { ...question, time: about.times[at] }));
+      const result = await get("ask", argumentsOf(run, asked));
       if (own === turn) results.set(run, result);
     } catch (error) {
       if (!(error instanceof Wrong)) throw error;
@@ -290,6 +306,8 @@ async function askFurther() {
     }
     if (own !== turn) return;
     showAnswers();
+    await askAround(run, asked);
+    if (own !== turn) return;
   }
 }
 

@@ -21,6 +21,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
+from splime.paths.messages import fast
 from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
@@ -118,7 +119,7 @@ class PathEngine:
 
     def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Epoch by epoch to the end, from the last checkpoint if there is one."""
-        with matrix_precision(settings.precision):
+        with matrix_precision(settings.precision), fast(supervisor.device).at_work():
             trainer = PathTrainer(static.graph, settings, supervisor.device)
             parameters = sum(each.numel() for each in trainer.model.parameters())
             supervisor.begin(trainer, parameters=parameters, triples=len(static.train))
@@ -398,13 +399,13 @@ class PathScorer:
         was_training = self.model.training
         self.model.eval()
         scores = []
-        for start in range(0, len(facts), self._block):
-            some = slice(start, start + self._block)
-            at = torch.arange(len(facts), device=self.device)[some]
-            ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            own = times.take(at)
-            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
-            with torch.inference_mode():
+        with torch.inference_mode(), fast(self.device).at_work():
+            for start in range(0, len(facts), self._block):
+                some = slice(start, start + self._block)
+                at = torch.arange(len(facts), device=self.device)[some]
+                ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
+                own = times.take(at)
+                asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
                 scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
@@ -418,7 +419,8 @@ class PathScorer:
         times = Times.of(fact).to(self.device)
         scopes = self.read.scopes(self.relative, times)
         asked = (given, predicate, scopes, answer)
-        return evidence(self.model, self.read, *asked, times=times, most=most)
+        with fast(torch.device("cpu")).at_work():
+            return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
