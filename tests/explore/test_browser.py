@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+import splime
 from splime.explore import Explorer, Server, write_explorer
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
@@ -279,6 +280,26 @@ def test_downloads(browser: Browser, server: Server, tmp_path: Path) -> None:
     loaded = json.loads(files[1].read_text(encoding="utf-8"))
     assert [row["answer"] for row in loaded] == expected
     assert [float(row["score"]) for row in rows] == [row["score"] for row in loaded]
+
+
+def test_without_facts_of_test(chromium: Browser, tmp_path: Path) -> None:
+    """The page opens without a question, and then takes one."""
+    rows = [(f"e{n % 5}", "<b>p", f"e{(n + 1) % 7}", 1990 + n % 9) for n in range(60)]
+    run = splime.train(
+        splime.read(rows, split="none"), "vanilla", tmp_path / "run", model="distmult", dimension=4,
+        epochs=1, validate_every=0,
+    )  # fmt: skip
+    server = splime.explore(run, port=0)
+    try:
+        chromium.open(server.address)
+        assert chromium.run("document.getElementById('message').textContent") == ""
+        assert chromium.run("document.getElementById('result').hidden")
+        for name, value in {"subject": "e1", "predicate": "<b>p", "time": "1992"}.items():
+            chromium.run(f"document.getElementById('{name}').value = '{value}'")
+        chromium.click("document.querySelector('button[type=submit]')")
+        chromium.wait("document.querySelectorAll('#answers tbody tr').length")
+    finally:
+        server.stop()
 
 
 def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Server) -> None:

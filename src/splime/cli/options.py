@@ -113,7 +113,7 @@ Instead = Annotated[
         rich_help_panel="Other facts than those of train",
     ),
 ]
-Workers = Annotated[
+Together = Annotated[
     int | None,
     Option(
         metavar="N",
