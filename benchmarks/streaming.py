@@ -23,6 +23,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,21 +50,22 @@ def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
     return about(stream_transform(source, target, splime.Merge(shrink=4), **options))
 
 
+def processes(source: Path, target: Path) -> dict[str, Any]:
+    import splime
+    from splime.streaming import transform_parts
+
+    folder = target.with_suffix("")
+    result = transform_parts(source, folder, splime.Merge(shrink=4), workers=PROCESSES)
+    rmtree(folder)
+    return about(result)
+
+
 def about(result: StreamResult) -> dict[str, Any]:
     return {
         "scopes": len(result.segmentation.predicates),
         "triples": sum(result.triples.values()),
         **result.seconds,
     }
-
-
-def processes(source: Path, target: Path) -> dict[str, Any]:
-    import splime
-    from splime.streaming import transform_parts
-
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        method = splime.Merge(shrink=4)
-        return about(transform_parts(source, Path(folder) / "big", method, workers=PROCESSES))
 
 
 def copy(source: Path, target: Path) -> dict[str, Any]:

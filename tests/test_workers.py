@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ import os, signal, sys, time
 from splime.workers import spread
 
 def forever(_):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())  # both write to it, each at once
     time.sleep(100)
 
 def stop(number, _):
@@ -166,3 +167,45 @@ def test_addresses_without_a_cluster(address: str) -> None:
     script = f"from splime.workers import spread; [*spread(abs, [1], {asked})]"
     done = run([sys.executable, "-c", script])
     assert f"SplimeError: the Ray cluster {address} cannot be reached" in done.stderr
+
+
+def cleans_up(path: Path) -> None:
+    """Works until it is asked to end, and then has something left to do."""
+    path.with_suffix(".begun").touch()
+    try:
+        while True:
+            time.sleep(0.01)
+    except KeyboardInterrupt:
+        path.with_suffix(".cleaned").touch()
+        raise
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_workers_that_are_asked_to_stop_end_well(tmp_path: Path, engine: str) -> None:
+    paths = [tmp_path / name for name in "abc"]
+
+    def stop() -> bool:
+        return len([*tmp_path.glob("*.begun")]) == 2
+
+    assert [*spread(cleans_up, paths, engine=engine, workers=2, stop=stop)] == []
+    assert {path.name for path in tmp_path.glob("*.cleaned")} == {"a.cleaned", "b.cleaned"}
+    assert not (tmp_path / "c.begun").exists()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_iterator_is_asked_when_there_is_room(engine: str) -> None:
+    """What is next may follow from what is done; the cluster has room for two tasks."""
+    taken: list[int] = []
+    done: list[tuple[int, int]] = []
+
+    def tasks() -> Iterator[int]:
+        for number in range(6):
+            assert number - len(done) <= 2 + 1  # one result may wait to be taken
+            taken.append(number)
+            yield number
+
+    workers = 2 if engine == "processes" else None
+    for each in spread(squared, tasks(), engine=engine, workers=workers):
+        done.append(each)
+    assert sorted(done) == [(number, number * number) for number in taken]
+    assert len(taken) == 6

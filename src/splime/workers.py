@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
 import socket
 import threading
+import time
 import traceback
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,8 +28,10 @@ _Outcome: TypeAlias = tuple[Exception | None, Any]
 """What a task raised, or gave."""
 _ATTEMPTS = 3
 _LOCAL = "local"
-# How long a worker may take to clean up when it is asked to end, in seconds.
-_GRACE = 5.0
+# How long a worker may take to clean up or to save a checkpoint when it is asked to end, and how
+# long nobody asks whether to stop, in seconds.
+_GRACE = 30.0
+_POLL = 0.2
 
 
 class _Died(str):
@@ -47,23 +51,33 @@ class Spread(Protocol):
     """Does a function of each task; gives (number of the task, result) as they end."""
 
     def __call__(
-        self, function: Callable[[T], R], tasks: Sequence[T], /
+        self, function: Callable[[T], R], tasks: Iterable[T], /, stop: Callable[[], bool] = ...
     ) -> Iterator[tuple[int, R]]:
         """Do it; what is not needed any more when this is closed is ended."""
 
 
+def never() -> bool:
+    """Nobody asks to stop: the default."""
+    return False
+
+
 def spread(
-    function: Callable[[T], R], tasks: Sequence[T], **options: Any
+    function: Callable[[T], R],
+    tasks: Iterable[T],
+    *,
+    stop: Callable[[], bool] = never,
+    **options: Any,
 ) -> Iterator[tuple[int, R]]:
     """Do a function of each task on many workers; gives (number of the task, result) as they end.
 
     A task whose worker died is done again, twice at most, and then an error that names the task. An
     error of a task itself ends all. The function, the tasks and the results are sent between
-    processes; `str` of a task names it in errors. The options are those of `crew`.
+    processes; `str` of a task names it in errors. Of an iterator no more tasks are taken than there
+    is room for. Once `stop` says so, workers are asked to end. The options are those of `crew`.
     """
     if tasks:
         with crew(**options) as over:
-            yield from over(function, tasks)
+            yield from over(function, tasks, stop)
 
 
 @contextmanager
@@ -96,28 +110,40 @@ def crew(
 
 
 def _spread(
-    pool: _Processes | _Ray, function: Callable[[T], R], tasks: Sequence[T]
+    pool: _Processes | _Ray,
+    function: Callable[[T], R],
+    tasks: Iterable[T],
+    stop: Callable[[], bool] = never,
 ) -> Iterator[tuple[int, R]]:
-    waiting, deaths = deque(range(len(tasks))), Counter[int]()
-    pool.take(function)
+    numbered, deaths = enumerate(tasks), Counter[int]()
+    again: list[tuple[int, T]] = []
+    running: dict[int, T] = {}
+    pool.take(function, ahead=isinstance(tasks, Sized))
 
     def begin() -> None:
-        while waiting and pool.has_room():
-            pool.begin(waiting[0], tasks[waiting[0]])
-            waiting.popleft()
+        while pool.has_room() and (one := again.pop() if again else next(numbered, None)):
+            number, task = one
+            running[number] = task
+            pool.begin(number, task)
 
     try:
         begin()
-        while pool.busy():
-            number, outcome = pool.next()
+        while running:
+            if stop():
+                pool.end_well()
+                return
+            if (ended := pool.next()) is None:
+                continue
+            number, outcome = ended
+            task = running.pop(number)
             if isinstance(outcome, _Died):
                 deaths[number] += 1
                 if deaths[number] == _ATTEMPTS:
                     raise SplimeError(
-                        f"{tasks[number]}: the worker died {_ATTEMPTS} times ({outcome}); if it ran"
-                        " out of memory, take fewer workers"
+                        f"{task}: the worker died {_ATTEMPTS} times ({outcome}); if it ran out of"
+                        " memory, take fewer workers"
                     )
-                waiting.appendleft(number)
+                again.append((number, task))
                 begin()
                 continue
             error, result = outcome
@@ -126,7 +152,7 @@ def _spread(
             begin()  # nobody has to wait until the result is taken
             yield number, result
     finally:
-        if pool.busy():
+        if running:
             pool.stop()
 
 
@@ -161,17 +187,13 @@ class _Processes:
         self._function = b""
         self._workers: list[_Worker] = []
 
-    def take(self, function: Callable[[Any], Any]) -> None:
-        """Do this from now on."""
+    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:  # noqa: ARG002
+        """Do this from now on; tasks begin when there is a worker, never ahead."""
         self._function = pickle.dumps(function)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
         return sum(worker.number is not None for worker in self._workers) < self._most
-
-    def busy(self) -> bool:
-        """Whether there are tasks that have not ended."""
-        return any(worker.number is not None for worker in self._workers)
 
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
@@ -188,10 +210,12 @@ class _Processes:
                 worker.number, worker.function = number, self._function
                 return
 
-    def next(self) -> tuple[int, _Outcome | _Died]:
-        """The outcome of the task that ends next."""
+    def next(self) -> tuple[int, _Outcome | _Died] | None:
+        """The outcome of the task that ends next; None if none does for a while."""
         at_work = {each.connection: each for each in self._workers if each.number is not None}
-        worker = at_work[wait([*at_work])[0]]  # type: ignore[index]
+        if not (ended := wait([*at_work], _POLL)):
+            return None
+        worker = at_work[ended[0]]  # type: ignore[index]
         number, worker.number = worker.number, None
         assert number is not None
         try:
@@ -202,16 +226,18 @@ class _Processes:
             return number, _Died(f"exit code {worker.process.exitcode}")
 
     def stop(self) -> None:
-        """End all workers."""
+        """End all workers; they have a while to end well."""
         _stop(self._workers)
         self._workers.clear()
+
+    end_well = stop
 
     def _start(self) -> _Worker:
         # Started anew: CUDA does not survive a fork, and threads, which Arrow has, can hang in one.
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         threads = max(1, available() // self._most)
-        process = context.Process(target=_serve, args=(theirs, threads))
+        process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
         self._workers.append(worker := _Worker(process, ours))
         process.start()
         theirs.close()
@@ -219,23 +245,25 @@ class _Processes:
 
 
 def _stop(workers: Sequence[_Worker]) -> None:
-    started = [each for each in workers if each.process.pid is not None]
+    started = [each.process for each in workers if each.process.pid is not None]
+    for process in started:
+        process.terminate()
+    # Only now: a worker ends without it too, and the signal would come while Python ends.
     for worker in workers:
-        worker.connection.close()  # who has nothing to do ends by that
-    for worker in started:
-        if worker.number is not None:
-            worker.process.terminate()
-    for worker in started:
-        worker.process.join(_GRACE)
-        worker.process.kill()
-        worker.process.join()
+        worker.connection.close()
+    for process in started:
+        process.join(_GRACE)
+        process.kill()
+        process.join()
 
 
 def _serve(connection: Connection, threads: int) -> None:
     """What a worker process does: one task after the other, as long as there is somebody to ask."""
     try:
-        # Ctrl-C in a terminal reaches all processes; the one that started this ends it. SIGTERM is
-        # what Ctrl-C is, so that temporary folders are removed.
+        # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
+        # Ctrl-C is, so that temporary folders are removed.
+        with suppress(AttributeError):  # not everywhere
+            os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -258,6 +286,8 @@ def _end_with_parent() -> None:
     parent = parent_process()
     assert parent is not None
     parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
     os._exit(1)
 
 
@@ -276,37 +306,37 @@ def _in_processes(
 class _Ray:
     """Workers of a Ray cluster."""
 
-    def __init__(self, workers: int | None, processors: int, gpu: float) -> None:
+    def __init__(self, workers: int | None, room: int, processors: int, gpu: float) -> None:
         import ray
 
-        self._ray, self._most = ray, workers
+        self._ray, self._workers, self._room = ray, workers, room
         self._running: dict[Any, int] = {}
         # Whoever asked tries again, for all that can happen to a worker.
         needs = {"num_cpus": processors, "num_gpus": gpu, "max_retries": 0}
         self._attempt = ray.remote(**needs)(_attempt)
 
-    def take(self, function: Callable[[Any], Any]) -> None:
-        """Do this from now on."""
+    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:
+        """Do this from now on; with tasks that wait ahead of their time, a cluster may grow."""
         self._function = self._ray.put(function)
+        self._most = self._workers or (math.inf if ahead else self._room)
 
     def has_room(self) -> bool:
         """Whether another task can begin at once."""
-        return self._most is None or len(self._running) < self._most
-
-    def busy(self) -> bool:
-        """Whether there are tasks that have not ended."""
-        return bool(self._running)
+        return len(self._running) < self._most
 
     def begin(self, number: int, task: Any) -> None:
         """Begin a task."""
         self._running[self._attempt.remote(self._function, task)] = number
 
-    def next(self) -> tuple[int, _Outcome | _Died]:
-        """The outcome of the task that ends next."""
+    def next(self) -> tuple[int, _Outcome | _Died] | None:
+        """The outcome of the task that ends next; None if none does for a while."""
         try:
-            (ended,), _ = self._ray.wait([*self._running])
+            ready, _ = self._ray.wait([*self._running], timeout=_POLL)
         except SystemError as error:  # Ray makes it of what handlers of signals raise
             raise error.__cause__ or error from None
+        if not ready:
+            return None
+        ended = ready[0]
         number = self._running.pop(ended)
         try:
             return number, self._ray.get(ended)
@@ -315,6 +345,15 @@ class _Ray:
             return number, (SplimeError(f"a task or result cannot be sent: {error.cause}"), None)
         except self._ray.exceptions.RayError as error:
             return number, _Died(str(error).partition("\n")[0])
+
+    def end_well(self) -> None:
+        """Ask what is still going on to end, as Ctrl-C does, and wait a while."""
+        for task in self._running:
+            self._ray.cancel(task)
+        every = [*self._running]
+        ended, _ = self._ray.wait(every, num_returns=len(every), timeout=_GRACE)
+        for task in ended:
+            del self._running[task]  # Ray crashes where such a task is cancelled again
 
     def stop(self) -> None:
         """End what is still going on."""
@@ -328,11 +367,7 @@ def _in_ray(
     workers: int | None, address: str | None, processors: int, gpu: float
 ) -> Iterator[_Ray]:
     """The workers of a cluster: the one that this process has joined already, or another."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise not_installed("the engine ray", error) from None
+    ray = need_ray()
     begun = not ray.is_initialized()
     address = address or os.environ.get("RAY_ADDRESS") or _LOCAL
     own: dict[str, Any] = {}
@@ -365,14 +400,16 @@ def _in_ray(
                     ) from None
             stack.callback(ray.shutdown)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(
-            node.get("CPU", 0) >= processors and node.get("GPU", 0) >= gpu for node in nodes
-        ):
+        rooms = (
+            int(min(node.get("CPU", 0) / processors, node.get("GPU", 0) / gpu if gpu else math.inf))
+            for node in nodes
+        )
+        if not (room := sum(rooms)):
             raise UsageError(
                 f"no node of the Ray cluster has {processors} processors"
                 + (f" and {gpu:g} of a GPU" if gpu else "")
             )
-        pool = _Ray(workers, processors, gpu)
+        pool = _Ray(workers, room, processors, gpu)
         stack.callback(pool.stop)
         yield pool
 
@@ -382,6 +419,16 @@ def _check_address(address: str) -> None:
     host, _, port = address.rpartition(":")
     if host and port.isdecimal() and "/" not in host:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+
+
+def need_ray() -> Any:
+    """Ray; an error that says how to install it, where it is not there."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise not_installed("the engine ray", error) from None
+    return ray
 
 
 @contextmanager

@@ -129,7 +129,7 @@ def test_signals_elsewhere(
 
 
 def test_a_second_signal_ends_at_once(data: Path, tmp_path: Path) -> None:
-    from splime.cli.console import Watching
+    from splime.progress import Watching
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with Watching(lambda *_, **__: None) as watch:
