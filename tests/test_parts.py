@@ -189,9 +189,17 @@ def test_any_number_of_workers(
         assert [done for what, done, *_ in seen if what == step][-1] == ROWS
 
 
+def read(path: Path) -> bytes:
+    """A file of a process, which may have ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def descendants(process: int) -> Iterator[int]:
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        for child in map(int, read(task / "children").split()):
             yield child
             yield from descendants(child)
 
