@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -11,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,17 @@ import splime
 from splime.cli.main import app
 from splime.datasets.world import World, make_world
 from splime.errors import DataError, SplimeError, UsageError
+from splime.io.parquet import Batch, Part
 from splime.io.parts import MANIFEST, UNFINISHED
 from splime.methods import Merge, Timestamp
+from splime.progress import Progress, silent
 from splime.streaming import StreamResult, stream_transform, transform_parts
+from splime.streaming.transform import Facts
 from tests.graphs import Row, rows
 
 METHOD = Merge(shrink=4)
 ROWS = 9_000
-WORKER = b"ray::_attempt"  # as Ray calls the process
+IN_PARTS: dict[str, Any] = {"part_rows": 1000, "batch_rows": 300}
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def alone(facts: Path) -> tuple[StreamResult, pa.Table]:
 def calm(facts: Path) -> dict[str, bytes]:
     """The files that workers write if nothing happens to them, in parts of 1,000 facts."""
     folder = facts.parent / "calm"
-    transform_parts(facts, folder, METHOD, workers=1, part_rows=1000)
+    transform_parts(facts, folder, METHOD, workers=1, **IN_PARTS)
     return contents(folder)
 
 
@@ -189,56 +192,48 @@ def test_any_number_of_workers(
         assert [done for what, done, *_ in seen if what == step][-1] == ROWS
 
 
-def read(path: Path) -> bytes:
-    """A file of a process, which may have ended."""
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+@dataclass(frozen=True)
+class Deadly(Part):
+    """A part that kills its worker at its second batch, every other time that it is read."""
 
+    deaths: Path = Path()
 
-def descendants(process: int) -> Iterator[int]:
-    for task in Path(f"/proc/{process}/task").glob("*"):
-        for child in map(int, read(task / "children").split()):
-            yield child
-            yield from descendants(child)
-
-
-def kill_workers(engine: str) -> int:
-    """Kill what works at the moment, in the middle of it."""
-    own = [each.pid for each in multiprocessing.active_children() if each.pid is not None]
-    if engine == "ray":
-        names = {
-            each: Path(f"/proc/{each}/cmdline").read_bytes() for each in descendants(os.getpid())
-        }
-        own = [each for each, name in names.items() if name.startswith(b"ray::_attempt")]
-    for process in own:
-        os.kill(process, signal.SIGKILL)
-    return len(own)
+    def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
+        place = self.deaths / f"{self.fact}-{'-'.join(roles)}"
+        with place.open("a") as file:
+            file.write("x")
+        for number, batch in enumerate(super().batches(*roles, progress=progress)):
+            if number and place.stat().st_size % 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
 
 
 @pytest.mark.parametrize("engine", ["processes", "ray"])
 def test_killed_workers_lose_nothing(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     facts: Path,
     alone: tuple[StreamResult, pa.Table],
     calm: dict[str, bytes],
     engine: str,
     ray_cluster: Any,
 ) -> None:
-    killed: dict[str, int] = {}
+    """A part kills a worker in the middle of every step."""
+    usual = Facts.parts
 
-    def kill(what: str, done: int, total: int | None = None, note: str = "") -> None:
-        if what not in killed and total == ROWS:
-            killed[what] = kill_workers(engine)
+    def deadly(self: Facts, most_rows: int) -> list[Part]:
+        first, *others = usual(self, most_rows)
+        return [Deadly(**vars(first), deaths=tmp_path), *others]
 
-    options: dict[str, Any] = {"engine": engine, "workers": 2, "part_rows": 1000}
-    big = tmp_path / "big"
-    result = transform_parts(facts, big, METHOD, progress=kill, **options)
-    assert {*killed} == {"reading times", "finding duplicates", "counting", "applying"}
-    assert killed["applying"] > 0
-    check_same(result, big, alone)
-    assert contents(big) == calm
+    monkeypatch.setattr(Facts, "parts", deadly)
+    options: dict[str, Any] = {"engine": engine, "workers": 2, **IN_PARTS}
+    result = transform_parts(facts, tmp_path / "big", METHOD, **options)
+    check_same(result, tmp_path / "big", alone)
+    assert contents(tmp_path / "big") == calm
+    reads = {path.name.partition("-")[2]: path.stat().st_size for path in tmp_path.glob("0-*")}
+    counting = "split-predicate-begin-end"
+    # Fingerprints and triples read all columns.
+    assert reads == {"begin-end": 2, counting: 2, "split-subject-predicate-object-begin-end": 4}
 
 
 def test_a_node_that_leaves_loses_nothing(
@@ -271,7 +266,8 @@ def kill(what, done, total=None, note=""):
 
 if __name__ == "__main__":
     transform_parts(
-        sys.argv[1], Path(sys.argv[2]), Merge(shrink=4), workers=2, part_rows=1000, progress=kill
+        sys.argv[1], Path(sys.argv[2]), Merge(shrink=4), workers=2, part_rows=1000, batch_rows=300,
+        progress=kill,
     )
 """
 
@@ -298,7 +294,7 @@ def test_a_killed_driver_goes_on(
     damaged, *others = sorted(receipts)
     own = big / damaged.name.replace("part", "train").replace("json", "parquet")
     own.write_bytes(own.read_bytes()[:-1] + b"?")  # its receipt does not fit any more
-    result = transform_parts(facts, big, METHOD, workers=2, part_rows=1000)
+    result = transform_parts(facts, big, METHOD, workers=2, **IN_PARTS)
     check_same(result, big, alone)
     assert all(path.stat().st_mtime_ns == receipts[path] for path in others)
     assert damaged.stat().st_mtime_ns > receipts[damaged]
