@@ -167,7 +167,9 @@ def main() -> None:
         for engine in engines:
             for workers in numbers:
                 results["runs"].append(measured(source, engine, workers, arguments.part))
-    write_results(arguments.out, "python " + " ".join(sys.argv), **results)
+    command = f"python benchmarks/cluster.py --facts {arguments.facts} --part {arguments.part}"
+    command += f" --workers {arguments.workers} --engines {arguments.engines}"
+    write_results(arguments.out, command, **results)
 
 
 if __name__ == "__main__":
