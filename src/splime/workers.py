@@ -390,8 +390,13 @@ def _in_ray(
                     ray.init(address, log_to_driver=False, logging_level="error", **own)
                 except Exception as error:  # Ray has many kinds of them
                     text = str(error).partition("\n")[0]
+                    token = (
+                        ""
+                        if address == _LOCAL
+                        else "; are address and token (RAY_AUTH_MODE) right?"
+                    )
                     raise SplimeError(
-                        f"the Ray cluster {address} cannot be reached: {text}"
+                        f"the Ray cluster {address} cannot be reached: {text}{token}"
                     ) from None
             stack.callback(ray.shutdown)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
