@@ -121,7 +121,7 @@ def test_a_kill_between_two_writes(
     """The best embeddings may be newer than the checkpoint, or not there."""
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(training, "save_tensors", killing(at))
+        patch.setattr("splime.runs.tensors.save_tensors", killing(at))
         with pytest.raises(KeyboardInterrupt):
             small_run(graph, out, **KINDS["early"])
     assert not is_finished(out)

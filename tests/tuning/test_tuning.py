@@ -64,6 +64,8 @@ def test_what_it_leaves(finished: Tuned) -> None:
         rows = list(csv.DictReader(file))
     assert [float(row["valid_mrr"]) for row in rows] == [one.valid for one in finished.trials]
     assert {row["method"] for row in rows} <= {"vanilla", "split"}
+    assert "the best of 6 trials" in finished._repr_html_()
+    assert f"valid MRR {finished.best.valid:.3f}" in repr(finished)
     best = finished.best
     assert best.valid == max(one.valid or 0.0 for one in finished.trials if one.state == "finished")
     assert finished.ranking()[0] is best

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 from typer import Argument, Option
 
+from splime import collective
 from splime.embedding.settings import SETTINGS, Settings
 from splime.errors import UsageError
 from splime.io.options import SPLITTING, ReadOptions
@@ -110,6 +111,23 @@ Instead = Annotated[
         "--instead",
         help="Answer from --facts alone, without those of train.",
         rich_help_panel="Other facts than those of train",
+    ),
+]
+Together = Annotated[
+    int | None,
+    Option(
+        metavar="N",
+        help="How many processes work together on this machine; torchrun starts them on several."
+        " They divide each batch, or the queries.",
+        show_default=False,
+    ),
+]
+Shard = Annotated[
+    bool,
+    Option(
+        "--shard",
+        help="Workers divide the vectors of entities instead, so that these need not fit into one"
+        " of them.",
     ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
@@ -242,19 +260,26 @@ def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
     from splime.progress import working
 
     if data in DATASETS:
-        return load(data, **reading)
+        with collective.worker_0_first():  # which downloads it
+            return load(data, **reading)
     with working(f"reading {data} …"):
         return load(data, **reading)
 
 
 def open_run(
-    path: Path, device: str, facts: str | None, instead: bool, reading: dict[str, Any]
+    path: Path,
+    device: str,
+    facts: str | None,
+    instead: bool,
+    reading: dict[str, Any],
+    *,
+    shard: bool = False,
 ) -> Run:
     """A run, asked over other facts if some are given."""
     from splime.cli.console import warn
     from splime.runs import Run
 
-    run = Run(path, device=device)
+    run = Run(path, device=device, shard=shard)
     if facts is None:
         if instead or reading:
             name = "instead" if instead else next(iter(reading)).replace("_", "-")

@@ -29,9 +29,8 @@ from splime.query.many import answer_tables
 from splime.query.questions import ASKED, Asked, quoted, read_during
 from splime.report.tables import evaluation_tables
 from splime.runs import Run, evaluations
-from splime.scoring.queries import Scoring
+from splime.scoring.queries import Block, Scoring
 from splime.scoring.scoping import KINDS, NAMES, Kind
-from splime.scoring.scorer import memory_errors
 from splime.times import Ints, format_ticks
 from splime.vocabulary import Vocabulary
 
@@ -45,6 +44,8 @@ _TIMED, _SPANS = 64, 1_000
 """Questions to a model that is asked at a time itself, and takes longer for each; those to say
 when cannot be divided."""
 _NAMES, _FACTS, _REASONS, _TESTS = 20, 200, 12, 100
+_ASKS = ("ask", "times", "why")
+"""The parts that ask a model."""
 
 
 class _Query(Query):
@@ -86,8 +87,8 @@ class Explorer:
         # to see need not wait for it.
         asking = Lock()
         self._parts: Mapping[str, Callable[..., dict[str, Any]]] = {
-            name: partial(_alone, asking if name in ("ask", "why") else Lock(), getattr(self, name))
-            for name in ("about", "names", "ask", "why", "entity", "predicate", "map", "metrics")
+            name: partial(_alone, asking if name in _ASKS else Lock(), getattr(self, name))
+            for name in (*_ASKS, "about", "names", "entity", "predicate", "map", "metrics")
         }
 
     def answer(self, part: str, given: Mapping[str, str]) -> dict[str, Any]:
@@ -154,18 +155,38 @@ class Explorer:
     def ask(
         self, run: str, ask: str, subject: str, predicate: str, object: str, time: str
     ) -> dict[str, Any]:
-        """The answers to a question at its time and at all others, as many as are affordable."""
+        """The answers to a question at its time, and at all others as `times` gives them.
+
+        Where these take longer, there is `more` to ask for afterwards.
+        """
         query, kind, names = self._read(run, ask, (subject, predicate, object))
-        scoring, timeline = query.scoring, self.graph.timeline
+        scoring = query.scoring
         if kind == "time":
             if not scoring.has_absolute_scopes and scoring.questions_for(kind) > _SPANS:
                 raise UsageError(
                     "this model would take too long to say when; splime ask answers it"
                 )
             return _when(query, names)
+        return self._answers(query, kind, names, time, around=scoring.has_absolute_scopes)
+
+    def times(
+        self, run: str, ask: str, subject: str, predicate: str, object: str, time: str
+    ) -> dict[str, Any]:
+        """The answers to a question at its time and at all others, as many as are affordable."""
+        check_name("kind of question", ask, NAMES)
+        query, kind, names = self._read(run, ask, (subject, predicate, object))
+        return self._answers(query, kind, names, time, around=True)
+
+    def _answers(
+        self, query: Query, kind: Kind, names: tuple[str, str, str], time: str, *, around: bool
+    ) -> dict[str, Any]:
+        """The answers at a time, and at the timestamps around it, or at it if it is one."""
+        scoring, timeline = query.scoring, self.graph.timeline
         _, facts = query.read(names, None, **_interval(time))
         place = int(timeline.index(facts.begin)[0])
-        count = min(len(timeline), self._affordable(scoring, kind))
+        most = min(len(timeline), self._affordable(scoring, kind))
+        alone = (timeline.starts[place], timeline.ends[place]) == (facts.begin[0], facts.end[0])
+        count = most if around else int(alone)
         first = int(np.clip(place - count // 2, 0, len(timeline) - count))
         # The time that is asked about, which need not be a timestamp, and then all timestamps.
         every = replace(
@@ -176,21 +197,22 @@ class Explorer:
         calibration = query.calibration(kind)
         asked = Asked(np.full(1 + count, KINDS.index(kind)), every)
         temperatures: dict[Kind, float | None] = {kind: calibration.temperature}
-        tables = answer_tables(scoring, asked, Options(ANSWERS), temperatures, silent)
+        truths = _Truths(scoring, kind, every)
+        options = Options(ANSWERS, watch=truths.see)
+        tables = answer_tables(scoring, asked, options, temperatures, silent)
         here, *others = _by_question(pa.concat_tables(tables), 1 + count, kind)
         [doubt] = scoring.doubts.reasons(kind, facts)
-        with torch.inference_mode(), memory_errors():
-            truths = _truths(scoring, kind, every)
         return {
             "kind": kind,
             "remarks": [f"no probabilities: {doubt}" if doubt else str(calibration)],
             "place": place,
             "first": first,
             "count": count,
+            "more": count < most,
             "here": here,
             "steps": _changes(others, first),
             # By timestamp; -1 is the time that was asked about.
-            "truths": [[first + at - 1 if at else -1, *rest] for at, *rest in truths],
+            "truths": [[first + at - 1 if at else -1, *rest] for at, *rest in truths.ranks],
         }
 
     def _affordable(self, scoring: Scoring, kind: Kind) -> int:
@@ -404,27 +426,31 @@ def _changes(steps: Iterable[dict[str, Any]], first: int) -> list[dict[str, Any]
     return different
 
 
-def _truths(scoring: Scoring, kind: Kind, asked: Facts) -> list[list[Any]]:
+class _Truths:
     """The answers that test states at the times of questions, each with the question, its rank, and
     its rank among those that no other fact states then."""
-    known = scoring.known
-    question, fact = known.pairs(kind, asked)
-    ids = getattr(known.facts, kind)[fact]
-    right = fact >= len(known.facts) - len(known.graph.test)
-    rows = np.unique(question[right])
-    made = []
-    for block in scoring.blocks(kind, asked.take(rows)) if len(rows) else ():
-        for scores, number in zip(block.scores.cpu().numpy(), rows[block.rows], strict=True):
-            own = question == number
-            for answer in np.unique(ids[own & right]).tolist():
+
+    def __init__(self, scoring: Scoring, kind: Kind, asked: Facts) -> None:
+        known = scoring.known
+        self._names = scoring.scoping.names(kind)
+        self._question, fact = known.pairs(kind, asked)
+        self._ids = getattr(known.facts, kind)[fact]
+        self._right = fact >= len(known.facts) - len(known.graph.test)
+        self.ranks: list[list[Any]] = []
+
+    def see(self, block: Block) -> None:
+        """Take them from the scores of some questions."""
+        wanted = np.isin(block.rows, self._question[self._right])
+        rows = block.scores[torch.from_numpy(wanted)].cpu().numpy()
+        for scores, number in zip(rows, block.rows[wanted], strict=True):
+            own = self._question == number
+            for answer in np.unique(self._ids[own & self._right]).tolist():
                 # Equal scores are in the order of ids, as among the answers.
                 above = scores > scores[answer]
                 above[:answer] |= scores[:answer] == scores[answer]
                 rank = 1 + int(above.sum())
-                others = int(above[np.unique(ids[own])].sum())
-                name = scoring.scoping.names(kind)[answer]
-                made.append([int(number), name, rank, rank - others])
-    return made
+                others = int(above[np.unique(self._ids[own])].sum())
+                self.ranks.append([int(number), self._names[answer], rank, rank - others])
 
 
 def _table(table: Table) -> dict[str, Any]:

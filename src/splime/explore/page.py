@@ -93,7 +93,10 @@ def _everything(explorer: Explorer, progress: Progress) -> dict[str, dict[str, A
             for kind in ("object", "subject"):
                 names = {name: "" if name == kind else fact[name] for name in NAMES}
                 asked = {"run": run, "ask": kind, **names, "time": fact["time"]}
-                best = keep("ask", **asked).get("here", {"rows": []})["rows"][:1]
+                reply = keep("ask", **asked)
+                if reply.get("more"):
+                    keep("times", **asked)
+                best = reply.get("here", {"rows": []})["rows"][:1]
                 for answer in (*(name for _, name, *_ in best), fact[kind]):
                     keep("why", **asked, answer=answer)
     for run in explorer.queries:

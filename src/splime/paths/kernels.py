@@ -6,6 +6,8 @@ the messages and one for the update; its gradient is four.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import triton
 import triton.language as tl
@@ -300,9 +302,18 @@ def _scores_gradient(
     tl.store(of_own + program * HIDDEN + e, of_plus)
 
 
+at_work = nullcontext
+"""As `processor.at_work`."""
+
+
 def compact(h: Tensor) -> Tensor:
     """What messages read."""
     return h.to(_SMALL)
+
+
+def empty(like: Tensor, *shape: int) -> Tensor:
+    """As `processor.empty`."""
+    return like.new_empty(shape)
 
 
 def add_messages(

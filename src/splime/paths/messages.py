@@ -135,12 +135,16 @@ def fast(device: torch.device) -> ModuleType:
 
 
 class _Propagate(torch.autograd.Function):
-    """All layers from `first` on."""
+    """All layers, or those after the first, whose states are given.
+
+    These are rows of [entities x questions] at some places, and then the rows of all others.
+    """
 
     @staticmethod
     def forward(
         ctx: Any,
-        h: Tensor,
+        states: Tensor | None,
+        places: Tensor | None,
         q: Tensor,
         given: Tensor,
         scopes: Tensor,
@@ -149,17 +153,22 @@ class _Propagate(torch.autograd.Function):
         share: Tensor | None,
         dropout: float,
         seed: Tensor,
-        first: int,
         keep: bool,
         *parts: Tensor,
     ) -> Tensor:
-        layers, on = Layers(*parts), fast(h.device)
+        layers, on, first = Layers(*parts), fast(q.device), 0 if states is None else 1
+        h: Tensor = on.empty(q, facts.entities, scopes.shape[1], q.shape[1])
         at = _columns(given, h)
+        if states is None or places is None:
+            h.zero_()[at] = q
+        else:
+            h[:] = states[len(places) :]
+            h.view(-1, h.shape[2])[places] = states[: len(places)]
         small = on.compact(h)
         kept: list[tuple[Tensor, ...]] = []
         for layer in range(first, len(layers.base)):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
-            a = torch.zeros_like(h)
+            a = on.empty(q, *h.shape).zero_()
             table = on.table(*(part[layer] for part in layers[:3]))
             on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
             a = a if share is None else a.mul_(share)
@@ -169,18 +178,18 @@ class _Propagate(torch.autograd.Function):
             h, small = on.update(h, a, layers.of(layer), dropout, seed, layer)
         ctx.save_for_backward(given, scopes, weights, seed, *parts)
         ctx.kept = kept
-        ctx.facts, ctx.share, ctx.dropout, ctx.first = facts, share, dropout, first
+        ctx.facts, ctx.share, ctx.dropout, ctx.places = facts, share, dropout, places
         return h
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         given, scopes, weights, seed, *parts = ctx.saved_tensors
         facts, layers, of_h = ctx.facts, Layers(*parts), gradients[0].contiguous()
-        on, at = fast(of_h.device), _columns(given, of_h)
+        on, at, first = fast(of_h.device), _columns(given, of_h), 0 if ctx.places is None else 1
         of_q = of_h.new_zeros(len(given), of_h.shape[2])
         of_parts = [torch.zeros_like(part) for part in parts]
-        for layer in range(len(layers.base) - 1, ctx.first - 1, -1):
-            h, small, table, a = ctx.kept[layer - ctx.first]
+        for layer in range(len(layers.base) - 1, first - 1, -1):
+            h, small, table, a = ctx.kept[layer - first]
             own = layers.of(layer)
             of_h, of_a, of_own = on.update_gradient(of_h, h, a, own, ctx.dropout, seed, layer)
             of_q += of_a[at]
@@ -191,7 +200,13 @@ class _Propagate(torch.autograd.Function):
             of_own = (*on.table_parts(of_table, layers.base[layer], layers.gate[layer]), *of_own)
             for part, value in zip(of_parts, of_own, strict=True):
                 part[layer] = value
-        return of_h, of_q, *[None] * 9, *of_parts
+        if ctx.places is None:
+            return None, None, of_q + of_h[at], *[None] * 8, *of_parts
+        rows = (of_h if ctx.kept else of_h.clone()).view(-1, of_h.shape[2])
+        of_places = rows[ctx.places]
+        rows[ctx.places] = 0
+        of_states = torch.cat([of_places, rows.view(of_h.shape).sum(0)])
+        return of_states, None, of_q, *[None] * 8, *of_parts
 
 
 def _columns(given: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -220,15 +235,11 @@ def propagate(
 
     Or all questions in one column, with entities, predicates and times of their own (`nearest`).
     """
-    columns, h = scopes.shape[1], None
-    if columns == len(q):
-        h = first_layer(q, given, layers, scopes, weights, facts, share, dropout, seed)
-    first = 0 if h is None else 1
-    if h is None:
-        h = q.new_zeros(facts.entities, columns, q.shape[1])
-        h = h.index_put(_columns(given, h), q)
+    first = None
+    if scopes.shape[1] == len(q):
+        first = first_layer(q, given, layers, scopes, weights, facts, share, dropout, seed)
     result: Tensor = _Propagate.apply(  # type: ignore[no-untyped-call]
-        h, q, given, scopes, weights, facts, share, dropout, seed, first,
+        *first or (None, None), q, given, scopes, weights, facts, share, dropout, seed,
         torch.is_grad_enabled(), *layers,
     )  # fmt: skip
     return result
@@ -265,11 +276,12 @@ def first_layer(
     share: Tensor | None,
     dropout: float,
     seed: Tensor,
-) -> Tensor | None:
+) -> tuple[Tensor, Tensor] | None:
     """The states after the first layer, at the cost of the facts at the given entities.
 
-    No message reaches any other entity, so all others share one state of the question. None where
-    this saves nothing, and on a GPU, which would have to wait for the number of facts.
+    No message reaches any other entity, so all others share one state of the question. Rows of
+    [entities x questions] and their places, followed by those of all others. None where this saves
+    nothing, and on a GPU, which would have to wait for the number of facts.
     """
     if q.device.type == "cuda":
         return None
@@ -306,10 +318,4 @@ def first_layer(
     if dropout:
         mask = kept(torch.Size((1, questions, width)), dropout, seed, 0)[0]
         x = x * mask[torch.cat([places % questions, torch.arange(questions)])] / (1 - dropout)
-    states = h + x
-    others = states[len(places) :].expand(entities, questions, width)
-    return (
-        others.reshape(entities * questions, width)
-        .index_copy(0, places, states[: len(places)])
-        .view(entities, questions, width)
-    )
+    return h + x, places

@@ -6,8 +6,12 @@ result does not depend on how many threads there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -113,20 +117,38 @@ class _Kernels:
             place, period, least, scale, first, last,
         ):  # fmt: skip
             # `weight` is [2 x width, width]: what each input adds to all outputs.
-            for row in range(first, last):
-                at = row * width
-                x = load(bias, 0, width)
+            start = load(bias, 0, width)
+            for row in range(first, last, 4):
+                # Four rows at a time: a sum would wait for its own last addition.
+                i0, i1 = row * width, min(row + 1, last - 1) * width
+                i2, i3 = min(row + 2, last - 1) * width, min(row + 3, last - 1) * width
+                x0, x1, x2, x3 = start, start, start, start
                 for j in range(width):
-                    x = x + spread(h[at + j], width) * load(weight, j * width, width)
-                    x = x + spread(a[at + j], width) * load(weight, (j + width) * width, width)
-                x = x - spread(total(x) / np.float32(width), width)
-                spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
-                x = x * spread(spread_of, width) * load(norm_weight, 0, width)
-                x = x + load(norm_bias, 0, width)
-                x = where_positive(x, x)
-                if least > 0:
-                    x = drop(x, place + row % period * width, least) * spread(scale, width)
-                store(out, at, load(h, at, width) + x)
+                    w = load(weight, j * width, width)
+                    x0 = x0 + spread(h[i0 + j], width) * w
+                    x1 = x1 + spread(h[i1 + j], width) * w
+                    x2 = x2 + spread(h[i2 + j], width) * w
+                    x3 = x3 + spread(h[i3 + j], width) * w
+                    w = load(weight, (j + width) * width, width)
+                    x0 = x0 + spread(a[i0 + j], width) * w
+                    x1 = x1 + spread(a[i1 + j], width) * w
+                    x2 = x2 + spread(a[i2 + j], width) * w
+                    x3 = x3 + spread(a[i3 + j], width) * w
+                store(out, i3, x3)  # where there are fewer rows, the last one is made again
+                store(out, i2, x2)
+                store(out, i1, x1)
+                store(out, i0, x0)
+                for at in range(i0, i3 + 1, width):
+                    x = load(out, at, width)
+                    x = x - spread(total(x) / np.float32(width), width)
+                    spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
+                    x = x * spread(spread_of, width) * load(norm_weight, 0, width)
+                    x = x + load(norm_bias, 0, width)
+                    x = where_positive(x, x)
+                    if least > 0:
+                        x = drop(x, place + at // width % period * width, least)
+                        x = x * spread(scale, width)
+                    store(out, at, load(h, at, width) + x)
 
         @compiled
         def update_gradient(
@@ -136,56 +158,81 @@ class _Kernels:
         ):  # fmt: skip
             # `turned` is [width, 2 x width]: the same weights, by output.
             gamma, beta = load(norm_weight, 0, width), load(norm_bias, 0, width)
+            start, nothing = load(bias, 0, width), spread(np.float32(0), width)
+            of_gamma, of_beta, of_start = nothing, nothing, nothing
             size = np.float32(width)
-            for row in range(first, last):
-                at = row * width
-                x = load(bias, 0, width)
-                for j in range(width):
-                    x = x + spread(h[at + j], width) * load(weight, j * width, width)
-                    x = x + spread(a[at + j], width) * load(weight, (j + width) * width, width)
-                x = x - spread(total(x) / size, width)
-                inverse = spread(np.float32(1) / np.sqrt(total(x * x) / size + _EPSILON), width)
-                x = x * inverse
-                g = where_positive(x * gamma + beta, load(gradient, at, width))
-                if least > 0:
-                    g = drop(g, place + row % period * width, least) * spread(scale, width)
-                store(of_norm_weight, 0, load(of_norm_weight, 0, width) + g * x)
-                store(of_norm_bias, 0, load(of_norm_bias, 0, width) + g)
-                g = g * gamma
-                g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
-                g = g * inverse
-                store(of_bias, 0, load(of_bias, 0, width) + g)
-                store(of_a, at, g)  # to read its numbers one by one
-                if row - first & 31 == 31 or row == last - 1:
-                    block = first + (row - first) // 32 * 32
-                    # Four sums at a time, which stay in registers.
-                    for j in range(0, 2 * width, 4):
-                        inputs, column = (h, j) if j < width else (a, j - width)
-                        to = j * width
-                        s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
-                        s2 = load(of_weight, to + 2 * width, width)
-                        s3 = load(of_weight, to + 3 * width, width)
-                        for r in range(block, row + 1):
-                            g = load(of_a, r * width, width)
-                            at = r * width + column
-                            s0 = s0 + spread(inputs[at], width) * g
-                            s1 = s1 + spread(inputs[at + 1], width) * g
-                            s2 = s2 + spread(inputs[at + 2], width) * g
-                            s3 = s3 + spread(inputs[at + 3], width) * g
-                        store(of_weight, to, s0)
-                        store(of_weight, to + width, s1)
-                        store(of_weight, to + 2 * width, s2)
-                        store(of_weight, to + 3 * width, s3)
-                    for r in range(block, row + 1):
-                        at = r * width
-                        to_h = load(gradient, at, width)
-                        to_a = spread(np.float32(0), width)
-                        for j in range(width):
-                            number = spread(of_a[at + j], width)
-                            to_h = to_h + number * load(turned, 2 * j * width, width)
-                            to_a = to_a + number * load(turned, (2 * j + 1) * width, width)
-                        store(of_h, at, to_h)
-                        store(of_a, at, to_a)
+            for block in range(first, last, 32):
+                end = min(block + 32, last)
+                for row in range(block, end, 4):
+                    i0, i1 = row * width, min(row + 1, end - 1) * width
+                    i2, i3 = min(row + 2, end - 1) * width, min(row + 3, end - 1) * width
+                    x0, x1, x2, x3 = start, start, start, start
+                    for j in range(width):
+                        w = load(weight, j * width, width)
+                        x0 = x0 + spread(h[i0 + j], width) * w
+                        x1 = x1 + spread(h[i1 + j], width) * w
+                        x2 = x2 + spread(h[i2 + j], width) * w
+                        x3 = x3 + spread(h[i3 + j], width) * w
+                        w = load(weight, (j + width) * width, width)
+                        x0 = x0 + spread(a[i0 + j], width) * w
+                        x1 = x1 + spread(a[i1 + j], width) * w
+                        x2 = x2 + spread(a[i2 + j], width) * w
+                        x3 = x3 + spread(a[i3 + j], width) * w
+                    store(of_a, i3, x3)
+                    store(of_a, i2, x2)
+                    store(of_a, i1, x1)
+                    store(of_a, i0, x0)
+                for row in range(block, end):
+                    at = row * width
+                    x = load(of_a, at, width)
+                    x = x - spread(total(x) / size, width)
+                    inverse = spread(np.float32(1) / np.sqrt(total(x * x) / size + _EPSILON), width)
+                    x = x * inverse
+                    g = where_positive(x * gamma + beta, load(gradient, at, width))
+                    if least > 0:
+                        g = drop(g, place + row % period * width, least) * spread(scale, width)
+                    of_gamma = of_gamma + g * x
+                    of_beta = of_beta + g
+                    g = g * gamma
+                    g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
+                    g = g * inverse
+                    of_start = of_start + g
+                    store(of_a, at, g)  # to read its numbers one by one
+                # Four sums at a time, which stay in registers.
+                for j in range(0, 2 * width, 4):
+                    inputs, column = (h, j) if j < width else (a, j - width)
+                    to = j * width
+                    s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
+                    s2 = load(of_weight, to + 2 * width, width)
+                    s3 = load(of_weight, to + 3 * width, width)
+                    for r in range(block, end):
+                        g = load(of_a, r * width, width)
+                        at = r * width + column
+                        s0 = s0 + spread(inputs[at], width) * g
+                        s1 = s1 + spread(inputs[at + 1], width) * g
+                        s2 = s2 + spread(inputs[at + 2], width) * g
+                        s3 = s3 + spread(inputs[at + 3], width) * g
+                    store(of_weight, to, s0)
+                    store(of_weight, to + width, s1)
+                    store(of_weight, to + 2 * width, s2)
+                    store(of_weight, to + 3 * width, s3)
+                for row in range(block, end, 2):
+                    i0, i1 = row * width, min(row + 1, end - 1) * width
+                    h0, h1 = load(gradient, i0, width), load(gradient, i1, width)
+                    a0, a1 = nothing, nothing
+                    for j in range(width):
+                        n0, n1 = spread(of_a[i0 + j], width), spread(of_a[i1 + j], width)
+                        w = load(turned, 2 * j * width, width)
+                        h0, h1 = h0 + n0 * w, h1 + n1 * w
+                        w = load(turned, (2 * j + 1) * width, width)
+                        a0, a1 = a0 + n0 * w, a1 + n1 * w
+                    store(of_h, i1, h1)
+                    store(of_h, i0, h0)
+                    store(of_a, i1, a1)
+                    store(of_a, i0, a0)
+            store(of_norm_weight, 0, of_gamma)
+            store(of_norm_bias, 0, of_beta)
+            store(of_bias, 0, of_start)
 
         @compiled
         def scores(out, h, weight, own, last_weight, entities, questions, first, last):
@@ -202,30 +249,47 @@ class _Kernels:
             of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
             scratch, entities, questions, first, last,
         ):  # fmt: skip
-            # `turned` is [hidden, width].
-            end = load(last_weight, 0, hidden)
-            for row in range(first, last):
-                g = spread(gradient[row % questions * entities + row // questions], hidden)
-                at = row % questions * hidden
-                x = load(own, at, hidden)
-                for j in range(width):
-                    x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
-                store(
-                    of_last_weight,
-                    0,
-                    load(of_last_weight, 0, hidden) + g * where_positive(x, x),
-                )
-                g = where_positive(x, g * end)
-                store(of_own, at, load(of_own, at, hidden) + g)
-                store(scratch, 0, g)
-                for j in range(width):
+            # `turned` is [hidden, width]; `scratch` has room for the gradients of 32 rows.
+            end_weight, nothing = load(last_weight, 0, hidden), spread(np.float32(0), width)
+            of_last = spread(np.float32(0), hidden)
+            for block in range(first, last, 32):
+                end = min(block + 32, last)
+                for row in range(block, end):
+                    g = spread(gradient[row % questions * entities + row // questions], hidden)
+                    at = row % questions * hidden
+                    x = load(own, at, hidden)
+                    for j in range(width):
+                        x = x + spread(h[row * width + j], hidden) * load(
+                            weight, j * hidden, hidden
+                        )
+                    of_last = of_last + g * where_positive(x, x)
+                    g = where_positive(x, g * end_weight)
+                    store(of_own, at, load(of_own, at, hidden) + g)
+                    store(scratch, (row - block) * hidden, g)
+                for j in range(0, width, 2):
                     to = j * hidden
-                    value = spread(h[row * width + j], hidden)
-                    store(of_weight, to, load(of_weight, to, hidden) + value * g)
-                to_h = spread(np.float32(0), width)
-                for j in range(hidden):
-                    to_h = to_h + spread(scratch[j], width) * load(turned, j * width, width)
-                store(of_h, row * width, to_h)
+                    s0, s1 = load(of_weight, to, hidden), load(of_weight, to + hidden, hidden)
+                    for row in range(block, end):
+                        g = load(scratch, (row - block) * hidden, hidden)
+                        s0 = s0 + spread(h[row * width + j], hidden) * g
+                        s1 = s1 + spread(h[row * width + j + 1], hidden) * g
+                    store(of_weight, to, s0)
+                    store(of_weight, to + hidden, s1)
+                for row in range(block, end, 4):
+                    r0, r1 = row - block, min(row + 1, end - 1) - block
+                    r2, r3 = min(row + 2, end - 1) - block, min(row + 3, end - 1) - block
+                    x0, x1, x2, x3 = nothing, nothing, nothing, nothing
+                    for j in range(hidden):
+                        w = load(turned, j * width, width)
+                        x0 = x0 + spread(scratch[r0 * hidden + j], width) * w
+                        x1 = x1 + spread(scratch[r1 * hidden + j], width) * w
+                        x2 = x2 + spread(scratch[r2 * hidden + j], width) * w
+                        x3 = x3 + spread(scratch[r3 * hidden + j], width) * w
+                    store(of_h, (block + r3) * width, x3)
+                    store(of_h, (block + r2) * width, x2)
+                    store(of_h, (block + r1) * width, x1)
+                    store(of_h, (block + r0) * width, x0)
+            store(of_last_weight, 0, of_last)
 
         self.messages, self.table_gradient = messages, table_gradient
         self.fact_gradient = fact_gradient
@@ -241,9 +305,58 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="paths")
 
 
-def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:
-    """Call a kernel for each piece, in as many threads as torch uses."""
+class _Work(threading.local):
+    """What the kernels have to themselves, while `at_work`."""
+
+    threads: int | None = None
+    arrays: list[np.ndarray[Any, Any]] | None = None
+
+
+_work = _Work()
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Give torch's threads to the kernels, and keep large arrays to use them again.
+
+    Torch's own threads wait for their next work by spinning, which takes the processor from those
+    of the kernels; and between kernels there is little to do. A new array of this size has new
+    pages, and to get them from the system would take a quarter of the time of a step.
+    """
+    if _work.threads is not None:
+        yield
+        return
     threads = torch.get_num_threads()
+    _work.threads, _work.arrays = threads, []
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        _work.threads = _work.arrays = None
+
+
+def _threads() -> int:
+    return _work.threads or torch.get_num_threads()
+
+
+def empty(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
+    """An array where another one is, perhaps one that nobody refers to any more."""
+    size = math.prod(shape)
+    # Here a free one is referred to by the list, by the name and by the call.
+    for array in _work.arrays or ():
+        if size <= len(array) <= 2 * size and sys.getrefcount(array) == 3:
+            break
+    else:
+        array = np.empty(size, np.float32)
+        if _work.arrays is not None:
+            _work.arrays.append(array)
+    return torch.from_numpy(array[:size]).view(shape)
+
+
+def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:
+    """Call a kernel for each piece, in threads."""
+    threads = _threads()
     if threads == 1:
         for piece in pieces:
             function(*piece)
@@ -267,13 +380,16 @@ def compact(h: Tensor) -> Tensor:
 
 def table(base: Tensor, gate: Tensor, shift: Tensor) -> Tensor:
     """base · (1 + gate) + shift: [2 x predicates, questions, scopes, width]."""
-    return (base.unsqueeze(1) * (1 + gate)).add_(shift.transpose(0, 1).unsqueeze(2))
+    out = empty(base, len(base), *gate.shape)
+    torch.mul(base.unsqueeze(1), 1 + gate, out=out)
+    return out.add_(shift.transpose(0, 1).unsqueeze(2))
 
 
 def table_parts(gradient: Tensor, base: Tensor, gate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of base, gate and shift, from that of the table."""
-    of_base = (gradient * (1 + gate)).sum(1)
-    of_gate = (gradient * base.unsqueeze(1)).sum(0)
+    product = empty(gradient, *gradient.shape)
+    of_base = torch.mul(gradient, 1 + gate, out=product).sum(1)
+    of_gate = torch.mul(gradient, base.unsqueeze(1), out=product).sum(0)
     return of_base, of_gate, gradient.sum(2).transpose(0, 1)
 
 
@@ -282,7 +398,7 @@ def add_messages(
 ) -> None:
     """out[v] += Σ weight · h[u] · table, over incoming facts; turned round if `back`."""
     starts = order.starts.numpy()
-    parts = 4 * torch.get_num_threads()
+    parts = 4 * _threads()
     # Pieces of entities with about as many facts each.
     edges = np.searchsorted(starts, np.linspace(0, starts[-1], parts + 1)[1:-1])
     edges = np.concatenate([[0], edges, [len(starts) - 1]]).tolist()
@@ -307,13 +423,13 @@ def table_gradient(
     facts: DirectedFacts,
 ) -> Tensor:
     """The gradient of the table, from that of the sums."""
-    out, order = table.new_zeros(table.shape), facts.alike
+    out, order = empty(table, *table.shape).zero_(), facts.alike
     columns = (order.starts, order.source, order.target, order.time, order.number)
     fixed = (
         *map(_flat, (out, h, gradient, scopes, weights)),
         *(column.numpy() for column in columns), h.shape[1], table.shape[2],
     )  # fmt: skip
-    ranges = _ranges(h.shape[1], torch.get_num_threads())
+    ranges = _ranges(h.shape[1], _threads())
     _each(_kernels(h.shape[2]).table_gradient, [(*fixed, a, b) for a, b in ranges])
     return out
 
@@ -349,14 +465,14 @@ def update(
     h: Tensor, a: Tensor, parameters: tuple[Tensor, ...], dropout: float, seed: Tensor, layer: int
 ) -> tuple[Tensor, Tensor]:
     """h + dropout(relu(layernorm(W [h; a] + b))), and the same for messages to read."""
-    out = h.new_empty(h.shape)
+    out = empty(h, *h.shape)
     weight, *rest = parameters
     fixed = (
         *map(_flat, (out, h, a, weight.T, *rest)), *_dropping(h, dropout, seed, layer)
     )  # fmt: skip
     rows = h.shape[0] * h.shape[1]
     kernel = _kernels(h.shape[2]).update
-    _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, torch.get_num_threads())])
+    _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, _threads())])
     return out, out
 
 
@@ -370,7 +486,7 @@ def update_gradient(
     layer: int,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
     """The gradients of h, of a and of the parameters, from that of the updated h."""
-    of_h, of_a = h.new_empty(h.shape), a.new_empty(a.shape)
+    of_h, of_a = empty(h, *h.shape), empty(a, *a.shape)
     weight, *rest = parameters
     sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, *rest)]
     fixed = (
@@ -391,7 +507,7 @@ def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tenso
     """last_weight · relu(weight h + own), for each question and entity."""
     out = h.new_empty(h.shape[1], h.shape[0])
     fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), *h.shape[:2])
-    ranges = _ranges(out.numel(), torch.get_num_threads())
+    ranges = _ranges(out.numel(), _threads())
     _each(_kernels(h.shape[2]).scores, [(*fixed, a, b) for a, b in ranges])
     return out
 
@@ -400,9 +516,9 @@ def scores_gradient(
     gradient: Tensor, h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of all that `scores` is given."""
-    of_h = h.new_empty(h.shape)
+    of_h = empty(h, *h.shape)
     sums = [h.new_zeros(_PARTS, *x.shape) for x in (weight.T, own, last_weight)]
-    scratch = h.new_empty(_PARTS, len(weight))
+    scratch = h.new_empty(_PARTS, 32, len(weight))
     fixed = (*map(_flat, (gradient, h, weight.T, weight, own, last_weight)),)
     pieces = [
         (

@@ -6,19 +6,27 @@ A TOML file holds a plan; what it gives goes into one folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 
 import msgspec
+from rich.console import RenderableType
 
-from splime import leakage
 from splime.analysis import Comparison, compare
-from splime.datasets import load
-from splime.errors import DataError, SplimeError, UsageError, check_fields, checked, nearest
+from splime.datasets import inspect, load
+from splime.errors import (
+    DataError,
+    SplimeError,
+    UsageError,
+    check_fields,
+    checked,
+    nearest,
+    visible,
+)
 from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
 from splime.io import save
@@ -27,14 +35,13 @@ from splime.io.options import ReadOptions
 from splime.methods import Method, Vanilla, make_method, standard_method, standard_methods
 from splime.plans.showing import write_page
 from splime.progress import Progress, Watching, silent
-from splime.report.comparison import write_comparison
+from splime.report.comparison import comparison_table, write_comparison
 from splime.report.style import make_figure
-from splime.report.tables import inspection_json
 from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
 from splime.runs.spreading import Spreading, check_left, check_seen, sort_engines
 from splime.runs.watching import tracking
-from splime.statistics import describe
+from splime.shown import Shown
 from splime.training.engines import (
     NO_CUTS,
     OWN_ENGINES,
@@ -248,8 +255,10 @@ _WAIT = 60.0  # seconds, for a worker that was left behind and saves its checkpo
 
 
 @dataclass(frozen=True)
-class Carried:
+class Carried(Shown):
     """What a plan gave: its runs by their names, and their comparison."""
+
+    shown_by: ClassVar = "splime.plans.plan:carried_tables"
 
     out: Path
     runs: Mapping[str, Run]
@@ -259,6 +268,15 @@ class Carried:
     def report(self) -> Path:
         """The page with everything on it."""
         return self.out / REPORT
+
+    def __repr__(self) -> str:
+        return visible(f"Carried({self.out}: {self.comparison!r})")
+
+
+def carried_tables(carried: Carried) -> Iterator[RenderableType]:
+    """The comparison, and where the page is."""
+    yield from comparison_table(carried.comparison)
+    yield f"all results on one page: {carried.report}"
 
 
 @checked
@@ -312,8 +330,7 @@ def carry_out(
         own = out.absolute() / DATA
         if graph is not None and Path(plan.data) == own and not own.exists():
             save(graph, own)
-        about = inspection_json(facts, describe(facts), leakage.report(facts))
-        write_json(out / "data.json", about)
+        write_json(out / "data.json", inspect(facts).to_json())
         places = {one.name: out / RUNS / one.name for one in plan.runs}
         trains = partial(_train, facts, plan, device, log)
         if spreading.one_by_one:

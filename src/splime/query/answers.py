@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -141,6 +141,8 @@ class Options:
     """Predicates: only scopes among this many best ones of all, as in the paper."""
     also: int | None = None
     """The id of an answer that is given whatever its rank."""
+    watch: Callable[[Block], None] | None = None
+    """Sees all scores of entities or predicates, before known answers are left out."""
 
     def __post_init__(self) -> None:
         check_name("way to treat known answers", self.known, ("mark", "drop"))
@@ -229,6 +231,8 @@ def _ranked(
     """The best of all entities or predicates."""
     by_block = []
     for block in scoring.blocks(kind, facts):
+        if options.watch is not None:
+            options.watch(block)
         known = scoring.known.answers(kind, facts.take(block.rows))
         by_block.append(best_of(block, known, options, temperature))
     best = Best.concat(by_block)

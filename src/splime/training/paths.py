@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splime import collective
 from splime.arrays import changes
 from splime.axes import Axis, Range, Values
 from splime.embedding import presets
@@ -21,6 +22,7 @@ from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import Facts, TemporalGraph
 from splime.paths.evidence import Chain, evidence
 from splime.paths.facts import DirectedFacts
+from splime.paths.messages import fast
 from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import KINDS, Kind as RelativeKind, RelativeScopes, Times
 from splime.scoring.scoping import Kind, keyed
@@ -28,7 +30,7 @@ from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
 from splime.training.engines import NO_CUTS, Supervisor, run_epochs
-from splime.training.trainer import Loop, check_batch
+from splime.training.trainer import Loop, add_up, check_batch
 
 STRONG: Mapping[str, Any] = {
     "model": "path",
@@ -118,7 +120,7 @@ class PathEngine:
 
     def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Epoch by epoch to the end, from the last checkpoint if there is one."""
-        with matrix_precision(settings.precision):
+        with matrix_precision(settings.precision), fast(supervisor.device).at_work():
             trainer = PathTrainer(static.graph, settings, supervisor.device)
             parameters = sum(each.numel() for each in trainer.model.parameters())
             supervisor.begin(trainer, parameters=parameters, triples=len(static.train))
@@ -242,7 +244,8 @@ class PathTrainer(Loop):
     def __init__(self, graph: TemporalGraph, settings: Settings, device: torch.device) -> None:
         train = graph.train
         check_batch(settings.batch_size, 2 * len(train), "question")
-        check_memory(graph, len(train), settings, device, batch=settings.batch_size)
+        batch = math.ceil(settings.batch_size / collective.size())
+        check_memory(graph, len(train), settings, device, batch=batch)
         super().__init__(settings, device, 2 * len(train))
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
@@ -280,7 +283,9 @@ class PathTrainer(Loop):
     def shuffled(self) -> Tensor:
         """The questions of this epoch in their order; also its seeds and learning rates."""
         seed, epoch, steps = self.settings.seed, self.epoch, range(self.steps)
-        seeds = [seed_of(seed, epoch, step + 1) & 0x7FFFFFFF for step in steps]
+        # Each worker drops others, and the first what it would drop alone.
+        own = (collective.rank(),) * bool(collective.rank())
+        seeds = [seed_of(seed, epoch, step + 1, *own) & 0x7FFFFFFF for step in steps]
         self._seeds.copy_(torch.tensor(seeds))
         self._rates.copy_(torch.tensor([self._learning_rate(step) for step in steps]))
         self._at.fill_(self.step)
@@ -290,10 +295,12 @@ class PathTrainer(Loop):
 
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:  # noqa: ARG002
         """One step of the optimizer, on the questions with these numbers."""
-        fact = examples % len(self.graph.train)
-        times = self._times.take(fact)
+        batch, examples = examples, examples[collective.share(len(examples))]
+        fact = batch % len(self.graph.train)
+        times = self._times.take(fact[collective.share(len(fact))])
         scopes = self.facts.scopes(self.relative, times)
-        # A fact must not answer itself; nothing that lies before a question does.
+        # A fact must not answer itself, nor others of its batch, whichever worker they are with;
+        # nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
         scores = self.model(
             self.facts,
@@ -306,12 +313,14 @@ class PathTrainer(Loop):
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
         loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
+        loss = loss * (len(examples) / len(batch))  # so that the shares add up to the mean
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        loss = add_up(self.model.parameters(), loss.detach())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), _LONGEST_GRADIENT)
         self._rate.copy_(self._rates[self._at][0])
         self.optimizer.step()
-        self._loss += loss.detach()
+        self._loss += loss
         self._at += 1
         self.step += 1
 
@@ -398,13 +407,13 @@ class PathScorer:
         was_training = self.model.training
         self.model.eval()
         scores = []
-        for start in range(0, len(facts), self._block):
-            some = slice(start, start + self._block)
-            at = torch.arange(len(facts), device=self.device)[some]
-            ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-            own = times.take(at)
-            asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
-            with torch.inference_mode():
+        with torch.inference_mode(), fast(self.device).at_work():
+            for start in range(0, len(facts), self._block):
+                some = slice(start, start + self._block)
+                at = torch.arange(len(facts), device=self.device)[some]
+                ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
+                own = times.take(at)
+                asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
                 scores.append(self.model(self.read, *asked, times=own))
         self.model.train(was_training)
         return torch.cat(scores)
@@ -418,7 +427,8 @@ class PathScorer:
         times = Times.of(fact).to(self.device)
         scopes = self.read.scopes(self.relative, times)
         asked = (given, predicate, scopes, answer)
-        return evidence(self.model, self.read, *asked, times=times, most=most)
+        with fast(torch.device("cpu")).at_work():
+            return evidence(self.model, self.read, *asked, times=times, most=most)
 
     def facts(self, facts: Facts) -> Tensor:
         """How likely each fact is: the mean log-probability of its object and of its subject."""
