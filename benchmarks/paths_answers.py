@@ -3,6 +3,7 @@
     python benchmarks/paths_answers.py growth                   # random facts, 10^4 to 10^7
     python benchmarks/paths_answers.py reach RUN …              # runs on ICEWS14, several bounds
     python benchmarks/paths_answers.py asking RUN               # `ask` with evidence, YAGO11k
+    python benchmarks/paths_answers.py exploring RUN            # what `splime explore` answers
     python benchmarks/paths_answers.py evidence RUN             # facts of the evidence taken away
 
 growth: random facts over a tenth as many entities and 230 predicates in 365 days; the i-th entity
@@ -12,14 +13,18 @@ single questions, and a batch of 32 once.
 
 reach: MRR of the same queries of test for every bound, set on trained runs.
 
-asking: questions about facts of test, each asked and explained, one thread; the gradients of the
+asking: questions about facts of test, each asked and explained, with one thread unless
+OMP_NUM_THREADS says otherwise, in CPU seconds and on the clock; the gradients of the
 evidence also by the plain formulas. The command line is measured as a whole, with its imports.
+
+exploring: the same questions as the page of `splime explore` asks them: the answer at the time
+asked about, and then the answers at all times; with as many threads as OMP_NUM_THREADS says.
 
 evidence: the best answers to questions about facts of test. How far their score falls without the
 facts of the evidence, and without as many others, drawn from those within two steps of the given
 entity or of the answer.
 
-Results are kept in results/paths_answers.json, a part for each of the four.
+Results are kept in results/paths_answers.json, a part for each of the five.
 """
 
 from __future__ import annotations
@@ -47,10 +52,12 @@ from paths import random_facts
 from record import peak_mb, write_results
 from splime.embedding.settings import Settings
 from splime.evaluation import evaluate_facts
+from splime.explore import Explorer
 from splime.graph import Facts
 from splime.paths.evidence import passing
 from splime.paths.model import PathModel
 from splime.paths.relative import RelativeScopes, Times
+from splime.scoring.scoping import NAMES
 from splime.training.paths import PathScorer
 
 RESULTS = Path(__file__).parent / "results" / "paths_answers.json"
@@ -196,22 +203,20 @@ def asking(options: argparse.Namespace) -> dict[str, Any]:
     run, scorer = query.run, path_scorer(query.run)
     graph = run.graph
     facts = sample(run, options.questions)
-    taken = []
+    taken, clock = [], []
     for fact in replace(graph, test=facts).rows("test"):
         asked = (fact.subject, fact.predicate, "?")
         during = (fact.begin or fact.end, fact.end or fact.begin)
-        started = time.process_time()
+        started, began = time.process_time(), time.perf_counter()
         best = query.ask(*asked, during=during)[0].name  # type: ignore[arg-type]
         between = time.process_time()
         query.why(*asked, during=during, answer=best)  # type: ignore[arg-type]
+        clock.append(time.perf_counter() - began)
         taken.append((between - started, time.process_time() - between))
     ask, why = np.array(taken[1:]).T
     seconds["first, with evidence"] = round(sum(taken[0]), 3)
     for name, values in (("ask", ask), ("evidence", why), ("both", ask + why)):
-        seconds[name] = {
-            "median": round(float(np.median(values)), 4),
-            "largest": round(float(values.max()), 4),
-        }
+        seconds[name] = spread(values)
     ratios = []
     for number in range(8):
         own = facts.take(np.array([number]))
@@ -237,7 +242,41 @@ def asking(options: argparse.Namespace) -> dict[str, Any]:
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     seconds["the command as a whole"] = round(used, 2)
     about = {"data": graph.name, "layers": scorer.model.layers, "dimension": scorer.model.width}
-    return {**about, "questions": len(taken), "CPU s": seconds}
+    threads = {"threads": torch.get_num_threads(), "questions": len(taken)}
+    return {**about, **threads, "CPU s": seconds, "both, s on the clock": spread(clock[1:])}
+
+
+def spread(seconds: Any) -> dict[str, float]:
+    return {
+        "median": round(float(np.median(seconds)), 4),
+        "largest": round(float(np.max(seconds)), 4),
+    }
+
+
+def exploring(options: argparse.Namespace) -> dict[str, Any]:
+    """Seconds of the parts of `splime explore`, once each was asked for."""
+    run = splime.Run(options.run, device="cpu")
+    explorer = Explorer([run])
+    explorer.prepare()
+    [name], scorer = explorer.queries, path_scorer(run)
+    tests = [fact for fact in explorer.answer("about", {})["tests"] if fact["time"]]
+    about = {"data": run.graph.name, "layers": scorer.model.layers, "dimension": scorer.model.width}
+    rows: dict[str, Any] = {}
+    parts = {"ask": ("object", "subject", "predicate", "time"), "times": ("object", "subject")}
+    for part, kinds in parts.items():
+        for kind in kinds:
+            taken = []
+            for fact in tests[: options.questions]:
+                names = {key: "" if key == kind else fact[key] for key in NAMES}
+                when = "" if kind == "time" else fact["time"]
+                given = {"run": name, "ask": kind, **names, "time": when}
+                started, began = time.process_time(), time.perf_counter()
+                explorer.answer(part, given)
+                taken.append((time.process_time() - started, time.perf_counter() - began))
+            cpu, clock = np.array(taken[1:]).T
+            rows[f"{part}, {kind}"] = {"CPU s": spread(cpu), "s on the clock": spread(clock)}
+    sizes = {"timestamps": len(run.graph.timeline), "threads": torch.get_num_threads()}
+    return {**about, **sizes, "questions": min(options.questions, len(tests)), **rows}
 
 
 def plain_gradients(
@@ -329,9 +368,14 @@ def score(scorer: PathScorer, kind: str, fact: Facts, without: list[int]) -> Any
     return scores[0].numpy()
 
 
+WAYS: dict[str, Any] = {
+    "reach": reach, "asking": asking, "exploring": exploring, "evidence": evidence
+}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("what", choices=("growth", "reach", "asking", "evidence", "point"))
+    parser.add_argument("what", choices=("growth", *WAYS, "point"))
     parser.add_argument("runs", nargs="*", help="the folders of runs")
     parser.add_argument("--facts", type=int, nargs="*", default=FACTS)
     parser.add_argument("--bounds", type=int, nargs="*", default=BOUNDS)
@@ -341,9 +385,8 @@ def main() -> None:
     if options.what == "point":
         print(json.dumps(point(int(options.runs[0]), int(options.runs[1]) or None)))
         return
-    ways: dict[str, Any] = {"reach": reach, "asking": asking, "evidence": evidence}
     kept = json.loads(options.out.read_text()) if options.out.exists() else {}
-    parts = {name: kept[name] for name in ("growth", *ways) if name in kept}
+    parts = {name: kept[name] for name in ("growth", *WAYS) if name in kept}
     if options.what == "growth":
         parts["growth"] = growth(options)
     else:
@@ -351,7 +394,7 @@ def main() -> None:
         for run in options.runs:
             options.run = run
             command = splime.Run(options.run, device="cpu").about.get("command", "")
-            result = ways[options.what](options)
+            result = WAYS[options.what](options)
             print(json.dumps(result, indent=1))
             parts[options.what].append(
                 {

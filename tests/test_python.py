@@ -154,6 +154,8 @@ def test_run(tmp_path: Path) -> None:
     graph, out = small_graph(), tmp_path / "a"
     done = splime.run(graph, out, method=methods, model="distmult", **small)
     assert list(done.runs) == ["split, grow=2", "split, grow=3"]
+    assert "Hits@10" in done._repr_html_()
+    assert repr(done).startswith(f"Carried({out}: Comparison(")
     assert done.report.exists()
     # Its plan can be carried out; what is there is not done again.
     models = [run.path / "model.safetensors" for run in done.runs.values()]
@@ -266,6 +268,7 @@ def test_results_show_themselves(runs: list[Run]) -> None:
     results: dict[str, Shown] = {
         "12</td>": runs[0].graph,
         "scoped predicates of 3": runs[0].segmentation,
+        "triples in valid": runs[0].static,
         "distmult": runs[0],
         "protocol fact, test": splime.evaluate(runs[0]),
         "Hits@10": splime.compare(runs, samples=50),

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
+import splime
 from splime.explore import Explorer, Server, write_explorer
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
@@ -157,11 +158,39 @@ def test_the_slider(browser: Browser, server: Server, explorer: Explorer) -> Non
     assert len(seen) > 4
 
 
+def test_the_slider_of_a_model_that_takes_longer(
+    browser: Browser, server: Server, explorer: Explorer
+) -> None:
+    """It has answered at one time; the others come after that, with one more request."""
+    browser.open(address(server, subject="plain", run="path"))
+    given, times = asked_by(browser.run("location.href")), explorer.graph.timeline.labels()
+    browser.run("0")
+    parts = [urlsplit(each).path for each in browser.requests]
+    assert parts.count("/api/ask") == parts.count("/api/times") == 1
+    assert parts.index("/api/ask") < parts.index("/api/times")
+    before = len(browser.requests)
+    for at in range(0, len(times), 4):
+        browser.run(
+            f"(() => {{ const s = document.getElementById('slider'); s.value = {at};"
+            " s.dispatchEvent(new Event('input')); })()"
+        )
+        expected = explorer.answer("ask", {**given, "time": times[at]})["here"]["rows"]
+        assert answers(browser) == [row[1] for row in expected]
+    browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
+    assert len(browser.requests) == before
+
+
+@pytest.mark.parametrize("run", ["split", "path"])
 def test_the_slider_beyond_what_was_asked_at_once(
-    browser: Browser, server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+    browser: Browser,
+    server: Server,
+    explorer: Explorer,
+    monkeypatch: pytest.MonkeyPatch,
+    run: str,
 ) -> None:
     monkeypatch.setattr("splime.explore.looking.TIMES", 4)
-    browser.open(address(server, subject="plain", time="1995"))
+    monkeypatch.setattr("splime.explore.looking._TIMED", 4)
+    browser.open(address(server, subject="plain", time="1995", run=run))
     browser.run(
         "(() => { const s = document.getElementById('slider'); s.value = s.max;"
         " s.dispatchEvent(new Event('input')); })()"
@@ -281,6 +310,26 @@ def test_downloads(browser: Browser, server: Server, tmp_path: Path) -> None:
     assert [float(row["score"]) for row in rows] == [row["score"] for row in loaded]
 
 
+def test_without_facts_of_test(chromium: Browser, tmp_path: Path) -> None:
+    """The page opens without a question, and then takes one."""
+    rows = [(f"e{n % 5}", "<b>p", f"e{(n + 1) % 7}", 1990 + n % 9) for n in range(60)]
+    run = splime.train(
+        splime.read(rows, split="none"), "vanilla", tmp_path / "run", model="distmult", dimension=4,
+        epochs=1, validate_every=0,
+    )  # fmt: skip
+    server = splime.explore(run, port=0)
+    try:
+        chromium.open(server.address)
+        assert chromium.run("document.getElementById('message').textContent") == ""
+        assert chromium.run("document.getElementById('result').hidden")
+        for name, value in {"subject": "e1", "predicate": "<b>p", "time": "1992"}.items():
+            chromium.run(f"document.getElementById('{name}').value = '{value}'")
+        chromium.click("document.querySelector('button[type=submit]')")
+        chromium.wait("document.querySelectorAll('#answers tbody tr').length")
+    finally:
+        server.stop()
+
+
 def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Server) -> None:
     chromium.open(address(server, subject="nobody <b>at all</b>"))
     assert "no entity is called" in chromium.run("document.getElementById('message').textContent")
@@ -372,6 +421,9 @@ def test_a_page_without_a_server(
     )
     step = [each for each in stored["steps"] if each["from"] <= 3][-1]
     assert answers(browser) == [row[1] for row in step["rows"]]
+    others = explorer.answer("times", {**given, "run": "path"})["steps"]
+    step = [each for each in others if each["from"] <= 3][-1]
+    assert answers(browser, 1) == [row[1] for row in step["rows"]]
     browser.click("document.querySelectorAll('#tests a')[5]")
     browser.wait("document.querySelectorAll('#answers tbody tr').length")
     # Whatever can be clicked is in the page.

@@ -11,11 +11,12 @@ import pytest
 import splime
 from splime.errors import UsageError
 from splime.explore import Explorer, looking
-from splime.graph import Fact
+from splime.graph import Fact, Facts
 from splime.query import Answers, Query
 from splime.query.questions import quoted
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
+from splime.training.paths import PathScorer
 from tests.explore.conftest import ENTITIES
 from tests.runs.small import small_graph, small_run
 
@@ -52,7 +53,18 @@ def test_answers_at_all_times_are_those_of_questions(
     query, times = explorer.queries[name], explorer.graph.timeline.labels()
     begin, _, end = fact["time"].partition("..")
     same(reply["here"]["rows"], asked(query, fact, kind, during=(begin, end or begin)))
-    assert (reply["first"], reply["count"]) == (0, len(times)) or name in ("path", "both")
+    assert reply["more"] == (name in ("path", "both"))
+    if reply["more"]:
+        moved = explorer.answer("ask", {**about(fact, kind, name), "time": times[5]})
+        assert (reply["count"], reply["steps"]) == (0, [])  # its time is no timestamp
+        assert (moved["place"], moved["first"], moved["count"]) == (5, 5, 1)
+        assert moved["steps"] == [{**moved["here"], "from": 5}]
+        same(moved["here"]["rows"], asked(query, fact, kind, at=times[5]))
+        reply = explorer.answer("times", about(fact, kind, name))
+        same(reply["here"]["rows"], asked(query, fact, kind, during=(begin, end or begin)))
+    assert not reply["more"]
+    whole = (reply["first"], reply["count"]) == (0, len(times))
+    assert whole or (kind == "predicate" and name in ("path", "both"))
     steps = reply["steps"]
     for at in range(reply["first"], reply["first"] + reply["count"], 3):
         step = [each for each in steps if each["from"] <= at][-1]
@@ -95,6 +107,32 @@ def test_the_rank_of_the_truth_is_that_of_the_evaluation(runs: dict[str, Run], n
                 assert own[3] == rank
                 compared += 1
     assert compared > 10
+
+
+def test_the_path_model_is_asked_once_for_each_time(
+    runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First at one time; then at all, with the ranks of the truth from the same scores."""
+    explorer, asked_at = Explorer([runs["path"]]), []
+    [fact, *_] = explorer.answer("about", {})["tests"]
+    given = {**about(fact, "object", "path"), "time": explorer.graph.timeline.labels()[5]}
+    entities = PathScorer.entities
+
+    def watched(scorer: PathScorer, kind: Any, facts: Facts) -> Any:
+        asked_at.extend(facts.begin.tolist())
+        return entities(scorer, kind, facts)
+
+    explorer.answer("ask", given)
+    monkeypatch.setattr(PathScorer, "entities", watched)
+    one = explorer.answer("ask", given)
+    starts = explorer.graph.timeline.starts.tolist()
+    assert asked_at == [starts[5]]
+    asked_at.clear()
+    every = explorer.answer("times", given)
+    assert sorted(asked_at) == starts
+    names = [[row[1] for row in reply["here"]["rows"]] for reply in (one, every)]
+    assert names[0] == names[1]
+    assert [truth for truth in every["truths"] if truth[0] in (-1, 5)] == one["truths"]
 
 
 def test_a_part_of_the_times_where_all_would_be_too_much_work(
@@ -229,6 +267,8 @@ def test_metrics(explorer: Explorer) -> None:
 
 def test_wrong_questions(explorer: Explorer, tmp_path: Path) -> None:
     good = about(explorer.answer("about", {})["tests"][0], "object", "split")
+    with pytest.raises(UsageError):
+        explorer.answer("times", {**good, "ask": "time", "time": ""})
     for wrong in (
         {**good, "run": "nobody"},
         {**good, "ask": "why"},

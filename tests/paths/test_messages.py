@@ -213,3 +213,44 @@ def test_the_results_do_not_depend_on_the_number_of_threads() -> None:
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+
+
+def test_at_work_the_threads_are_those_of_the_kernels() -> None:
+    """Torch computes alone, and has them back afterwards, also after an error."""
+    on, before, seen = messages.fast(torch.device("cpu")), torch.get_num_threads(), []
+
+    def work(deeper: bool) -> None:
+        with on.at_work():
+            if deeper:
+                work(False)
+            seen.append(torch.get_num_threads())
+            raise KeyError
+
+    try:
+        torch.set_num_threads(3)
+        with pytest.raises(KeyError):
+            work(True)
+        with pytest.raises(KeyError):
+            work(False)
+        assert [*seen, torch.get_num_threads()] == [1, 1, 3]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_at_work_an_array_is_used_again_only_if_nobody_has_it() -> None:
+    on, like = messages.fast(torch.device("cpu")), torch.zeros(1)
+    with on.at_work():
+        one = on.empty(like, 30, 2)
+        part, place = one[3:5].numpy(), one.data_ptr()
+        part[:] = 7
+        del one
+        others = [on.empty(like, 60).fill_(0) for _ in range(3)]  # a part of it is still in use
+        assert place not in [each.data_ptr() for each in others]
+        assert (part == 7).all()
+        del part
+        again = on.empty(like, 5, 11)
+        assert again.data_ptr() == place
+        assert on.empty(like, 25).data_ptr() != place
+        del again
+        assert on.empty(like, 1000).data_ptr() != place  # it is too small
+        assert on.empty(like, 2).data_ptr() != place  # or too large

@@ -267,7 +267,7 @@ def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
 
 def test_ctrl_c_twice(graph: TemporalGraph, tmp_path: Path) -> None:
     """In this process: the second one is a KeyboardInterrupt, and the handler is put back."""
-    from splime.cli.console import Watching
+    from splime.progress import Watching
 
     before = signal.getsignal(signal.SIGINT)
     with Watching(lambda *_, **__: None) as watch:

@@ -16,13 +16,14 @@ from typer.core import TyperCommand
 import splime
 from splime import collective
 from splime.cli.ask import ask
-from splime.cli.console import SIGNALS, Messages, warn
+from splime.cli.console import Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.explore import explore
 from splime.cli.reproduce import reproduce
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
+from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS = (

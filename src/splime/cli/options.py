@@ -34,7 +34,64 @@ RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders 
 Model = Annotated[
     str | None, Option(help="The static model, see `splime models`. Default: complex.")
 ]
-Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN has.")]
+_TRAINS = "splime, or pykeen for any model that PyKEEN has."
+_SPREADS = "processes of this machine, or ray for a Ray cluster."
+Engine = Annotated[str, Option(help=_TRAINS)]
+Engines = Annotated[
+    list[str] | None,
+    Option(
+        "--engine",
+        metavar="<splime|pykeen|processes|ray>",
+        help=f"What trains: {_TRAINS} And what several trainings at once run on: {_SPREADS} May be"
+        " given twice, once for each.",
+    ),
+]
+_MANY = "Several trainings at once"
+Spreader = Annotated[
+    str | None,
+    Option(
+        "--engine",
+        metavar="<processes|ray>",
+        help=f"What they run on: {_SPREADS}",
+        rich_help_panel=_MANY,
+    ),
+]
+Processes = Annotated[
+    int | None,
+    Option(
+        help="How many at once; on this machine they share the cores. Default: 1 (tune: 2), or with"
+        " --engine processes or ray as many as there is room for.",
+        rich_help_panel=_MANY,
+    ),
+]
+Processors = Annotated[
+    int | None,
+    Option(
+        help="With --engine ray: how many processors each needs. Default: 1.",
+        rich_help_panel=_MANY,
+    ),
+]
+Gpu = Annotated[
+    float | None,
+    Option(
+        help="With --engine ray: how much of a GPU each needs, such as 0.25, if four fit on one."
+        " Default: 1 if this machine computes on a GPU, else 0.",
+        rich_help_panel=_MANY,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option(help="How many workers to have at once. Default: one for each processor."),
+]
+Address = Annotated[
+    str | None,
+    Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster to join (--engine ray). Default: RAY_ADDRESS, or else a cluster of"
+        " this machine alone is started.",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
 OtherFacts = Annotated[
@@ -56,7 +113,7 @@ Instead = Annotated[
         rich_help_panel="Other facts than those of train",
     ),
 ]
-Workers = Annotated[
+Together = Annotated[
     int | None,
     Option(
         metavar="N",

@@ -67,7 +67,7 @@ def evaluate(
         int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
     ] = None,
     device: options.Device = "auto",
-    workers: options.Workers = None,
+    workers: options.Together = None,
     shard: options.Shard = False,
     strata: Annotated[
         bool,

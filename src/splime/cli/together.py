@@ -15,8 +15,9 @@ from typing import cast
 import typer
 
 from splime import collective
-from splime.cli.console import SIGNALS, warn
+from splime.cli.console import warn
 from splime.errors import UsageError
+from splime.progress import SIGNALS
 
 # Seconds until workers must have noticed that one of them failed, and then until they must end.
 _NOTICE, _END = 15.0, 5.0

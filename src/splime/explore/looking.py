@@ -44,6 +44,8 @@ _TIMED, _SPANS = 64, 1_000
 """Questions to a model that is asked at a time itself, and takes longer for each; those to say
 when cannot be divided."""
 _NAMES, _FACTS, _REASONS, _TESTS = 20, 200, 12, 100
+_ASKS = ("ask", "times", "why")
+"""The parts that ask a model."""
 
 
 class _Query(Query):
@@ -85,14 +87,8 @@ class Explorer:
         # to see need not wait for it.
         asking = Lock()
         self._parts: Mapping[str, Callable[..., dict[str, Any]]] = {
-            **{
-                name: partial(_alone, asking, getattr(self, name))
-                for name in ("ask", "times", "why")
-            },
-            **{
-                name: partial(_alone, Lock(), getattr(self, name))
-                for name in ("about", "names", "entity", "predicate", "map", "metrics")
-            },
+            name: partial(_alone, asking if name in _ASKS else Lock(), getattr(self, name))
+            for name in (*_ASKS, "about", "names", "entity", "predicate", "map", "metrics")
         }
 
     def answer(self, part: str, given: Mapping[str, str]) -> dict[str, Any]:
@@ -184,12 +180,13 @@ class Explorer:
     def _answers(
         self, query: Query, kind: Kind, names: tuple[str, str, str], time: str, *, around: bool
     ) -> dict[str, Any]:
-        """The answers at a time, and at its timestamp or at those around it."""
+        """The answers at a time, and at the timestamps around it, or at it if it is one."""
         scoring, timeline = query.scoring, self.graph.timeline
         _, facts = query.read(names, None, **_interval(time))
         place = int(timeline.index(facts.begin)[0])
         most = min(len(timeline), self._affordable(scoring, kind))
-        count = most if around else 1
+        alone = (timeline.starts[place], timeline.ends[place]) == (facts.begin[0], facts.end[0])
+        count = most if around else int(alone)
         first = int(np.clip(place - count // 2, 0, len(timeline) - count))
         # The time that is asked about, which need not be a timestamp, and then all timestamps.
         every = replace(

@@ -216,6 +216,10 @@ async function ask() {
   results = new Map();
   element("message").textContent = "";
   for (const id of ["reasons", "entity"]) element(id).hidden = true;
+  if (!NAMES.some((name) => question[name])) { // nothing is asked yet: there are no facts of test to begin with
+    element("result").hidden = true;
+    return;
+  }
   element("result").setAttribute("aria-busy", "true");
   await attempt(async () => {
     for (const run of shownRuns()) {

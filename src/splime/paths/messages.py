@@ -157,7 +157,7 @@ class _Propagate(torch.autograd.Function):
         *parts: Tensor,
     ) -> Tensor:
         layers, on, first = Layers(*parts), fast(q.device), 0 if states is None else 1
-        h = on.empty(q, facts.entities, scopes.shape[1], q.shape[1])
+        h: Tensor = on.empty(q, facts.entities, scopes.shape[1], q.shape[1])
         at = _columns(given, h)
         if states is None or places is None:
             h.zero_()[at] = q

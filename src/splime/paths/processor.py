@@ -380,13 +380,16 @@ def compact(h: Tensor) -> Tensor:
 
 def table(base: Tensor, gate: Tensor, shift: Tensor) -> Tensor:
     """base · (1 + gate) + shift: [2 x predicates, questions, scopes, width]."""
-    return (base.unsqueeze(1) * (1 + gate)).add_(shift.transpose(0, 1).unsqueeze(2))
+    out = empty(base, len(base), *gate.shape)
+    torch.mul(base.unsqueeze(1), 1 + gate, out=out)
+    return out.add_(shift.transpose(0, 1).unsqueeze(2))
 
 
 def table_parts(gradient: Tensor, base: Tensor, gate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of base, gate and shift, from that of the table."""
-    of_base = (gradient * (1 + gate)).sum(1)
-    of_gate = (gradient * base.unsqueeze(1)).sum(0)
+    product = empty(gradient, *gradient.shape)
+    of_base = torch.mul(gradient, 1 + gate, out=product).sum(1)
+    of_gate = torch.mul(gradient, base.unsqueeze(1), out=product).sum(0)
     return of_base, of_gate, gradient.sum(2).transpose(0, 1)
 
 

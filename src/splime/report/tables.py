@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from splime.reading import Reading
     from splime.runs import Run
     from splime.segmentation import Segmentation
+    from splime.static import StaticGraph
     from splime.streaming import StreamResult
 
 METRICS = {"mrr": "MRR", "hits1": "Hits@1", "hits3": "Hits@3", "hits10": "Hits@10"}
@@ -223,6 +224,13 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
         sizes = f"{facts.min():,} to {facts.max():,}"
         table.add_row(Text(name), f"{counts[source]:,}", sizes, Text(dates))
     return table
+
+
+def static_tables(static: StaticGraph) -> Iterator[RenderableType]:
+    """How many triples there are, and of which scoped predicates."""
+    rows = {f"triples in {split}": f"{len(triples):,}" for split, triples in static.splits()}
+    yield list_table(static.name or "static graph", rows)
+    yield segmentation_table(static.segmentation)
 
 
 def transformed_tables(made: Transformed) -> Iterator[RenderableType]:
