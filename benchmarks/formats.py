@@ -395,7 +395,7 @@ def outcome(sample: Sample, folder: Path, files: dict[str, bytes], broken: str, 
     write_files(folder, files)
     try:
         source = folder / sample.source if sample.source else folder
-        graph = splime.read(source, **({"split": "none"} if sample.source else {}))
+        graph = splime.read(source, split="none" if sample.source else None)
     except SplimeError as error:
         lines = str(error).splitlines()
         tidy = len(lines) <= 12 and all(line.isprintable() for line in lines)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -148,7 +148,7 @@ def train(folder: Path) -> Measured:
     return {**watch.read(), **about}
 
 
-def evaluate(folder: Path, questions: int | str | None) -> Measured:
+def evaluate(folder: Path, questions: int | Literal["all"] | None) -> Measured:
     """Rank by protocol `fact`: the default sample, or all questions."""
     import splime
 

@@ -56,8 +56,8 @@ def settings_of(who: str, dimension: int) -> Settings:
         return make_settings(
             "complex", dimension=dimension, batch_size=1000, n3=0.0, smooth=0.0, each="triple"
         )
-    optimizer = who.removeprefix("transe_")
-    return make_settings(preset="paper", dimension=dimension, optimizer=optimizer)
+    changes: Any = {"optimizer": who.removeprefix("transe_")}
+    return make_settings(preset="paper", dimension=dimension, **changes)
 
 
 def measure(who: str, entities: int, triples: int, dimension: int, limit: float) -> dict[str, Any]:

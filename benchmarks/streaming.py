@@ -23,13 +23,17 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from record import peak_mb, write_results
+
+if TYPE_CHECKING:
+    from splime.streaming import StreamResult
 
 RESULTS = Path(__file__).parent / "results" / "streaming.json"
 IN_MEMORY = 10**7
@@ -43,18 +47,25 @@ def stream(source: Path, target: Path, **options: Any) -> dict[str, Any]:
     import splime
     from splime.streaming import stream_transform
 
-    result = stream_transform(source, target, splime.Merge(shrink=4), **options)
+    return about(stream_transform(source, target, splime.Merge(shrink=4), **options))
+
+
+def processes(source: Path, target: Path) -> dict[str, Any]:
+    import splime
+    from splime.streaming import transform_parts
+
+    folder = target.with_suffix("")
+    result = transform_parts(source, folder, splime.Merge(shrink=4), workers=PROCESSES)
+    rmtree(folder)
+    return about(result)
+
+
+def about(result: StreamResult) -> dict[str, Any]:
     return {
         "scopes": len(result.segmentation.predicates),
         "triples": sum(result.triples.values()),
         **result.seconds,
     }
-
-
-def processes(source: Path, target: Path) -> dict[str, Any]:
-    from splime.streaming import in_processes
-
-    return stream(source, target, engine=in_processes(PROCESSES))
 
 
 def copy(source: Path, target: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from splime.times import Granularity, When
 def keywords() -> str:
     """The text of the file."""
     reading = {one.name: one.type for one in fields(ReadOptions)}
+    reading["columns"] = "Sequence[str | int] | None"  # numbers become text when they are checked
     settings = {one.name: one.type for one in fields(Settings) if one.name != "model"}
     seed = {"seed": settings.pop("seed")}
     parts = {

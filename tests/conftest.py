@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,6 +45,25 @@ def published_graphs(published: Path) -> dict[str, TemporalGraph]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPLIME_DATA", str(published))
         return {name: splime.load(name) for name in ("wikidata12k", "yago11k", "icews14")}
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes with a processor each, which this process has joined.
+
+    `splime.workers` uses the cluster that a process has joined. Tests add and remove nodes.
+    """
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    import ray
+
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    quiet = {"include_dashboard": False, "num_cpus": 1}
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args=quiet)
+    cluster.add_node(num_cpus=1)
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
 
 
 @pytest.fixture

@@ -135,8 +135,9 @@ class TestInABrowser:
         script = '<script>history.replaceState(null, "", "?q=fallback");</script>'
         text = search.read_text(encoding="utf-8")
         probe.write_text(text.replace("<head>", f"<head>{script}", 1), encoding="utf-8")
-        document, _ = browse(probe, tmp_path / "search.png", "--dump-dom")
+        document, console = browse(probe, tmp_path / "search.png", "--dump-dom")
         probe.unlink()
+        assert console == []
         assert 'href="docs/glossary.html' in document
         assert "Search finished" in document
 

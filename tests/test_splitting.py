@@ -90,7 +90,7 @@ def test_shares_must_leave_train(shares: tuple[float, float]) -> None:
 
 def test_unknown_way() -> None:
     with pytest.raises(UsageError, match="random, time"):
-        splime.read([("a", "p", "b", 1)], split="chance")
+        splime.read([("a", "p", "b", 1)], split="chance")  # type: ignore[arg-type]
 
 
 def test_split_graph_again() -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import datetime
 import json
 import operator
-import os
 import pickle
 import signal
 import subprocess
@@ -27,10 +26,10 @@ from splime.datasets.world import World, make_world
 from splime.errors import DataError, SplimeError, UsageError
 from splime.exports.formats import to_table
 from splime.graph import SPLITS, TemporalGraph
-from splime.io.parquet import FactFile, Part
+from splime.io.parquet import FactFile
 from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
-from splime.streaming import StreamResult, in_processes, passes, stream_transform
+from splime.streaming import StreamResult, passes, stream_transform
 from splime.streaming.duplicates import _RECORD, _of_names, _repeated
 from splime.streaming.passes import Frame, Tally, count
 from tests.graphs import Row, graphs, rows
@@ -297,71 +296,9 @@ def test_parts_are_ranges_of_row_groups(tmp_path: Path) -> None:
     assert [part.rows for part in FactFile(path).parts(1, 100)] == [3, 3, 3, 1]
 
 
-@pytest.mark.parametrize("options", [{}, {"split": "time", "allow_unseen": True, "bucket": 9}])
-def test_several_processes_write_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
-    monkeypatch.setattr("splime.streaming.transform._PART", 1000)
-    world = make_table(tmp_path / "world.parquet")
-    source = tmp_path / "facts.parquet"
-    table = world if options.get("split") is None else world.drop_columns(["split"])
-    # The first 300 facts are repeated at the end, in another part.
-    table = pa.concat_tables([table, table.slice(0, 300)])
-    pq.write_table(table, source, row_group_size=500)
-    one, many = tmp_path / "one.parquet", tmp_path / "many.parquet"
-    alone = stream_transform(source, one, Merge(shrink=4), **options)
-    seen: list[tuple[Any, ...]] = []
-    together = stream_transform(
-        source,
-        many,
-        Merge(shrink=4),
-        engine=in_processes(2),
-        progress=lambda *update: seen.append(update),
-        **options,
-    )
-    assert alone.dropped["duplicate"] >= 300
-    assert pq.read_table(one).to_pylist() == pq.read_table(many).to_pylist()
-    assert pq.read_schema(one) == pq.read_schema(many)
-    assert (alone.facts, alone.triples, alone.dropped, alone.segmentation) == (
-        together.facts,
-        together.triples,
-        together.dropped,
-        together.segmentation,
-    )
-    assert ("applying", len(table), len(table)) in seen
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "facts.parquet",
-        "many.parquet",
-        "one.parquet",
-        "world.parquet",
-    ]
-
-
 def make_table(path: Path) -> pa.Table:
     make_world(path, World(facts=3000))
     return pq.read_table(path).replace_schema_metadata(None)
-
-
-def killed(part: Part, *_: Any) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_killed_worker_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = written([("a", "p", "b", 1990, 1991)] * 3, tmp_path / "facts.parquet")
-    monkeypatch.setattr("splime.streaming.transform.cut", killed)
-    with pytest.raises(SplimeError, match="a worker process ended"):
-        transform(source, tmp_path / "triples.parquet", Vanilla(), engine=in_processes(1))
-    assert [*tmp_path.iterdir()] == [source]
-    with pytest.raises(UsageError, match="at least 1 process"):
-        in_processes(0)
-
-
-def test_errors_of_workers_arrive(tmp_path: Path) -> None:
-    source, target = tmp_path / "facts.parquet", tmp_path / "triples.parquet"
-    pq.write_table(split_of_one("dev"), source)
-    with pytest.raises(DataError, match="row 3: the split is 'dev'"):
-        transform(source, target, Vanilla(), engine=in_processes(2))
-    assert [*tmp_path.iterdir()] == [source]
 
 
 @pytest.mark.parametrize("step", ["finding duplicates", "counting", "applying"])

@@ -42,4 +42,5 @@ html_extra_path = ["index.html"]
 html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_search_summary = False  # a page that is opened from a disk cannot fetch the others
 html_show_copyright = False

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from importlib import import_module
+from inspect import formatannotation, signature
 from pathlib import Path
 from typing import Any
 
@@ -184,14 +185,25 @@ def questions() -> str:
 
 
 def functions() -> str:
-    """A line for each public function."""
-    public = {name: getattr(splime, name) for name in dir(splime)}
-    rows = [
-        (f"splime.{name}", _first(each))
-        for name, each in public.items()
-        if callable(each) and not isinstance(each, type)
-    ]
-    return _table(("function", "what it does"), *rows)
+    """How the commands are called in Python, what they give, and what reads and writes graphs."""
+    verbs = [name.removeprefix("splime ") for name, _, _ in _commands()]
+    rows = []
+    for name in ("load", "read", "save", *verbs):
+        if name in dir(splime):
+            each = getattr(splime, name)
+            known = signature(each)
+            given = [
+                one.name
+                for one in known.parameters.values()
+                if one.kind is one.POSITIONAL_OR_KEYWORD
+            ]
+            more = ["…"] * (len(given) < len(known.parameters))
+            gives = known.return_annotation
+            gives = gives if isinstance(gives, str) else formatannotation(gives)
+            gives = " or ".join(each.rpartition(".")[2] for each in gives.split(" | "))
+            call = f"splime.{name}({', '.join(given + more)})"
+            rows.append((call, "" if gives == "None" else f"`{gives}`"))
+    return _table(("function", "gives"), *rows)
 
 
 def choices() -> str:

@@ -13,9 +13,9 @@ _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
-    if name == "report":  # also a package, which is called as the function of that name
-        return import_module("splime.report")
     try:
+        if name in ("report", "explore"):  # also packages, which are called as these functions
+            return import_module(f"splime.{name}")
         return _public(name)
     except ImportError as error:
         from splime.errors import Missing

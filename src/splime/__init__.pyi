@@ -1,6 +1,13 @@
 from . import leakage as leakage
 from .analysis import Comparison as Comparison, compare as compare, smoothness as smoothness
-from .datasets import World as World, load as load
+from .datasets import (
+    Inspection as Inspection,
+    Transformed as Transformed,
+    World as World,
+    inspect as inspect,
+    load as load,
+    transform as transform,
+)
 from .embedding.settings import Settings as Settings
 from .errors import (
     DataError as DataError,
@@ -14,6 +21,7 @@ from .evaluation import (
     evaluate_predicates as evaluate_predicates,
     evaluate_triples as evaluate_triples,
 )
+from .explore import explore as explore
 from .exports import (
     export as export,
     labelled_triples as labelled_triples,

@@ -221,6 +221,7 @@ _EXTRAS = {
     **dict.fromkeys(("torch", "safetensors"), "train"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plot"),
     "pandas": "pandas",
+    "ray": "cluster",
 }
 
 

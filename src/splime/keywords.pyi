@@ -13,7 +13,7 @@ from splime.static import Aggregate
 from splime.times import Granularity, When
 
 class Reading(TypedDict, total=False):
-    columns: Sequence[str] | None
+    columns: Sequence[str | int] | None
     header: bool | None
     entities: str | Path | None
     predicates: str | Path | None

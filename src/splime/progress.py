@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
+from types import FrameType
 from typing import Any, Protocol
 
-from splime.errors import checked, visible
+from splime.errors import SplimeError, checked, visible
+
+SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""What asks the program to end."""
+INTERRUPTED = 130
+"""The exit code of what was asked to stop, and stopped well."""
 
 EVERY = 30.0
 """Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
@@ -206,3 +213,34 @@ class Showing:
     def stop(self) -> bool:
         """Nobody asks here."""
         return False
+
+
+class Watching(Showing):
+    """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
+
+    Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
+    """
+
+    _signal = 0  # that was received
+
+    def __enter__(self) -> Watching:
+        self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
+        return self
+
+    def __exit__(self, _: object, error: object, __: object) -> None:
+        for each, handler in self._before.items():
+            signal.signal(each, handler)
+        if self._signal and isinstance(error, SplimeError) and error.exit_code == INTERRUPTED:
+            error.exit_code = 128 + self._signal
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._signal:
+            before = self._before[signal.Signals(number)]
+            if callable(before):
+                before(number, frame)
+            raise KeyboardInterrupt
+        self._signal = number
+
+    def stop(self) -> bool:
+        """Whether somebody asked to stop."""
+        return bool(self._signal)

@@ -23,6 +23,7 @@ from splime.graph import (
 )
 from splime.leakage import Filtered, LeakFilter, filter_triples
 from splime.segmentation import Scopes, Segmentation
+from splime.shown import Shown
 from splime.times import Bools, Ints
 from splime.vocabulary import Vocabulary
 
@@ -42,8 +43,10 @@ class Triples(Statements):
 
 
 @dataclass(frozen=True, eq=False)
-class StaticGraph(Splits[Triples]):
+class StaticGraph(Splits[Triples], Shown):
     """What a segmentation makes of a temporal graph: triples for any static model."""
+
+    shown_by = "splime.report.tables:static_tables"
 
     segmentation: Segmentation
     graph: TemporalGraph

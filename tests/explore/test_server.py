@@ -10,6 +10,7 @@ import socket
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -121,6 +122,7 @@ def test_what_is_wrong_is_said_as_json(server: Server, explorer: Explorer) -> No
         "//etc/passwd": 404,
         "/page.py": 404,
         "/page.css/../looking.py": 404,
+        f"http://127.0.0.1:{server.server_port}{about}": 400,
         f"{about}?{'x' * 9_000}=1": 414,
         f"{about}?{'x' * 70_000}=1": 414,
     }
@@ -143,6 +145,46 @@ def test_other_than_requests(server: Server) -> None:
     assert request(server, "/api/about").status == 200
     for each in silent:
         each.close()
+
+
+def test_clients_that_never_finish_make_way(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than there are threads, and each sends a byte now and then."""
+    monkeypatch.setattr("splime.explore.server._HURRY", 0.1)
+    slow = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(150)]
+    enough = threading.Event()
+
+    def drip() -> None:
+        while not enough.wait(0.02):
+            for each in slow:
+                with suppress(OSError):  # the server has hung up
+                    each.send(b"a")
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        assert request(server, "/api/about").status == 200
+    finally:
+        enough.set()
+        thread.join()
+        for each in slow:
+            each.close()
+
+
+def test_a_client_that_sends_byte_by_byte_is_not_waited_for(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although there are threads enough, and it is never silent for long."""
+    monkeypatch.setattr("splime.explore.server._SECONDS", 0.2)
+    with socket.create_connection(("127.0.0.1", server.server_port)) as slow:
+        slow.settimeout(0.02)
+        for _ in range(3_000):
+            with suppress(TimeoutError):
+                slow.send(b"a")
+                if slow.recv(1) == b"":
+                    return
+    pytest.fail("it was waited for")
 
 
 def test_an_error_of_ours_does_not_end_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

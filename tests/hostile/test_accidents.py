@@ -56,7 +56,7 @@ def transform(source: Path, out: Path, arguments: list[str], large: int) -> pa.T
         path.unlink()
     arguments = ["transform", str(source), *arguments, "--overwrite", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("splime.streaming.transform._LARGE", large)
+        patch.setattr("splime.streaming.LARGE", large)
         result = CliRunner().invoke(app, arguments)
     if result.exception is not None:
         assert isinstance(result.exception, SplimeError), result.exception

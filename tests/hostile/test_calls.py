@@ -103,6 +103,12 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     }
     ask: Wrong = {"known": TEXT, "best": WHOLE}
     named = {"graph": THING, "segmentation": THING, "scorer": THING}
+    many: Wrong = {
+        "processes": (*WHOLE, 0),
+        "processors": (*WHOLE, 1),
+        "gpu": (*NUMBER, 1),
+        "address": TEXT,
+    }
     given: list[tuple[Callable[..., Any], Any, Wrong]] = [
         (splime.ChangePointSplit, {"epsilon": 5}, {**method, "proximity": TEXT, "epsilon": NUMBER,
             "penalty": NUMBER, "changes": WHOLE, "min_size": WHOLE, "closed": FLAG}),
@@ -147,10 +153,10 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (graph.bucket, {"min_facts": 3}, {"min_facts": WHOLE}),
         (splime.carry_out, {"plan": plan, "out": out}, {"plan": THING, "out": PATH,
             "graph": (STRANGE, "text", 3.5, []), "device": TEXT, "watching": CALLED, "log": TEXT,
-            **seen}),
+            **many, "engine": TEXT, **seen}),
         (splime.run, {"data": graph, "out": out}, {"data": THING, "out": PATH, "method": LISTED,
-            "model": LISTED, "preset": TEXT, "engine": TEXT, "device": TEXT, "reading": MAPPING,
-            "log": TEXT, "watching": CALLED, **seen, **named_settings}),
+            "model": LISTED, "preset": TEXT, "engine": LISTED, "device": TEXT, "reading": MAPPING,
+            "log": TEXT, "watching": CALLED, **many, **seen, **named_settings}),
         (splime.combine, {"runs": [run, other], "out": here / "both"}, {"runs": LISTED,
             "out": PATH, "device": TEXT, **seen}),
         (splime.compare, {"runs": [run, run.path]}, {"runs": LISTED, "protocol": TEXT,
@@ -195,7 +201,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             "out": PATH, "engine": TEXT, "device": TEXT, "preset": TEXT, "watch": CALLED,
             "log": (*TEXT, "nothing"), "save_seconds": NUMBER, **seen, **settings}),
         (splime.tune, {"graph": graph, "out": out}, {"graph": THING, "out": PATH, "trials": WHOLE,
-            "processes": WHOLE, "methods": LISTED, "models": LISTED, "engine": TEXT,
+            **many, "methods": LISTED, "models": LISTED, "engine": LISTED,
             "space": (STRANGE, 3.5, ["a"], 7, {"a": STRANGE}), "seed": (*WHOLE, -1),
             "device": TEXT, "data": TEXT, "reading": MAPPING, "stop": CALLED, **seen}),
         (splime.plot, {"shown": run, "what": "facts"}, {"shown": THING, "what": TEXT,

@@ -14,14 +14,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import splime
+from splime.datasets.world import World, make_world
 from splime.errors import SplimeError, WriteError
 from splime.experiments import running
 from splime.graph import TemporalGraph
 from splime.io.files import working_folder, written_beside, written_folder
 from splime.runs import is_finished
+from splime.streaming import transform_parts
 from splime.tuning import tune
 from splime.tuning.search import Search, _Watch
 from tests.experiments.small import STUDY, save_small
@@ -126,7 +129,7 @@ def test_signals_elsewhere(
 
 
 def test_a_second_signal_ends_at_once(data: Path, tmp_path: Path) -> None:
-    from splime.cli.console import Watching
+    from splime.progress import Watching
 
     for number in (signal.SIGINT, signal.SIGTERM):
         with Watching(lambda *_, **__: None) as watch:
@@ -286,6 +289,32 @@ def test_a_full_disk_while_tuning(small_disk: Path) -> None:
     ballast.unlink()
     tuned = tune(graph, out, **SEARCH, processes=1)
     assert [one.state for one in tuned.trials] == ["finished"] * 3
+
+
+@pytest.mark.parametrize("engine", ["processes", "ray"])
+def test_a_full_disk_while_transforming(
+    small_disk: Path, tmp_path: Path, engine: str, ray_cluster: Any
+) -> None:
+    """The parts that are there are kept, and the same command goes on when there is room."""
+    make_world(tmp_path / "world.parquet", World(facts=3_000))
+    source, out = tmp_path / "facts.parquet", small_disk / "big"
+    table = pq.read_table(tmp_path / "world.parquet").replace_schema_metadata(None)
+    pq.write_table(table, source, row_group_size=500)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(330_000))
+    options: dict[str, Any] = {"engine": engine, "part_rows": 500, "keep_duplicates": True}
+
+    def transform() -> None:
+        transform_parts(source, out, splime.Merge(shrink=4), workers=1, **options)
+
+    with pytest.raises(WriteError, match=r"big/.*cannot be written.*No space left"):
+        transform()
+    kept = sorted(path.name for path in out.glob("part-*.json"))
+    assert kept
+    assert not [*out.glob(".*"), *out.glob("manifest.json")]
+    ballast.unlink()
+    transform()
+    assert len(splime.read(out)) > 3_000
 
 
 def test_a_disk_that_fails_while_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

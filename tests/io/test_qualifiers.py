@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import splime
 from splime.cli.main import app
 from splime.errors import DataError, UsageError
+from splime.io.options import WithoutTime
 from splime.reading import IN_TWO_ROWS
 from tests.io.test_fuzz import check_reading, mutations
 from tests.io.test_records import ENTITY
@@ -269,7 +270,7 @@ EVENTS = [("a", "p", "b", 1990), ("a", "p", "c", None), ("a", "p", "d", 1995)]
 )
 def test_facts_without_a_time(
     rows: list[Any],
-    how: str | None,
+    how: WithoutTime | None,
     times: list[tuple[int, int]],
     unknown: list[int],
     tmp_path: Path,
@@ -304,7 +305,7 @@ def test_the_options_are_on_the_command_line(tmp_path: Path) -> None:
 
 def test_without_time_refuses_other_words() -> None:
     with pytest.raises(UsageError, match="without_time is one of drop, always, unknown"):
-        splime.read(EVENTS, without_time="forever")
+        splime.read(EVENTS, without_time="forever")  # type: ignore[arg-type]
 
 
 def test_rows_of_three_columns_have_to_be_asked_for(tmp_path: Path) -> None:
@@ -325,7 +326,7 @@ def test_rows_of_three_columns_have_to_be_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unknown", ["0", 0, " 0 "])
-def test_a_text_for_unknown(tmp_path: Path, unknown: object) -> None:
+def test_a_text_for_unknown(tmp_path: Path, unknown: str | int) -> None:
     text = "a\tp\tb\t1990\t0\na\tp\tc\t0\t1995\na\tp\td\t0\t0\na\tp\te\t1991\t1992\n"
     path = folder(tmp_path, train=text) / "train.txt"
     graph = splime.read(path, split="none", unknown_time=unknown)

@@ -34,12 +34,12 @@ def test_end_before_begin() -> None:
     with pytest.raises(DataError, match=r"row 2: the fact ends before it begins: a \| p \| c"):
         splime.read(facts, end_before_begin="error")
     with pytest.raises(UsageError, match="drop, swap, repair, error"):
-        splime.read(facts, end_before_begin="ignore")
+        splime.read(facts, end_before_begin="ignore")  # type: ignore[arg-type]
 
 
 def test_a_filled_end_before_the_begin() -> None:
     facts = [("a", "p", "b", 1990, 1995), ("a", "p", "c", 2844, None), ("a", "p", "d", None, 1980)]
-    how = {"split": "none", "first": 1985, "last": 2017, "granularity": "year"}
+    how: Any = {"split": "none", "first": 1985, "last": 2017, "granularity": "year"}
     dropped = splime.read(facts, **how, allow_loss=True)
     assert dict(dropped.reading.dropped) == {"end before begin": 2}
     swapped = splime.read(facts, **how, end_before_begin="swap")
@@ -71,7 +71,7 @@ def test_whose_facts_decide_the_buckets() -> None:
         with pytest.raises(UsageError, match=r"bucket_on .* needs bucket"):
             splime.read(facts, bucket_on=on)
     with pytest.raises(UsageError, match="bucket_on is one of train, all, not 'test'"):
-        splime.read(facts, bucket=5, bucket_on="test")
+        splime.read(facts, bucket=5, bucket_on="test")  # type: ignore[arg-type]
 
 
 def test_unknown_times() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -105,7 +106,7 @@ def test_repair_keeps_the_train_of_drop_and_all_of_the_others(
     parts: tuple[list[Row], ...], first: int | None, last: int | None
 ) -> None:
     facts = dict(zip(SPLITS, parts, strict=True))
-    options = {"first": first, "last": last, "granularity": "year", "keep_duplicates": True}
+    options: Any = {"first": first, "last": last, "granularity": "year", "keep_duplicates": True}
     try:
         dropped = splime.read(facts, **options)
     except DataError:

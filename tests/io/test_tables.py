@@ -182,4 +182,4 @@ def test_columns_by_number() -> None:
     with pytest.raises(DataError, match="no column '²'"):
         splime.read(table, columns=["²", "2", "3", "4"])
     with pytest.raises(UsageError, match="columns must name"):
-        splime.read(table, columns=[1.5, 2, 3, 4])
+        splime.read(table, columns=[1.5, 2, 3, 4])  # type: ignore[list-item]

@@ -45,7 +45,7 @@ def test_sums(rows: int, width: int) -> None:
     # Sums of 90 facts cross the borders between programs; some predicates have no facts.
     values = np.random.default_rng(rows).integers(0, [6, 3, 6, 4], (rows, 4)).tolist()
     facts = make_facts([tuple(row) for row in values], 8, 4).to(DEVICE)
-    given = inputs(facts, 0, width)
+    given = [x.to(DEVICE) for x in inputs(facts, 0, width)]
     rounded = [x.detach().bfloat16().float().requires_grad_() for x in given[:2]]
     assert_sums(kernels, facts, (*rounded, *given[2:]), MESSAGES)
 

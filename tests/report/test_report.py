@@ -45,6 +45,14 @@ def test_many_and_odd_predicates() -> None:
     figure.savefig(io.BytesIO(), format="png")
 
 
+def test_a_part_of_a_graph_shows_the_predicates_that_it_has() -> None:
+    part = splime.load("demo").where(predicate=["livesIn", "visited"])
+    figure = plots.plot_facts_over_time(part)
+    assert len(figure.axes[1].get_yticklabels()) == 2
+    assert "not shown" not in figure.get_supxlabel()
+    assert len(tables.predicate_table(part).rows) == 2
+
+
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(SplimeError, match=r"pip install 'splime\[plot\]'"):

@@ -121,7 +121,7 @@ def test_a_kill_between_two_writes(
     """The best embeddings may be newer than the checkpoint, or not there."""
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr(training, "save_tensors", killing(at))
+        patch.setattr("splime.runs.tensors.save_tensors", killing(at))
         with pytest.raises(KeyboardInterrupt):
             small_run(graph, out, **KINDS["early"])
     assert not is_finished(out)
@@ -267,7 +267,7 @@ def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
 
 def test_ctrl_c_twice(graph: TemporalGraph, tmp_path: Path) -> None:
     """In this process: the second one is a KeyboardInterrupt, and the handler is put back."""
-    from splime.cli.console import Watching
+    from splime.progress import Watching
 
     before = signal.getsignal(signal.SIGINT)
     with Watching(lambda *_, **__: None) as watch:

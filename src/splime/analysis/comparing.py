@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import UsageError, check_name, checked
+from splime.errors import UsageError, check_name, checked, visible
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
@@ -109,6 +109,10 @@ class Comparison(Shown, Tabular):
     """What a reader must know to read the metrics."""
 
     shown_by = "splime.report.comparison:comparison_table"
+
+    def __repr__(self) -> str:
+        mrr = ", ".join(f"{visible(row.name)} {row.metrics.mrr:.3f}" for row in self.rows)
+        return f"Comparison(protocol {self.protocol}, {self.split}, {self.filter}: MRR {mrr})"
 
     def best(self, test_set: int = 0, metric: str = "mrr") -> Row:
         """The run with the highest value of a metric on a test set."""

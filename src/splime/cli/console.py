@@ -1,14 +1,12 @@
-"""What the command line shows: results on standard output, trainings as they run."""
+"""What the command line shows: results on standard output, messages on standard error."""
 
 from __future__ import annotations
 
 import codecs
 import json
 import logging
-import signal
 import sys
 from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import typer
@@ -16,13 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from splime.errors import SplimeError, visible
-from splime.progress import Showing
-
-SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-"""What asks the program to end."""
-INTERRUPTED = 130
-"""The exit code of what was asked to stop, and stopped well."""
+from splime.errors import visible
 
 
 def show(*parts: RenderableType) -> None:
@@ -70,34 +62,3 @@ class Messages(logging.Handler):
                 warn(f"warning: {record.getMessage()}")
             else:
                 typer.echo(visible(record.getMessage()), file=sys.stderr)
-
-
-class Watching(Showing):
-    """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
-
-    Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
-    """
-
-    _signal = 0  # that was received
-
-    def __enter__(self) -> Watching:
-        self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
-        return self
-
-    def __exit__(self, _: object, error: object, __: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
-        if self._signal and isinstance(error, SplimeError) and error.exit_code == INTERRUPTED:
-            error.exit_code = 128 + self._signal
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if self._signal:
-            before = self._before[signal.Signals(number)]
-            if callable(before):
-                before(number, frame)
-            raise KeyboardInterrupt
-        self._signal = number
-
-    def stop(self) -> bool:
-        """Whether somebody asked to stop."""
-        return bool(self._signal)

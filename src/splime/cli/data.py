@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from rich.table import Table
 from rich.text import Text
@@ -13,14 +13,14 @@ from typer import Argument, Option, Typer
 from splime.cli import options
 from splime.cli.console import show, show_json
 from splime.errors import UsageError, check_name
-from splime.exports import FORMATS, check_folder, export
-from splime.leakage import FILTERS, LeakFilter
+from splime.exports import FORMATS, check_folder
+from splime.leakage import FILTERS
 from splime.methods import METHODS, make_method
 from splime.progress import progress_bar, working
 from splime.reading import LOG
+from splime.workers import ENGINES
 
 datasets = Typer(no_args_is_help=True, help="The named datasets, and worlds made to order.")
-_SEGMENTATION = "segmentation.json"
 
 
 @options.with_options
@@ -35,26 +35,23 @@ def inspect(
 
     Example: splime inspect icews14 --plot facts.png
     """
-    from splime import leakage
-    from splime.report import tables
+    from splime.datasets import inspect
     from splime.report.plots import plot_facts_over_time
     from splime.report.style import check_picture, save_picture
-    from splime.statistics import describe
+    from splime.report.tables import inspection_tables
 
     if plot is not None:
         check_picture(plot)  # before the work, not after it
     LOG.setLevel("INFO")  # remarks are among the tables
     graph = options.load_graph(data, reading)
     with working("looking for leaks …"):
-        statistics, leaks = describe(graph), leakage.report(graph)
+        inspection = inspect(graph)
     if plot is not None:
         save_picture(plot_facts_over_time(graph), plot)
     if as_json:
-        show_json(tables.inspection_json(graph, statistics, leaks))
+        show_json(inspection.to_json())
         return
-    show(tables.statistics_table(statistics), *tables.reading_table(graph.reading))
-    show(*tables.coverage_table(statistics))
-    show(tables.predicate_table(graph), *tables.leak_table(leaks))
+    show(*inspection_tables(inspection))
     if plot is not None:
         show(f"facts over time: {plot}")
 
@@ -89,11 +86,24 @@ def transform(
         bool | None,
         Option(
             "--stream/--no-stream",
-            help="Stream a Parquet file that need not fit into memory, to Parquet: the same triples"
-            " as when it is loaded, or an error. Default: where it has more than 5 million rows.",
+            help="Stream Parquet that need not fit into memory, in one process, to one file: the"
+            " same triples as when it is loaded, or an error. Default: where it has more than 5"
+            " million rows.",
             show_default=False,
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        Option(
+            metavar=f"<{'|'.join(ENGINES)}>",
+            help="Transform Parquet part by part on many workers, into a folder of Parquet files:"
+            " processes of this machine, or a Ray cluster. The same command again goes on where it"
+            " was. Default: processes, where there are more than 10 million rows.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: options.Workers = None,
+    address: options.Address = None,
     *,
     reading: dict[str, Any],
     parameters: dict[str, Any],
@@ -103,52 +113,72 @@ def transform(
     Example: splime transform icews14 --method split --by count --grow 25 --fit-on all
     --filter inter --format tsv --out icews14-split
     """
+    from splime.datasets import transform
+    from splime.datasets.preparing import SEGMENTATION
     from splime.io import save_segmentation
     from splime.io.files import written_folder
     from splime.report.plots import plot_segmentation
     from splime.report.style import check_picture, save_picture
-    from splime.report.tables import segmentation_table, stream_table, transform_table
-    from splime.streaming import is_large, stream_transform
+    from splime.report.tables import segmentation_table, stream_table, transformed_tables
+    from splime.streaming import LARGE, PART, rows_to_stream, stream_transform, transform_parts
 
     # Mistakes are errors before the facts are read.
     chosen = make_method(method, **parameters)
     check_name("format", format, FORMATS)
     check_name("filter", filter, FILTERS)
-    check_folder(out, overwrite=overwrite)
     if plot is not None:
         check_picture(plot)
     whole = format != "parquet" or filter != "none" or distinct or plot is not None
-    if stream or (stream is None and not whole and is_large(Path(data), chosen)):
+    rows = rows_to_stream(data, chosen) if stream is None and not whole else 0
+    if engine is None and rows > PART:
+        engine = "processes"
+    if engine is None and (workers is not None or address is not None):
+        raise UsageError("--workers and --address need --engine processes or --engine ray")
+    if engine is not None or stream or rows > LARGE:
         if whole:
             raise UsageError(
                 "streaming writes Parquet, without --filter, --distinct and --plot; --no-stream"
                 " loads the facts into memory"
             )
-        with written_folder(out) as folder, progress_bar() as progress:
-            target = folder / "triples.parquet"
-            result = stream_transform(Path(data), target, chosen, progress=progress, **reading)
-            save_segmentation(result.segmentation, folder / _SEGMENTATION)
-            check_folder(out, overwrite=overwrite)  # somebody may have made it in the meantime
+        with progress_bar() as progress:
+            if engine is not None:
+                result = transform_parts(
+                    data,
+                    out,
+                    chosen,
+                    engine=engine,
+                    workers=workers,
+                    address=address,
+                    overwrite=overwrite,
+                    progress=progress,
+                    **reading,
+                )
+            else:
+                check_folder(out, overwrite=overwrite)
+                with written_folder(out) as folder:
+                    target = folder / "triples.parquet"
+                    result = stream_transform(data, target, chosen, progress=progress, **reading)
+                    save_segmentation(result.segmentation, folder / SEGMENTATION)
+                    # Somebody may have made it in the meantime.
+                    check_folder(out, overwrite=overwrite)
         show(segmentation_table(result.segmentation), *stream_table(result), f"written to {out}")
         return
+    check_folder(out, overwrite=overwrite)
     graph = options.load_graph(data, reading)
     with progress_bar() as progress:
-        static = chosen.fit_transform(graph, progress=progress)
-    segmentation = static.segmentation
-    filtered, removed = static.filter(cast(LeakFilter, filter))
-    if distinct:
-        filtered, _ = filtered.distinct()
-    export(
-        filtered,
-        out,
-        format,
-        overwrite=overwrite,
-        also=lambda folder: save_segmentation(segmentation, folder / _SEGMENTATION),
-    )
+        made = transform(
+            graph,
+            chosen,
+            out,
+            format=format,
+            filter=filter,
+            distinct=distinct,
+            overwrite=overwrite,
+            progress=progress,
+        )
     if plot is not None:
-        save_picture(plot_segmentation(segmentation, graph), plot)
-    show(segmentation_table(segmentation), transform_table(graph, static, filtered, removed))
-    show(f"written to {out}")
+        save_picture(plot_segmentation(made.whole.segmentation, graph), plot)
+    show(*transformed_tables(made), f"written to {out}")
 
 
 def methods() -> None:

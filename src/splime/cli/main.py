@@ -14,14 +14,16 @@ import typer
 from typer.core import TyperCommand
 
 import splime
+from splime import collective
 from splime.cli.ask import ask
-from splime.cli.console import SIGNALS, Messages, warn
+from splime.cli.console import Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.explore import explore
 from splime.cli.reproduce import reproduce
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
+from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS = (
@@ -95,6 +97,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # never a silent question mark
+    collective.hush()
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -108,6 +111,8 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
             code = _run()
+            if not code:
+                collective.leave()
     except BaseException:  # a library may have made something else of the interruption
         if not received:
             raise
@@ -140,6 +145,8 @@ def _run() -> int:
 
 
 def _fail(error: Exception, code: int) -> int:
+    if not collective.tells():
+        return code
     if code in (128 + each for each in SIGNALS):
         _say(str(error))
     elif _debug:

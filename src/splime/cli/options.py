@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 from typer import Argument, Option
 
+from splime import collective
 from splime.embedding.settings import SETTINGS, Settings
 from splime.errors import UsageError
 from splime.io.options import SPLITTING, ReadOptions
@@ -33,7 +34,64 @@ RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders 
 Model = Annotated[
     str | None, Option(help="The static model, see `splime models`. Default: complex.")
 ]
-Engine = Annotated[str, Option(help="splime, or pykeen for any model that PyKEEN has.")]
+_TRAINS = "splime, or pykeen for any model that PyKEEN has."
+_SPREADS = "processes of this machine, or ray for a Ray cluster."
+Engine = Annotated[str, Option(help=_TRAINS)]
+Engines = Annotated[
+    list[str] | None,
+    Option(
+        "--engine",
+        metavar="<splime|pykeen|processes|ray>",
+        help=f"What trains: {_TRAINS} And what several trainings at once run on: {_SPREADS} May be"
+        " given twice, once for each.",
+    ),
+]
+_MANY = "Several trainings at once"
+Spreader = Annotated[
+    str | None,
+    Option(
+        "--engine",
+        metavar="<processes|ray>",
+        help=f"What they run on: {_SPREADS}",
+        rich_help_panel=_MANY,
+    ),
+]
+Processes = Annotated[
+    int | None,
+    Option(
+        help="How many at once; on this machine they share the cores. Default: 1 (tune: 2), or with"
+        " --engine processes or ray as many as there is room for.",
+        rich_help_panel=_MANY,
+    ),
+]
+Processors = Annotated[
+    int | None,
+    Option(
+        help="With --engine ray: how many processors each needs. Default: 1.",
+        rich_help_panel=_MANY,
+    ),
+]
+Gpu = Annotated[
+    float | None,
+    Option(
+        help="With --engine ray: how much of a GPU each needs, such as 0.25, if four fit on one."
+        " Default: 1 if this machine computes on a GPU, else 0.",
+        rich_help_panel=_MANY,
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Option(help="How many workers to have at once. Default: one for each processor."),
+]
+Address = Annotated[
+    str | None,
+    Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster to join (--engine ray). Default: RAY_ADDRESS, or else a cluster of"
+        " this machine alone is started.",
+        show_default=False,
+    ),
+]
 Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
 Split = Annotated[str, Option(help="valid or test.")]
 OtherFacts = Annotated[
@@ -53,6 +111,23 @@ Instead = Annotated[
         "--instead",
         help="Answer from --facts alone, without those of train.",
         rich_help_panel="Other facts than those of train",
+    ),
+]
+Together = Annotated[
+    int | None,
+    Option(
+        metavar="N",
+        help="How many processes work together on this machine; torchrun starts them on several."
+        " They divide each batch, or the queries.",
+        show_default=False,
+    ),
+]
+Shard = Annotated[
+    bool,
+    Option(
+        "--shard",
+        help="Workers divide the vectors of entities instead, so that these need not fit into one"
+        " of them.",
     ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
@@ -185,19 +260,26 @@ def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
     from splime.progress import working
 
     if data in DATASETS:
-        return load(data, **reading)
+        with collective.worker_0_first():  # which downloads it
+            return load(data, **reading)
     with working(f"reading {data} …"):
         return load(data, **reading)
 
 
 def open_run(
-    path: Path, device: str, facts: str | None, instead: bool, reading: dict[str, Any]
+    path: Path,
+    device: str,
+    facts: str | None,
+    instead: bool,
+    reading: dict[str, Any],
+    *,
+    shard: bool = False,
 ) -> Run:
     """A run, asked over other facts if some are given."""
     from splime.cli.console import warn
     from splime.runs import Run
 
-    run = Run(path, device=device)
+    run = Run(path, device=device, shard=shard)
     if facts is None:
         if instead or reading:
             name = "instead" if instead else next(iter(reading)).replace("_", "-")

@@ -63,7 +63,11 @@ def reproduce(
         Path | None, options.folder(help="main, tsne, grid, rivals: draw figures into this folder.")
     ] = None,
     device: options.Device = "auto",
-    processes: Annotated[int, Option(help="How many trainings to run at once.")] = 1,
+    engine: options.Spreader = None,
+    processes: options.Processes = None,
+    processors: options.Processors = None,
+    gpu: options.Gpu = None,
+    address: options.Address = None,
     format: Annotated[str, Option(help="table or markdown.")] = "table",
 ) -> None:
     """Make a table of the paper, and print it beside the printed one.
@@ -76,12 +80,11 @@ def reproduce(
     from splime.experiments.rows import Results
     from splime.progress import progress_bar
     from splime.report.style import save_pictures
+    from splime.runs.spreading import Spreading
 
     trained = studies.STUDIES
     check_name("table", what, [*studies.EXACT, *trained, *studies.PAGES])
     check_name("format", format, ["table", "markdown"])
-    if processes < 1:
-        raise UsageError(f"processes must be at least 1, not {processes}")
     if quick and (run or row or what not in trained):
         raise UsageError("--quick chooses the rows itself, of a table that is trained for")
     drawn = [name for name, study in trained.items() if study.pictures is not None]
@@ -100,9 +103,10 @@ def reproduce(
     study, stored = trained[what], Results(place / f"{what}.json")
     texts = study.quick if quick else row or ()
     choose_device(device)  # a wrong one is one error, not one for each training
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
     if run or quick:
         with progress_bar() as progress:
-            how = {"data": data, "device": device, "processes": processes, "progress": progress}
+            how = {**vars(spreading), "data": data, "progress": progress}
             study.run(stored, texts, runs, quick=quick, **how)
     tables = study.tables(stored)
     if texts:

@@ -11,6 +11,7 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
+from splime.cli.together import work_together
 from splime.errors import UsageError, check_name, visible
 from splime.progress import progress_bar, working
 
@@ -66,6 +67,8 @@ def evaluate(
         int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
     ] = None,
     device: options.Device = "auto",
+    workers: options.Together = None,
+    shard: options.Shard = False,
     strata: Annotated[
         bool,
         Option(
@@ -87,6 +90,7 @@ def evaluate(
     from splime.runs import evaluate as evaluate_run
     from splime.runs.evaluating import kept_of_members
 
+    work_together(workers, device)
     given = {
         "filter": filter,
         "aggregate": aggregate,
@@ -96,7 +100,7 @@ def evaluate(
         "questions": int(questions) if questions and questions.isdecimal() else questions,
     }
     how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    opened = options.open_run(run, device, facts, instead, reading_facts)
+    opened = options.open_run(run, device, facts, instead, reading_facts, shard=shard)
     with progress_bar() as progress:
         how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
         evaluation = evaluate_run(opened, protocol, **how)

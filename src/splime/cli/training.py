@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import ast
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
-from rich.text import Text
 from typer import Argument, Option
 
 from splime import embedding
 from splime.cli import options
-from splime.cli.console import Watching, show, warn
+from splime.cli.console import show, warn
+from splime.cli.together import work_together
 from splime.errors import UsageError, not_installed
 from splime.methods import METHODS, Method, make_method
-from splime.progress import progress_bar
+from splime.progress import Watching, progress_bar
 
 if TYPE_CHECKING:
     from splime.plans.plan import Carried
     from splime.segmentation import Segmentation
-    from splime.tuning import Tuned
 
 
 Log = Annotated[
@@ -62,6 +60,8 @@ def train(
     ] = None,
     engine: options.Engine = "splime",
     device: options.Device = "auto",
+    workers: options.Together = None,
+    shard: options.Shard = False,
     log: Log = None,
     *,
     reading: dict[str, Any],
@@ -80,6 +80,7 @@ def train(
     from splime.runs.watching import tracking
     from splime.training.engines import implied_method, make_settings
 
+    work_together(workers, device)
     if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     if method is None:
@@ -91,6 +92,7 @@ def train(
     training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
     make_settings(**training)
     choose_device(device)
+    training["shard"] = shard
     tracker = tracking(log)
     was_finished = is_finished(out)
     if segmentation is not None:
@@ -189,7 +191,11 @@ def run(
     preset: Annotated[
         str | None, Option(help="Settings by name, see `splime models`. Default: strong.")
     ] = None,
-    engine: options.Engine = "splime",
+    engine: options.Engines = None,
+    processes: options.Processes = None,
+    processors: options.Processors = None,
+    gpu: options.Gpu = None,
+    address: options.Address = None,
     device: options.Device = "auto",
     log: Log = None,
     *,
@@ -207,8 +213,10 @@ def run(
     """
     from splime.plans import carry_out, make_plan, read_plan
     from splime.report.comparison import comparison_table, in_short
+    from splime.runs.spreading import sort_engines
 
-    own = {"preset": preset, "engine": None if engine == "splime" else engine}
+    trainer, spreader = sort_engines(engine or ())
+    own = {"preset": preset, "engine": None if trainer == "splime" else trainer}
     training = {key: value for key, value in own.items() if value is not None} | settings
     graph = None
     if data.lower().endswith(".toml"):
@@ -232,6 +240,11 @@ def run(
             out,
             graph=graph,
             device=device,
+            engine=spreader,
+            processes=processes,
+            processors=processors,
+            gpu=gpu,
+            address=address,
             log=log,
             progress=progress,
             watching=lambda name: Watching(progress, f"training, {name}"),
@@ -287,9 +300,6 @@ def tune(
     data: options.Data,
     out: Annotated[Path, options.folder(help="The folder of the search.")],
     trials: Annotated[int, Option(help="How many configurations to try.")] = 50,
-    processes: Annotated[
-        int, Option(help="How many to train at the same time; they share the cores.")
-    ] = 2,
     methods: Annotated[
         str | None,
         options.names(help=f"Among which methods. Default: {', '.join(METHODS)}."),
@@ -301,7 +311,11 @@ def tune(
         Path | None,
         options.file(help="A TOML file that changes what is tried, see docs/tuning.md."),
     ] = None,
-    engine: options.Engine = "splime",
+    engine: options.Engines = None,
+    processes: options.Processes = None,
+    processors: options.Processors = None,
+    gpu: options.Gpu = None,
+    address: options.Address = None,
     device: options.Device = "auto",
     *,
     reading: dict[str, Any],
@@ -316,6 +330,7 @@ def tune(
     Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
     """
     from splime.tuning import tune as search
+    from splime.tuning.results import tuned_tables
 
     graph = options.load_graph(data, reading)
     with progress_bar() as progress, Watching(progress) as watch:
@@ -324,9 +339,12 @@ def tune(
             out,
             trials=trials,
             processes=processes,
+            processors=processors,
+            gpu=gpu,
+            address=address,
             methods=methods,
             models=models,
-            engine=engine,
+            engine=engine or (),
             space=space,
             device=device,
             data=data,
@@ -335,26 +353,8 @@ def tune(
             stop=watch.stop,
             **settings,
         )
-    _show(tuned)
-
-
-def _show(tuned: Tuned) -> None:
-    from splime.report.tables import make_table
-
-    counts = Counter(one.state for one in tuned.trials)
-    listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    title = f"the best of {len(tuned.trials):,} trials ({listed})"
-    columns = ("trial", "valid MRR", "method", "model", "seconds")
-    table = make_table(title, *columns, words=("method", "model"))
-    for one in tuned.ranking()[:5]:
-        method, model = one.described()
-        mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
-        table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
-    show(table)
-    if tuned.importances:
-        shares = tuned.importances.items()
-        show(f"what mattered: {', '.join(f'{n} {100 * s:.0f} %' for n, s in shares if s >= 0.005)}")
     show(
+        *tuned_tables(tuned),
         f"{tuned.out}: written trials.csv, importance.png and best.toml;"
-        f" next: splime run {shlex.quote(str(tuned.out / 'best.toml'))} --out DIR"
+        f" next: splime run {shlex.quote(str(tuned.out / 'best.toml'))} --out DIR",
     )

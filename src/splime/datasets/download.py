@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings
 
 import splime
 from splime.errors import DownloadError
@@ -41,10 +42,12 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     processes may fetch the same file. A failed connection is tried again, a refusal is not. Bytes,
     time and redirections have limits.
     """
-    import pooch
     import requests
     from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects
     from urllib3.exceptions import HTTPError
+
+    with catch_warnings(action="ignore"):  # its bar, which is not used, asks for widgets
+        import pooch
 
     target = folder / file.name
     by_hand = (

@@ -13,8 +13,12 @@ from splime.embedding.tables import TableMaker
 from splime.static import StaticGraph
 
 
-def make_model(settings: Settings, static: StaticGraph, *, empty: bool = False) -> Model:
+def make_model(
+    settings: Settings, static: StaticGraph, *, empty: bool = False, shard: bool = False
+) -> Model:
     """An untrained model for a static graph; an empty one has to be filled from a file.
+
+    With `shard` this worker holds some of the vectors of entities, and the others the rest.
 
     >>> import splime
     >>> graph = splime.read([("a", "p", "b", year) for year in (1, 2, 3)], split="none")
@@ -24,7 +28,7 @@ def make_model(settings: Settings, static: StaticGraph, *, empty: bool = False) 
     [(2, 10), (6, 10)]
     """
     generator = None if empty else torch.Generator().manual_seed(settings.seed)
-    return MODELS[settings.model].make(TableMaker(static, settings, generator))
+    return MODELS[settings.model].make(TableMaker(static, settings, generator, shard=shard))
 
 
 def file_name(parameter: str) -> str:

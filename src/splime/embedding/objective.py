@@ -7,11 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from splime import collective
 from splime.embedding.losses import LEFT_OUT, LOSSES
 from splime.embedding.models import Model
 from splime.embedding.negatives import Known, Negatives
 from splime.embedding.settings import Settings
-from splime.embedding.tables import Lookup, added
+from splime.embedding.tables import Lookup, Shard, added
+from splime.errors import UsageError
 
 # A batch is worked off in parts whose largest tensors have about this many numbers, so that memory
 # is bounded and, on a processor, what is written is still in the cache when it is read.
@@ -19,7 +21,12 @@ _PART = {"cpu": 1 << 22, "cuda": 1 << 28}
 
 
 class Objective:
-    """The loss of a batch of triples; `backward` adds its gradients to the model's tables."""
+    """The loss of a batch of triples; `backward` adds its gradients to the model's tables.
+
+    Of several workers each takes its share of the loss, so that losses and gradients have to be
+    added up: that of its share of the batch; or, where it holds some of the entities and all of
+    them are compared with, that of the answers that it holds.
+    """
 
     def __init__(self, model: Model, settings: Settings, triples: Tensor) -> None:
         self.model, self.settings, self.loss = model, settings, LOSSES[settings.loss]
@@ -36,17 +43,31 @@ class Objective:
         # wait for the number of different entities, which a recorded step cannot.
         pools = 1 if self.negatives.shared else settings.batch_size
         touched = 2 * settings.batch_size + pools * settings.negatives
+        self.shard = model.entities if isinstance(model.entities, Shard) else None
+        self._check_shard()
         if (
             isinstance(model.entities, Lookup)
             and self.sampled
             and settings.optimizer != "adam"
-            and len(model.entities) > 8 * touched
-            and model.device.type != "cuda"
+            and (len(model.entities) > 8 * touched or self.shard is not None)
+            and (model.device.type != "cuda" or self.shard is not None)
         ):
             model.entities.sparse = True
             checks = torch.sparse.check_sparse_tensor_invariants
             if not checks.is_enabled():
                 checks.disable()  # it is so anyway, but said aloud Adagrad gives no warning
+
+    def _check_shard(self) -> None:
+        """An error where entities are divided over workers and something needs all of them."""
+        if self.shard is None:
+            return
+        if self.model.gadget is not None:
+            raise UsageError("the gadget of timeplex needs all entities; leave out gadget or shard")
+        if not self.sampled and self.loss.of_shard is None:
+            raise UsageError(
+                f"the loss {self.loss.name} needs the scores of all entities; with shard choose"
+                " softmax (--loss softmax), or one that samples negatives"
+            )
 
     def examples(self, triples: Tensor) -> Tensor:
         """The rows that an epoch goes through: the triples, or against all entities their queries.
@@ -76,11 +97,18 @@ class Objective:
         positives = len(triples) / (2 if both else 1)
         scale = 1 / positives if self.settings.reduction == "mean" else 1.0
         total = None
+        if self.shard is not None:
+            ids = [triples[:, 0], triples[:, 2], *([] if drawn is None else [drawn.flatten()])]
+            self.shard.hold(torch.cat(ids))
+        if self._by_batch:
+            own = collective.share(len(triples))
+            triples = triples[own]
+            drawn = drawn if drawn is None or drawn.dim() == 1 else drawn[own]
         size = self._part_size(len(triples))
         for start in range(0, len(triples), size):
             part = triples[start : start + size]
-            own = drawn if drawn is None or drawn.dim() == 1 else drawn[start : start + size]
-            loss = self._loss(part, own)
+            beside = drawn if drawn is None or drawn.dim() == 1 else drawn[start : start + size]
+            loss = self._loss(part, beside)
             if scale != 1:
                 loss = scale * loss
             loss.backward()
@@ -90,11 +118,19 @@ class Objective:
         if self.settings.smooth:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
-                    loss = self.settings.smooth * self._smoothness(lookup, lookup.follows)
+                    weight = self.settings.smooth / collective.size()
+                    loss = weight * self._smoothness(lookup, lookup.follows)
                     if loss.requires_grad:  # the vectors do not stay as they are
                         loss.backward()
                     total = total + loss.detach()
+        if self.shard is not None:
+            self.shard.release()
         return total
+
+    @property
+    def _by_batch(self) -> bool:
+        """Whether workers divide the batch; else each compares all of it with its own entities."""
+        return self.sampled or self.shard is None
 
     def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
         """How far rows are from those before them in time."""
@@ -108,7 +144,7 @@ class Objective:
         if not self.sampled:
             if self._short_way:
                 return positives  # the loss has blocks of its own
-            each = len(self.model.entities)
+            each = len(self.model.entities) if self.shard is None else self.shard.here.most
         elif self.negatives.shared and self.model.time_of is None and not self.settings.dropout:
             return positives
         else:
@@ -204,12 +240,16 @@ class Objective:
     def _all_of(
         self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
     ) -> Tensor:
+        here = None if self.shard is None else self.shard.here
         if self._short_way:
             assert self.loss.of_products is not None
             # What a query has behind the vector adds the same to all scores, and does not count.
             width = entities.shape[1]
-            return self.loss.of_products(query[:, :width], entities, target, which)
+            return self.loss.of_products(query[:, :width], entities, target, which, here)
         scores = self.model.compare(query, entities)
+        if here is not None:
+            assert self.loss.of_shard is not None
+            return self.loss.of_shard(scores, target, here)
         return self.loss.compute(scores, target, self.settings).sum()
 
     def _against_negatives(self, s: Tensor, p: Tensor, o: Tensor, drawn: Tensor) -> Tensor:
@@ -249,17 +289,18 @@ class Objective:
         share, width = self.settings.dropout or 0.0, self.settings.dimension
         kept = 1 / (1 - share)
         cells = torch.arange(len(s) * width, device=s.device)
-        mixed = scrambled(cells + scrambled(self.steps_taken + (self.settings.seed << 20)))
+        own = (self.settings.seed << 20) + (collective.rank() << 44)  # other ones for each worker
+        mixed = scrambled(cells + scrambled(self.steps_taken + own))
         mask = (mixed.view(-1, width) & 0xFFFF) >= share * 0x10000
         scale = mask * (kept ** (1 / 3) if self.model.products else kept)
 
         def drop(x: Tensor) -> Tensor:
-            own = scale.repeat(1, x.shape[-1] // width).to(x.dtype)
-            return x * (own.unsqueeze(1) if x.dim() == 3 else own)
+            factor = scale.repeat(1, x.shape[-1] // width).to(x.dtype)
+            return x * (factor.unsqueeze(1) if x.dim() == 3 else factor)
 
         # Negatives that the batch shares lose other coordinates beside each positive.
-        own = negatives if negatives.dim() == 3 else negatives.unsqueeze(0)
-        return drop(s), drop(p), drop(o), drop(own)
+        beside = negatives if negatives.dim() == 3 else negatives.unsqueeze(0)
+        return drop(s), drop(p), drop(o), drop(beside)
 
     def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
@@ -276,7 +317,9 @@ class Objective:
         self, subjects: list[Tensor], predicates: list[Tensor], objects: list[Tensor]
     ) -> list[Tensor]:
         """The penalties of a batch's vectors, those that are asked for."""
-        weights = ((self.settings.l2, 2), (self.settings.n3, 3))
+        # Where all workers have the whole batch, each takes a share of its penalties.
+        share = 1.0 if self._by_batch else 1 / collective.size()
+        weights = ((share * self.settings.l2, 2), (share * self.settings.n3, 3))
         terms = [
             weight * size_penalty(self.model, subjects, predicates, objects, power)
             for weight, power in weights
@@ -284,7 +327,7 @@ class Objective:
         ]
         if self.settings.unit == "penalty":
             vectors = (*subjects, *predicates, *objects)
-            terms += [torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
+            terms += [share * torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
         return terms
 
 

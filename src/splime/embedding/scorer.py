@@ -10,8 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from splime.collective import Rows
 from splime.embedding.models import Model
 from splime.embedding.settings import Settings
+from splime.embedding.tables import Shard
 
 
 class ModelScorer:
@@ -35,6 +37,9 @@ class ModelScorer:
         self.time_of: npt.NDArray[np.int64] | None = None
         if model.time_of is not None:
             self.time_of = model.time_of.numpy(force=True)
+        self.rows: Rows | None = None
+        if isinstance(model.entities, Shard):
+            self.rows = model.entities.here
         # The vectors as they are now; autograd keeps nothing of what is made of them.
         self._entities = model.entities.vectors().detach()
         self._time, self._moved = -1, self._entities  # the entities that were moved last
@@ -85,13 +90,23 @@ class ModelScorer:
         compare = self.model.compare
         predicates: Tensor = self.model.predicates(predicate)
         if self.model.time_of is None:
-            return compare(query(self._entities[given], predicates), self._entities)
+            return compare(query(self._given(given), predicates), self._entities)
         scores = predicates.new_empty(len(given), len(self._entities))
         time = self.model.time_of[predicate]
         for each in time.unique().tolist():
             rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
-            scores[rows] = compare(query(entities[given[rows]], predicates[rows]), entities)
+            if self.rows is None:
+                known = entities[given[rows]]
+            else:
+                at = torch.tensor(each, device=self.device)
+                known = self.model.at(self._given(given[rows]), at)
+            scores[rows] = compare(query(known, predicates[rows]), entities)
         return scores
+
+    def _given(self, ids: Tensor) -> Tensor:
+        """The vectors of some entities, from wherever they are."""
+        entities = self.model.entities
+        return entities.gather(ids) if isinstance(entities, Shard) else self._entities[ids]
 
     def _at(self, time: int) -> Tensor:
         """All entities at a time."""
@@ -116,7 +131,7 @@ class ModelScorer:
         return self.model.predicates.vectors().detach()
 
     def _compare_predicates(self, subject: Tensor, object: Tensor, table: Tensor) -> Tensor:
-        model, entities = self.model, (self._entities[subject], self._entities[object])
+        model, entities = self.model, (self._given(subject), self._given(object))
         if model.time_of is None:
             return model.compare_predicates(model.predicate_query(*entities), table)
         scores = table.new_empty(len(subject), len(table))

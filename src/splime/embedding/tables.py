@@ -15,6 +15,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import embedding
 
+from splime import collective
+from splime.collective import Rows
 from splime.embedding.initial import make_weights
 from splime.embedding.settings import PREDICATE, TIME, Settings
 from splime.errors import UsageError, check_name
@@ -99,6 +101,56 @@ class Lookup(Table):
     def lookups(self) -> Iterator[Lookup]:
         """Itself."""
         yield self
+
+
+class Shard(Lookup):
+    """The rows of a lookup that this worker holds; the other workers hold the rest.
+
+    A batch first has the rows gathered that it reads (`hold`), then computes with those, and at
+    last their gradients go to the workers that hold them (`release`). All workers do so together.
+    """
+
+    def __init__(self, weight: Tensor, here: Rows) -> None:
+        super().__init__(weight)
+        self.here = here
+
+    def __len__(self) -> int:
+        return self.here.total
+
+    def gather(self, ids: Tensor) -> Tensor:
+        """The rows of some ids, from all workers."""
+        gathered = self.weight.new_zeros(len(ids), self.width)
+        at, row = self.here.own(ids)
+        gathered[at] = self.weight.detach()[row]
+        return collective.add_up(gathered)
+
+    def hold(self, ids: Tensor) -> None:
+        """Gather the rows of some ids, for `parts`."""
+        self._ids = ids.unique()
+        self._held = self.gather(self._ids).requires_grad_()
+
+    def release(self) -> None:
+        """Add up the gradients of the rows that were held, and keep those of the own rows."""
+        assert self._held.grad is not None
+        gradient = collective.add_up(self._held.grad)
+        at, row = self.here.own(self._ids)
+        if self.sparse:
+            self.weight.grad = torch.sparse_coo_tensor(
+                row.unsqueeze(0), gradient[at], self.weight.shape, is_coalesced=True
+            )
+        else:
+            if self.weight.grad is None:
+                self.weight.grad = torch.zeros_like(self.weight)
+            self.weight.grad[row] += gradient[at]
+        del self._ids, self._held
+
+    def parts(self, ids: Tensor) -> list[Tensor]:
+        """The one vector of each id, which must be held."""
+        return [embedding(torch.searchsorted(self._ids, ids), self._held)]
+
+    def vectors(self) -> Tensor:
+        """The vectors of the own rows."""
+        return self.weight
 
 
 class Summed(Table):
@@ -250,26 +302,37 @@ class TableMaker:
 
     Where ends have predicates of their own, these stand behind all scoped predicates, in the same
     order; and inverses, with reciprocal predicates, behind all of these.
-    Without a generator the vectors take no memory yet: they are filled from a file.
+    Without a generator the vectors take no memory yet: they are filled from a file. With `shard`
+    the vectors of entities are divided over the workers.
     """
 
     def __init__(
-        self, static: StaticGraph, settings: Settings, generator: Generator | None
+        self,
+        static: StaticGraph,
+        settings: Settings,
+        generator: Generator | None,
+        *,
+        shard: bool = False,
     ) -> None:
         self.static, self.settings, self.generator = static, settings, generator
+        self.shard = shard
 
-    def weights(self, rows: int, width: int) -> Tensor:
-        """First vectors, by the initialiser of the settings."""
+    def weights(self, rows: int, width: int, own: Rows | None = None) -> Tensor:
+        """First vectors, by the initialiser of the settings; perhaps only those of own rows."""
         if self.generator is None:
-            return torch.empty(rows, width, device="meta")
+            return torch.empty(rows if own is None else len(own), width, device="meta")
         settings = self.settings
         # Sun et al.: distances begin near the margin.
         spread = (settings.margin + 2) / settings.dimension
-        return make_weights(settings.init, rows, width, self.generator, spread=spread)
+        return make_weights(settings.init, rows, width, self.generator, spread=spread, own=own)
 
     def entities(self, width: int) -> Lookup:
-        """A vector for each (scoped) entity."""
-        return Lookup(self.weights(len(self.static.entities), width))
+        """A vector for each (scoped) entity, or of those that this worker holds."""
+        count = len(self.static.entities)
+        if not self.shard:
+            return Lookup(self.weights(count, width))
+        own = collective.rows(count)
+        return Shard(self.weights(count, width, own), own)
 
     def predicates(self, width: int) -> Table:
         """A vector for each scoped predicate, or the sum over the levels that are asked for."""

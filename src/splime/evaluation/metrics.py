@@ -311,6 +311,10 @@ class Evaluation(Shown, Tabular):
 
     shown_by = "splime.report.tables:evaluation_tables"
 
+    def __repr__(self) -> str:
+        mrr = ", ".join(f"{name} {self.metrics[name]['both'].mrr:.3f}" for name in self.filters)
+        return f"Evaluation(protocol {self.protocol}, {self.split}: MRR {mrr})"
+
     def to_table(self) -> pa.Table:
         """As an Arrow table: the metrics of each filter over all queries, then of each group.
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from splime.arrays import grouped
+from splime.collective import Rows
 from splime.errors import UsageError, check_fields, check_name, checked
 from splime.evaluation.filters import TIMED, Known
 from splime.evaluation.metrics import Evaluation, Sample, Stratum, measured, strata_of
@@ -289,8 +290,10 @@ def evaluate_triples(
 
 def _side(scorer: Scorer, static: StaticGraph, left: Left, kind: str, memory: int | None) -> Side:
     columns, predicates = len(static.entities), len(static.predicates)
-    ask = asking(scorer, kind, columns)
+    rows: Rows | None = getattr(scorer, "rows", None)
+    ask = asking(scorer, kind, columns if rows is None else len(rows))
     probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    columns = columns if rows is None else rows.most
     room = Room(memory, scorer.device, probe.element_size(), columns)
 
     def by_query(triples: Triples) -> Keyed:
@@ -314,5 +317,5 @@ def _side(scorer: Scorer, static: StaticGraph, left: Left, kind: str, memory: in
 
     one = np.ones(len(triple), np.int64)
     never = torch.as_tensor(np.flatnonzero(~left.candidates)).to(scorer.device)
-    queries = Queries(number, one, one, score, room.queries)
+    queries = Queries(number, one, one, score, room.queries, rows, alone=rows is None)
     return Side(queries, asked.id, Known(known, asked), never)

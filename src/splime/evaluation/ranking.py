@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal, TypeAlias
@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import torch
 
+from splime import collective
+from splime.collective import Rows
 from splime.evaluation.filters import Excluded, Known
 from splime.evaluation.metrics import Floats
 from splime.progress import Progress
@@ -45,7 +47,8 @@ class Side:
         """How many candidates are better than answers, and how many equal, at each level."""
         answers, row, scores = scored
         target, excluded = self.target[answers], self.known.of(answers)
-        return count(scores, row, target, excluded, levels=levels, never=self.never)
+        here = self.queries.rows
+        return count(scores, row, target, excluded, levels=levels, never=self.never, here=here)
 
 
 def rank_sides(
@@ -60,13 +63,29 @@ def rank_sides(
     if estimate is not None:
         estimate(_seconds(sides, levels))
     done, total = 0, sum(len(side.target) for side in sides)
-    ranks = np.empty((levels, len(sides[0].target), len(sides)))
+    ranks = np.zeros((levels, len(sides[0].target), len(sides)))
     for column, side in enumerate(sides):
-        for scored in side.queries.blocks():
-            ranks[:, scored[0], column] = rank(*side.counted(scored, levels), ties)
-            done += len(scored[0])
+        for start, stop, own in _blocks(side.queries):
+            answers, row = side.queries.asked(start, stop)
+            if own:
+                scored = answers, row, side.queries.score(start, stop)
+                ranks[:, answers, column] = rank(*side.counted(scored, levels), ties)
+            done += len(answers)
             progress("ranking", done, total)
+    if sides[0].queries.alone:
+        collective.add_up(torch.from_numpy(ranks))
     return ranks
+
+
+def _blocks(queries: Queries) -> Iterator[tuple[int, int, bool]]:
+    """Ranges of queries, and whether they are ranked here: workers that can take turns do so."""
+    count, size = len(queries.cost), queries.block
+    turns = collective.size() if queries.alone else 1
+    if turns > 1:
+        size = min(size, -(-count // turns))
+    for number, start in enumerate(range(0, count, size)):
+        own = turns == 1 or number % turns == collective.rank()
+        yield start, min(start + size, count), own
 
 
 def _seconds(sides: Sequence[Side], levels: int) -> float:
@@ -79,7 +98,8 @@ def _seconds(sides: Sequence[Side], levels: int) -> float:
         side.counted(side.queries.scored(start, start + some), levels)
         seconds = perf_counter() - began
     rows = int(cost[start : start + some].sum())
-    return seconds * sum(int(each.queries.cost.sum()) for each in sides) / rows
+    turns = collective.size() if side.queries.alone else 1
+    return seconds * sum(int(each.queries.cost.sum()) for each in sides) / (rows * turns)
 
 
 def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:
@@ -100,15 +120,26 @@ def count(
     *,
     levels: int,
     never: torch.Tensor | None = None,
+    here: Rows | None = None,
 ) -> tuple[Ints, Ints]:
     """How many other candidates score higher than each answer, and how many the same.
 
     An answer is a column `target` in a `row` of the scores; candidates are all columns but those
     of `never` and the excluded ones. Both results have a row for each level of exclusion: all
     candidates are counted once, and for each level only what it excludes is taken off.
+
+    With `here` the columns are the candidates that this worker holds, and ids are those of all. The
+    workers tell each other the scores of the answers, and then what each of them counted.
     """
-    at = torch.as_tensor(row).to(scores.device)
-    own = scores[at, torch.as_tensor(target).to(scores.device)]
+    at, wanted = (torch.as_tensor(ids).to(scores.device) for ids in (row, target))
+    if here is None:
+        own = scores[at, wanted]
+    else:
+        mine, column = here.own(wanted)
+        own = scores.new_zeros(len(row))
+        own[mine] = scores[at[mine], column]
+        collective.add_up(own)
+        never = None if never is None else here.own(never)[1]
     better, equal = _compare(scores, at, own)
     if never is not None and len(never):
         # Fewer columns than candidates as a rule, so this is cheaper than leaving them out.
@@ -117,13 +148,18 @@ def count(
     size = levels * len(row)
     off = np.zeros((2, levels, len(row)), np.int64)
     for block in excluded:
-        answer, other = (torch.as_tensor(ids).to(scores.device) for ids in block[:2])
-        others, against = scores[at[answer], other], own[answer]
         place = block.level * len(row) + block.answer
+        answer, other = (torch.as_tensor(ids).to(scores.device) for ids in block[:2])
+        if here is not None:
+            mine, other = here.own(other)
+            answer, place = answer[mine], place[mine.cpu().numpy()]
+        others, against = scores[at[answer], other], own[answer]
         for taken, hit in zip(off, (others > against, others == against), strict=True):
             taken += np.bincount(place[hit.cpu().numpy()], minlength=size).reshape(levels, -1)
-    off = off.cumsum(axis=1)
-    return better.cpu().numpy() - off[0], equal.cpu().numpy() - off[1] - 1
+    counts = torch.stack([better, equal]).cpu().numpy()[:, None] - off.cumsum(axis=1)
+    if here is not None:
+        collective.add_up(torch.from_numpy(counts))
+    return counts[0], counts[1] - 1
 
 
 def _compare(

@@ -43,8 +43,14 @@ class Case:
         True
         >>> one.key() == Case("demo", "vanilla").key()
         False
+
+        What an evaluation is to keep beside its metrics is no part of it.
         """
-        plain = json.dumps(whole_numbers(asdict(self)), sort_keys=True)
+        about = asdict(self)
+        for own in (about, *about.get("members", ())):
+            asked = (options.items() for options in own["evaluations"])
+            own["evaluations"] = [{k: v for k, v in each if k != "keep"} for each in asked]
+        plain = json.dumps(whole_numbers(about), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
     def but(self, **changes: Any) -> Case:

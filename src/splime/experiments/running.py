@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -23,11 +19,11 @@ from splime.experiments.rows import METRICS, SIXTEEN, Case, Combination, Results
 from splime.graph import END_UNKNOWN, SPLITS, SplitName, TemporalGraph
 from splime.methods import make_method
 from splime.progress import Progress, silent
-from splime.runs import Run, combine, evaluate, train
+from splime.runs import Run, combine, evaluate, is_finished, train
+from splime.runs.spreading import Spreading, check_left
 from splime.splitting import split_graph
 
 Record: TypeAlias = dict[str, Any]
-Job: TypeAlias = Callable[[], Record]
 
 _FACT: Mapping[str, Any] = {"end_before_begin": "repair", "bucket_on": "train"}
 READINGS: Mapping[str, Mapping[str, Any]] = {
@@ -82,7 +78,11 @@ def run_cases(
     *,
     data: Path | None = None,
     device: str = "auto",
-    processes: int = 1,
+    engine: str | None = None,
+    processes: int | None = None,
+    processors: int | None = None,
+    gpu: float | None = None,
+    address: str | None = None,
     keep: Mapping[str, Path] | None = None,
     progress: Progress = silent,
 ) -> None:
@@ -96,27 +96,27 @@ def run_cases(
         data: a folder with graphs saved as DATASET-READING.parquet, where the datasets themselves
             are not at hand.
         device: cpu, cuda or auto.
-        processes: how many cases to run at once.
+        engine: what to run them on, if several at once: processes of this machine, or ray.
+        processes: how many to run at once; by default one, or with an engine as many as it can.
+        processors: how many processors of a Ray cluster each needs; by default one.
+        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
+            machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         keep: folders to leave runs in, by the keys of their cases.
         progress: called after each case.
     """
-    failed: list[tuple[Case, Exception]] = []
-    kept = keep or {}
-    jobs: list[tuple[Case, Job]] = []
-    for case in cases:
-        job: Job = partial(run_case, case, data=data, device=device, keep=kept.get(case.key()))
-        if isinstance(case, Combination):
-            folders = [kept[member.key()] for member in case.members]
-            job = partial(run_combination, case, folders, device=device)
-        jobs.append((case, job))
-    for done, (case, job) in enumerate(_in_turn(jobs, processes), 1):
-        try:
-            record = job()
-        except WriteError:
-            raise  # nor would the others
-        except Exception as error:  # whatever it is, other cases may do better
-            failed.append((case, error))
+    failed: list[tuple[Case, SplimeError]] = []
+    kept = {key: folder.absolute() for key, folder in (keep or {}).items()}
+    run = partial(_run, data=data and data.absolute(), device=device, keep=kept)
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
+    for done, (number, record) in enumerate(spreading.over(run, cases), 1):
+        case = cases[number]
+        if isinstance(record, SplimeError):
+            failed.append((case, record))
         else:
+            if case.key() in kept:
+                check_left(is_finished(kept[case.key()]), kept[case.key()])
             results.add(case, record)
         progress("trainings", done, len(cases), str(case))
     if failed:
@@ -127,28 +127,23 @@ def run_cases(
         ) from first
 
 
-def _in_turn(jobs: Sequence[tuple[Case, Job]], processes: int) -> Iterator[tuple[Case, Job]]:
-    """Each case with what gives its record, or raises what went wrong, as soon as it is there."""
-    if processes <= 1:
-        yield from jobs
-        return
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
-    context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(processes, context, _end_well) as pool:
-        futures = {pool.submit(job): case for case, job in jobs}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result
-        except BaseException:
-            for worker in multiprocessing.active_children():
-                worker.terminate()
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _end_well() -> None:
-    """Let SIGTERM be what Ctrl-C is, so that temporary folders are removed."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _run(
+    case: Case, *, data: Path | None, device: str, keep: Mapping[str, Path]
+) -> Record | SplimeError:
+    """The record of a case, or what went wrong: other cases may do better."""
+    try:
+        if isinstance(case, Combination):
+            members = [keep[member.key()] for member in case.members]
+            return run_combination(case, members, device=device)
+        return run_case(case, data=data, device=device, keep=keep.get(case.key()))
+    except WriteError:
+        raise  # nor would the others
+    except SplimeError as error:
+        return error
+    except Exception as error:
+        failed = SplimeError(f"{type(error).__name__}: {error}")
+        failed.__cause__ = error
+        return failed
 
 
 def run_case(

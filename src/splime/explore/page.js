@@ -28,6 +28,9 @@ function token() {
   return localStorage.getItem("token") || "";
 }
 
+// Whether it can be asked for; a page of one file holds some answers only.
+const has = (part, given) => !stored || keyOf(part, given) in stored;
+
 async function get(part, given = {}) {
   let answer;
   if (stored) {
@@ -51,7 +54,10 @@ async function attempt(work, where) {
   } catch (error) {
     if (!(error instanceof Wrong)) throw error;
     if (where) where.replaceChildren(make("p", { class: "note" }, error.message));
-    else element("message").textContent = error.message;
+    else {
+      element("message").textContent = error.message;
+      element("message").scrollIntoView({ block: "nearest" });
+    }
   }
 }
 
@@ -106,7 +112,7 @@ const argumentsOf = (run, asked) =>
 
 function linkTo(asked, text) {
   const whole = { ...question, ...asked };
-  if (stored && !(keyOf("ask", argumentsOf(whole.run, whole)) in stored)) return named(text);
+  if (!has("ask", argumentsOf(whole.run, whole))) return named(text);
   return make("a", { class: "name", dir: "auto", href: addressOf(whole), onclick: (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
@@ -210,6 +216,10 @@ async function ask() {
   results = new Map();
   element("message").textContent = "";
   for (const id of ["reasons", "entity"]) element(id).hidden = true;
+  if (!NAMES.some((name) => question[name])) { // nothing is asked yet: there are no facts of test to begin with
+    element("result").hidden = true;
+    return;
+  }
   element("result").setAttribute("aria-busy", "true");
   await attempt(async () => {
     for (const run of shownRuns()) {
@@ -314,7 +324,7 @@ const truthsOf = (result) => result.truths.filter(([at]) => at === (place === nu
 function showAnswers() {
   element("answers").replaceChildren(...shownRuns().map((run) => {
     const result = results.get(run), part = make("div", {});
-    if (result.kind === "time") part.append(spanTable(run, result));
+    if (result.kind === "time") part.append(...spanTables(run, result));
     else if (!stepOf(result)) part.append(make("p", { class: "note" }, `${run}: ${result.missing ?? "asking …"}`));
     else part.append(...answerTable(run, result));
     for (const remark of result.remarks ?? []) part.append(make("p", { class: "note" }, remark));
@@ -323,7 +333,7 @@ function showAnswers() {
 }
 
 function knownMark(known) {
-  return known ? make("span", { class: "known " + known.split(" ")[0].replace(",", "") }, known) : "";
+  return known ? make("span", { class: "known " + known.split(/[ ,]/)[0] }, known) : "";
 }
 
 function answerTable(run, result) {
@@ -336,7 +346,7 @@ function answerTable(run, result) {
     const notes = [common ? "" : remark, scope && scope !== name ? scope : ""].filter(Boolean).join("; ");
     return make("tr", right.has(name) ? { class: "right" } : {},
       make("td", { class: "number" }, String(rank)),
-      make("td", {}, make("button", { type: "button", class: "name", dir: "auto", onclick: () => explain(run, name) }, name),
+      make("td", {}, answerButton(run, name),
         notes ? make("div", { class: "note name", dir: "auto" }, notes) : "", bar),
       make("td", { class: "number" }, sure === null ? "" : percent(sure)),
       make("td", { class: "number score" }, digits(score)),
@@ -352,6 +362,11 @@ function answerTable(run, result) {
   return parts;
 }
 
+function answerButton(run, name) {
+  if (!has("why", { ...argumentsOf(run, question), answer: name })) return named(name);
+  return make("button", { type: "button", class: "name", dir: "auto", onclick: () => explain(run, name) }, name);
+}
+
 function table(head, rows, caption) {
   const classes = { "": "number", probability: "number", score: "number score" };
   const heads = head.map((name) => make("th", { scope: "col", class: classes[name] }, name));
@@ -359,24 +374,43 @@ function table(head, rows, caption) {
     make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));
 }
 
-function spanTable(run, result) {
-  const rows = result.spans.map(({ rank, name, score, probability: sure, known, remark, begin, end, share }) => {
+const MANY = 30; // spans that are all in the table; of more it has the best, and a picture has all
+
+function spanTables(run, result) {
+  const row = ({ rank, name, score, probability: sure, known, remark, begin, end, share }) => {
     const bar = make("span", { class: "sure" });
     bar.style.width = Math.max(1, 100 * share) + "%";
     return make("tr", known ? { class: "right" } : {},
       make("td", { class: "number" }, String(rank)),
-      make("td", {}, make("button", { type: "button", class: "name", dir: "auto", onclick: () => explain(run, name) }, name), make("div", { class: "note" }, between(begin, end), remark ? "; " + remark : ""), bar),
+      make("td", {}, answerButton(run, name), make("div", { class: "note" }, between(begin, end), remark ? "; " + remark : ""), bar),
       make("td", { class: "number" }, sure === null ? "" : percent(sure)),
       make("td", { class: "number score" }, digits(score)),
       make("td", {}, knownMark(known)));
+  };
+  const { spans } = result, head = ["", "answer", "probability", "score", "known"], caption = run + " – " + about.runs[run];
+  if (spans.length <= MANY) return [spanChart(run, spans), table(head, spans.map(row), caption)];
+  const best = spans.filter(({ rank, known }) => rank <= 10 || known);
+  const rest = make("details", {}, make("summary", {}, `All ${spans.length.toLocaleString("en")} in the order of time`));
+  rest.addEventListener("toggle", () => rest.open && rest.append(table(head, spans.map(row), caption)), { once: true });
+  return [spanChart(run, spans), table(head, best.map(row), caption + ", the best and the known"), rest];
+}
+
+function spanChart(run, spans) {
+  // How likely each span is beside the best one, over the time of the graph.
+  const starts = about.times.map((time) => time.split("..")[0]), stops = about.times.map((time) => time.split("..").pop());
+  const bars = spans.flatMap(({ name, share, begin, end, known }) => {
+    const first = starts.indexOf(begin), last = stops.indexOf(end);
+    if (first < 0 || last < first) return [];
+    return [draw("rect", { x: first, y: 1 - share, width: last - first + 1, height: share, class: known ? known.split(/[ ,]/)[0] : "" }, draw("title", {}, name))];
   });
-  return table(["", "answer", "probability", "score", "known"], rows, run + " – " + about.runs[run]);
+  return make("div", {}, draw("svg", { class: "held spans", viewBox: `0 0 ${about.times.length} 1`, preserveAspectRatio: "none", role: "img",
+    "aria-label": `${run}: how likely each time is beside the best one` }, ...bars), ends());
 }
 
 const between = (begin, end) => (begin === end ? begin ?? "?" : `${begin ?? "?"} to ${end ?? "?"}`);
 
 function showLinks() {
-  const entities = ["subject", "object"].map((name) => question[name]).filter(Boolean);
+  const entities = ["subject", "object"].map((name) => question[name]).filter((name) => name && has("entity", { name }));
   element("links").replaceChildren(...entities.flatMap((name) => [
     make("button", { type: "button", onclick: () => showEntity(name) }, "Facts of ", named(name)), " "]));
 }
@@ -475,7 +509,7 @@ const explain = (run, answer) => attempt(async () => {
     parts.push(make("p", { class: "note" }, "This model does not say which facts an answer rests on. These are the nearest facts of train with the same predicate and one of the entities."));
     parts.push(reply.nearest.length ? factList(reply.nearest) : make("p", {}, "There are none."), reply.nearest.length ? ends() : "");
   }
-  if (["object", "subject"].includes(question.ask)) parts.push(make("p", {}, make("button", { type: "button", onclick: () => showEntity(answer) }, "Facts of ", named(answer))));
+  if (["object", "subject"].includes(question.ask) && has("entity", { name: answer })) parts.push(make("p", {}, make("button", { type: "button", onclick: () => showEntity(answer) }, "Facts of ", named(answer))));
   present("reasons", `Why ${answer}? (${run})`, ...parts);
 });
 
@@ -522,6 +556,8 @@ function showTests(where) {
   where.replaceChildren(list);
 }
 
+const COLOURS = 24; // predicates that the map says the colours of
+
 async function showMap(where) {
   const run = question.run;
   where.replaceChildren(make("p", { class: "note" }, "making the map …"));
@@ -532,6 +568,11 @@ async function showMap(where) {
   const text = named("Arrow keys move from point to point, and Enter asks.");
   const select = make("select", { "aria-label": "predicate on the map" }, make("option", { value: "" }, "all predicates"),
     ...names.map(([id, name]) => make("option", { value: id }, name)));
+  const legend = make("p", { class: "note legend" }, ...names.slice(0, COLOURS).map(([id, name]) => {
+    const dot = make("span", { "aria-hidden": "true" }, "● ");
+    dot.style.color = hue.get(Number(id));
+    return make("span", {}, dot, named(name));
+  }), names.length > COLOURS ? `and ${names.length - COLOURS} more: choose one above` : "");
   let now = -1;
   const circles = points.map(([x, y, label, source, , ], number) => {
     const circle = draw("circle", { cx: x, cy: y, r: 0.008, fill: hue.get(source) }, draw("title", {}, label));
@@ -567,7 +608,7 @@ async function showMap(where) {
     event.preventDefault();
   });
   where.replaceChildren(make("p", { class: "note" }, `${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts.`),
-    select, chart, make("p", { "aria-live": "polite" }, text)); // below the map, which must not move under the mouse
+    select, legend, chart, make("p", { "aria-live": "polite" }, text)); // below the map, which must not move under the mouse
 }
 
 async function showMetrics(where) {
@@ -580,7 +621,7 @@ async function showMetrics(where) {
     await attempt(async () => {
       const reply = await get("metrics", { run });
       inner.replaceChildren(...reply.parts.map((each) => typeof each === "string" ? make("p", { class: "note" }, each)
-        : make("div", { class: "wide" }, make("table", {}, make("caption", {}, each.title),
+        : make("div", { class: "wide" }, make("table", { class: "plain" }, make("caption", {}, each.title),
           make("thead", {}, make("tr", {}, ...each.head.map((name) => make("th", { scope: "col" }, name)))),
           make("tbody", {}, ...each.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", { dir: "auto" }, cell)))))))));
     }, inner);

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import SHUT_RDWR
 from socketserver import TCPServer
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Thread
+from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,7 +28,7 @@ method that is refused."""
 _LONGEST = 8_192  # characters of an address
 _FIELDS = 10
 _CONNECTIONS, _AT_ONCE = 64, 16  # threads, and requests that are worked on or wait for it
-_SECONDS = 10  # until a client has sent its request
+_SECONDS, _HURRY = 10, 1  # until a client has sent its request; the latter if others wait
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -48,6 +51,8 @@ class Server(ThreadingHTTPServer):
         self.files = served_files(explorer)
         self.working = BoundedSemaphore(_AT_ONCE)
         self._connected = BoundedSemaphore(_CONNECTIONS)
+        self.reading: dict[Any, float] = {}
+        """The connections whose requests have not arrived yet, and since when."""
         try:
             super().__init__((HOST, PORT if port is None else port), _Handler)
         except (OSError, OverflowError) as error:
@@ -66,9 +71,27 @@ class Server(ThreadingHTTPServer):
         """Where the page begins; the browser keeps the token, and sends it with each question."""
         return f"http://{HOST}:{self.server_port}/#{self.token}"
 
+    def start(self) -> Server:
+        """Answer in the background, until `stop`."""
+        Thread(target=self.serve_forever, daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        self.shutdown()
+        self.server_close()
+
+    def __repr__(self) -> str:
+        return f"Server({self.address})"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.address}" target="_blank" rel="noopener">{self.address}</a>'
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; where there are enough, further connections wait to be accepted."""
-        self._connected.acquire()
+        """Answer in a thread; where there are enough, those that send nothing make way."""
+        while not self._connected.acquire(timeout=0.1):
+            self._hang_up(_HURRY)
+        self.reading[request] = monotonic()
         try:
             super().process_request(request, client_address)
         except BaseException:
@@ -80,7 +103,18 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            self.reading.pop(request, None)
             self._connected.release()
+
+    def service_actions(self) -> None:
+        """What the server does now and then: a client that sends byte by byte is not waited for."""
+        self._hang_up(_SECONDS)
+
+    def _hang_up(self, seconds: float) -> None:
+        for request, since in self.reading.copy().items():
+            if monotonic() - since > seconds and self.reading.pop(request, 0.0):
+                with suppress(OSError):  # it has gone
+                    request.shutdown(SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The client has gone: nobody can be told."""
@@ -103,6 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer, or say what was wrong."""
+        self.server.reading.pop(self.connection, None)
         try:
             self._send(200, *self._answer())
         except _RefusedError as error:
@@ -156,6 +191,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _RefusedError(403, f"this host is {hosts[0]}")
         if origin and origin != [f"http://{host[0]}"]:
             raise _RefusedError(403, "a page from elsewhere may not ask")
+        if not self.path.startswith("/"):
+            raise _RefusedError(400, "this is no proxy")
         if len(self.path) > _LONGEST:
             raise _RefusedError(414, f"an address has at most {_LONGEST:,} characters")
 

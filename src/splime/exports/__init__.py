@@ -13,6 +13,7 @@ from splime.errors import SplimeError, UsageError, check_name, checked
 from splime.exports import formats
 from splime.graph import SPLITS, SplitName, check_split
 from splime.io.files import check_one_line, written_folder
+from splime.io.parts import is_of_parts
 from splime.static import StaticGraph
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def check_folder(folder: str | Path, *, overwrite: bool = False) -> None:
             " overwrite=True (--overwrite on the command line)"
         )
     for path in present:
-        if path.name not in names or path.is_dir():
+        if (path.name not in names and not is_of_parts(path.name)) or path.is_dir():
             raise UsageError(
                 f"{folder}: holds {path.name!r}, which no export writes, so the folder is not"
                 " replaced; choose another one, or move that away"

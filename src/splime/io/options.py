@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, TypeAlias
@@ -166,6 +166,10 @@ class ReadOptions:
                 "bucket_on says whose facts decide the buckets; it needs bucket, how many facts"
                 " each holds (the paper uses 300)"
             )
+
+    def for_triples(self, triples: bool) -> ReadOptions:
+        """The same for a folder of triples, which are read as facts: equal ones are no mistake."""
+        return replace(self, keep_duplicates=True) if triples else self
 
     @classmethod
     def described(cls) -> str:

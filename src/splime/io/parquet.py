@@ -16,8 +16,8 @@ from splime.arrays import batches
 from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.layout import by_name
-from splime.io.saved import damages, read_description, read_metadata, restore_graph
+from splime.io.layout import Layout, by_name
+from splime.io.saved import Description, damages, read_description, read_metadata, restore_graph
 from splime.io.sealed import check_seal
 from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
@@ -47,6 +47,36 @@ def read_parquet(
     path: Path, *, split: SplitName | None = None, columns: Sequence[str] | None = None
 ) -> RawFacts | TemporalGraph:
     """The facts of a Parquet file; a graph, if splime saved one there and no split is asked for."""
+    schema, description = _opened(path)
+    if description is not None and split is None:
+        return restore_graph(path, _read(path, schema, schema.names), description)
+    table, layout = _chosen(path, schema, columns)
+    return raw_from_columns(table, layout, name=path.name, split=split)
+
+
+def read_parquets(
+    paths: Sequence[Path], name: str, *, columns: Sequence[str] | None = None
+) -> RawFacts | TemporalGraph:
+    """The facts of Parquet files, one after the other, as those of one of this name."""
+    if len(paths) == 1:
+        return read_parquet(paths[0], columns=columns)
+    tables: list[pa.Table] = []
+    for path in paths:
+        schema, description = _opened(path)
+        if description is not None:
+            raise DataError(f"{path}: holds a whole graph, expected facts among those of others")
+        table, layout = _chosen(path, schema, columns)
+        if tables and len(table.column_names) != len(tables[0].column_names):
+            raise DataError(f"{path}: has other columns than {paths[0]}")
+        tables.append(table.rename_columns(tables[0].column_names) if tables else table)
+    try:
+        together = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataError(f"{name}: the columns of the files differ: {error}") from None
+    return raw_from_columns(together, layout, name=name)
+
+
+def _opened(path: Path) -> tuple[pa.Schema, Description | None]:
     import pyarrow.parquet as pq
 
     check_seal(path)
@@ -54,9 +84,13 @@ def read_parquet(
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
-    description = read_description(path, schema.metadata)
-    if description is not None and split is None:
-        return restore_graph(path, _read(path, schema, schema.names), description)
+    return schema, read_description(path, schema.metadata)
+
+
+def _chosen(
+    path: Path, schema: pa.Schema, columns: Sequence[str] | None
+) -> tuple[pa.Table, Layout]:
+    """The columns that facts are read from."""
     layout = by_name(schema.names, columns, str(path))
     names = [schema.names[position] for position in layout.positions]
     if len(set(schema.names)) < len(schema.names):
@@ -65,7 +99,7 @@ def read_parquet(
         table = _read(path, schema, names).select(names)
     if table.num_rows == 0:
         raise DataError(f"{path}: the table is empty")
-    return raw_from_columns(table, layout, name=path.name, split=split)
+    return table, layout
 
 
 def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
@@ -117,6 +151,9 @@ class Part:
     """The granularity, where it is not inferred."""
     among: Kinds | None = None
     """The kinds of all times of the source; None where every time stands for itself."""
+
+    def __str__(self) -> str:
+        return f"{self.path}, rows {self.row + 1:,} to {self.row + self.rows:,}"
 
     def batches(self, *roles: str, progress: Progress = silent) -> Iterator[Batch]:
         """Some columns of the facts, by their role."""

@@ -20,7 +20,8 @@ from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.delimited import Dialect, read_delimited, rows_of
 from splime.io.files import JSON, SUFFIXES, TEXT, is_binary, is_there, split_files
 from splime.io.options import SPLITTING, ReadOptions
-from splime.io.parquet import read_parquet
+from splime.io.parquet import read_parquet, read_parquets
+from splime.io.parts import files_of, has_parts, is_triples
 from splime.io.qualifiers import qualify, read_mixed, without_times
 from splime.io.records import is_export, name_items, read_export, read_json
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
@@ -55,7 +56,8 @@ def read(
 
     Args:
         source: a file (text with columns or JSON, plain, `.gz` or `.zst`; `.parquet`), a folder
-            with files for train and perhaps valid and test, an Arrow-compatible table (pandas,
+            with files for train and perhaps valid and test, a folder or pattern of Parquet files
+            (`facts/*.parquet`), an Arrow-compatible table (pandas,
             polars, DuckDB, …), an iterable of tuples, or a mapping of split names to any of these.
         options: those of `ReadOptions`, which are listed below. Options that would have no effect
             are errors, such as how to split a source that has splits.
@@ -69,6 +71,8 @@ def read(
     ['1994', None]
     """
     chosen = ReadOptions.of(options)
+    if isinstance(source, str | Path):
+        chosen = chosen.for_triples(is_triples(source))
     opened = _open(source, chosen)
     if isinstance(opened, TemporalGraph):
         chosen.check_effect(source, saved=True, has_splits=True)
@@ -133,6 +137,10 @@ def _open(source: FactSource, options: ReadOptions) -> list[RawFacts] | Temporal
         raise UsageError("the path is empty; expected a file or folder")
     if isinstance(source, str | Path):
         path = Path(source)
+        if has_parts(path):
+            name = path.name if path.suffix.lower() == ".parquet" else f"{path.name}/*.parquet"
+            opened = read_parquets(files_of(path), name, columns=options.columns)
+            return opened if isinstance(opened, TemporalGraph) else [opened]
         if is_there(path) and path.is_dir():
             return _folder(path, options)
         if path.suffix.lower() == ".parquet" and path.is_file():
@@ -226,7 +234,11 @@ def _without_train(folder: Path) -> str:
 
 
 def _name_of(source: FactSource) -> str:
-    return Path(source).name.split(".")[0] if isinstance(source, str | Path) else ""
+    if not isinstance(source, str | Path):
+        return ""
+    path = Path(source)
+    is_pattern = has_parts(path) and not path.is_dir()
+    return (path.absolute().parent if is_pattern else path).name.split(".")[0]
 
 
 def _similar(path: Path) -> str:

@@ -6,33 +6,42 @@ A TOML file holds a plan; what it gives goes into one folder.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
 
 import msgspec
+from rich.console import RenderableType
 
-from splime import leakage
 from splime.analysis import Comparison, compare
-from splime.datasets import load
-from splime.errors import DataError, SplimeError, UsageError, check_fields, checked, nearest
+from splime.datasets import inspect, load
+from splime.errors import (
+    DataError,
+    SplimeError,
+    UsageError,
+    check_fields,
+    checked,
+    nearest,
+    visible,
+)
 from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
 from splime.io import save
-from splime.io.files import read_toml, to_toml, write_json, written_beside
+from splime.io.files import LOCK, locked, read_toml, to_toml, write_json, written_beside
 from splime.io.options import ReadOptions
 from splime.methods import Method, Vanilla, make_method, standard_method, standard_methods
 from splime.plans.showing import write_page
-from splime.progress import Progress, silent
-from splime.report.comparison import write_comparison
+from splime.progress import Progress, Watching, silent
+from splime.report.comparison import comparison_table, write_comparison
 from splime.report.style import make_figure
-from splime.report.tables import inspection_json
-from splime.runs import Run, Watch, evaluate, train
+from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
+from splime.runs.spreading import Spreading, check_left, check_seen, sort_engines
 from splime.runs.watching import tracking
-from splime.statistics import describe
+from splime.shown import Shown
 from splime.training.engines import (
     NO_CUTS,
     OWN_ENGINES,
@@ -40,6 +49,7 @@ from splime.training.engines import (
     knows_time,
     make_settings,
 )
+from splime.workers import never
 
 if TYPE_CHECKING:
     from splime.keywords import Training
@@ -237,15 +247,18 @@ def _named(methods: Sequence[Method]) -> dict[str, Method]:
 
 # Carrying it out
 
-PLAN = "plan.toml"
+PLAN, RUNS = "plan.toml", "runs"
 DATA = "data.parquet"
 """The facts, where they were given and not what they are read from."""
 REPORT = "report.html"
+_WAIT = 60.0  # seconds, for a worker that was left behind and saves its checkpoint
 
 
 @dataclass(frozen=True)
-class Carried:
+class Carried(Shown):
     """What a plan gave: its runs by their names, and their comparison."""
+
+    shown_by: ClassVar = "splime.plans.plan:carried_tables"
 
     out: Path
     runs: Mapping[str, Run]
@@ -256,6 +269,15 @@ class Carried:
         """The page with everything on it."""
         return self.out / REPORT
 
+    def __repr__(self) -> str:
+        return visible(f"Carried({self.out}: {self.comparison!r})")
+
+
+def carried_tables(carried: Carried) -> Iterator[RenderableType]:
+    """The comparison, and where the page is."""
+    yield from comparison_table(carried.comparison)
+    yield f"all results on one page: {carried.report}"
+
 
 @checked
 def carry_out(
@@ -264,6 +286,11 @@ def carry_out(
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
+    engine: str | None = None,
+    processes: int | None = None,
+    processors: int | None = None,
+    gpu: float | None = None,
+    address: str | None = None,
     log: str | None = None,
     progress: Progress = silent,
     watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
@@ -275,11 +302,19 @@ def carry_out(
         out: the folder; one that holds another plan is an error.
         graph: the facts, where they are loaded already.
         device: cpu, cuda or auto.
+        engine: what to train several runs at once on: processes of this machine, or ray.
+        processes: how many to train at once; by default one, or with an engine as many as it can.
+        processors: how many processors of a Ray cluster each needs; by default one.
+        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
+            machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         log: also tell a tracker of each run: tensorboard, mlflow or wandb.
         progress: called with the progress of each step.
         watching: watches the training of the run with a name, and can stop it; the same plan then
-            resumes.
+            resumes. Of several at once nobody sees the steps.
     """
+    spreading = Spreading(engine, processes, processors, gpu, address, device)
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
     with tracking(log):
         pass  # nor does a tracker that is not installed
@@ -290,26 +325,91 @@ def carry_out(
             f"{plan.data}: test has no facts, so that runs cannot be compared; a random split only"
             " moves facts whose names others have too, unless it may (--allow-unseen)"
         )
-    _claim(out, plan)
-    write_json(out / "data.json", inspection_json(facts, describe(facts), leakage.report(facts)))
-    runs: dict[str, Run] = {}
-    for planned in plan.runs:
-        cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
-        place, settings = out / "runs" / planned.name, plan.settings_of(planned)
-        with (
-            tracking(log) as tracker,
-            nullcontext() if watching is None else watching(planned.name) as watch,
-        ):
-            run = train(facts, cuts, place, device=device, log=tracker, watch=watch, **settings)
-            if tracker is not None:
-                metrics = (kept(run) or evaluate(run)).metrics[TIMED[0]]["both"]
-                tracker.metrics({f"test/{name}": value for name, value in vars(metrics).items()})
-        runs[planned.name] = run
-    compared = compare(list(runs.values()), progress=progress)
-    write_comparison(compared, out / "comparison.json", "json")
-    write_comparison(compared, out / "comparison.md", "markdown")
-    write_page(list(runs.values()), out / REPORT, progress=progress)
-    return Carried(out, runs, compared)
+    with locked(out):
+        _claim(out, plan)
+        own = out.absolute() / DATA
+        if graph is not None and Path(plan.data) == own and not own.exists():
+            save(graph, own)
+        write_json(out / "data.json", inspect(facts).to_json())
+        places = {one.name: out / RUNS / one.name for one in plan.runs}
+        trains = partial(_train, facts, plan, device, log)
+        if spreading.one_by_one:
+            runs = {
+                one.name: trains(one, places[one.name], watching, progress) for one in plan.runs
+            }
+        else:
+            with nullcontext() if watching is None else watching("trainings") as watch:
+                _train_elsewhere(trains, plan, out, spreading, watch, progress)
+            runs = {name: Run(place, device=device) for name, place in places.items()}
+        compared = compare(list(runs.values()), progress=progress)
+        write_comparison(compared, out / "comparison.json", "json")
+        write_comparison(compared, out / "comparison.md", "markdown")
+        write_page(list(runs.values()), out / REPORT, progress=progress)
+        return Carried(out, runs, compared)
+
+
+_Watching: TypeAlias = Callable[[str], AbstractContextManager[Watch]] | None
+
+
+def _train(
+    facts: TemporalGraph,
+    plan: Plan,
+    device: str,
+    log: str | None,
+    planned: PlannedRun,
+    place: Path,
+    watching: _Watching,
+    progress: Progress = silent,
+) -> Run:
+    """One of the runs, trained in its folder."""
+    cuts = planned.method.fit(facts, progress=_of_run(progress, planned.name))
+    settings = plan.settings_of(planned)
+    with (
+        tracking(log) as tracker,
+        nullcontext() if watching is None else watching(planned.name) as watch,
+    ):
+        run = train(facts, cuts, place, device=device, log=tracker, watch=watch, **settings)
+        if tracker is not None:
+            metrics = (kept(run) or evaluate(run)).metrics[TIMED[0]]["both"]
+            tracker.metrics({f"test/{name}": value for name, value in vars(metrics).items()})
+    return run
+
+
+def _train_elsewhere(
+    trains: Callable[..., Run],
+    plan: Plan,
+    out: Path,
+    spreading: Spreading,
+    watch: Watch | None,
+    progress: Progress,
+) -> None:
+    """All runs, on workers; a task is the folder of one, which names it in errors."""
+    planned = {out.absolute() / RUNS / one.name: one for one in plan.runs}
+    places, done = [*planned], 0
+    progress("trainings", done, len(places))
+    work = partial(_train_on_worker, trains, planned)
+    stop = never if watch is None else watch.stop
+    for number, _ in spreading.over(work, places, stop=stop):
+        check_left(is_finished(places[number]), places[number])
+        done += 1
+        progress("trainings", done, len(places), places[number].name)
+    if done < len(places):
+        raise Interrupted(
+            f"stopped after {done:,} of {len(places):,} trainings; {out} keeps them, and the same"
+            " command resumes"
+        )
+
+
+def _train_on_worker(
+    trains: Callable[..., Run], planned: Mapping[Path, PlannedRun], place: Path
+) -> None:
+    """Train and evaluate one of the runs; asked to stop, it saves a checkpoint."""
+    check_seen(place.parents[1] / PLAN)
+    with locked(place, wait=_WAIT):
+        pass  # a worker that was left behind may be saving its checkpoint
+    run = trains(planned[place], place, lambda _: Watching(silent))
+    if kept(run) is None:
+        evaluate(run)
 
 
 @checked
@@ -320,7 +420,11 @@ def run(
     method: str | Method | Iterable[str | Method] | None = None,
     model: str | Iterable[str] | None = None,
     preset: str | None = None,
-    engine: str = "splime",
+    engine: str | Iterable[str] = "splime",
+    processes: int | None = None,
+    processors: int | None = None,
+    gpu: float | None = None,
+    address: str | None = None,
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
     log: str | None = None,
@@ -338,7 +442,14 @@ def run(
             default, with moderate parameters.
         model: the model, or several; each is run with every method, and models that know time once.
         preset: the name of a preset.
-        engine: splime, or pykeen for any model of PyKEEN.
+        engine: splime, or pykeen for any model of PyKEEN; and what to train several runs at once
+            on: processes of this machine, or ray. May be several names, such as pykeen and ray.
+        processes: how many to train at once; by default one, or with an engine as many as it can.
+        processors: how many processors of a Ray cluster each needs; by default one.
+        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
+            machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         device: cpu, cuda or auto.
         reading: options of `splime.load`.
         log: also tell a tracker of each run: tensorboard, mlflow or wandb.
@@ -347,25 +458,34 @@ def run(
         settings: changes to the preset, see `splime.Settings`.
     """
     out = Path(out)
+    trainer, spreader = sort_engines(engine)
     graph, plan = data if isinstance(data, TemporalGraph) else None, data
     how: dict[str, Any] = {"method": method, "model": model, "preset": preset, "reading": reading}
-    chosen = {**how, **settings} | ({} if engine == "splime" else {"engine": engine})
+    chosen = {**how, **settings} | ({} if trainer == "splime" else {"engine": trainer})
     if isinstance(plan, str | Path) and str(plan).lower().endswith(".toml"):
         plan = read_plan(plan)
     if not isinstance(plan, Plan):
         plan = make_plan(str(out.absolute() / DATA if graph else data), **chosen)
     elif wrong := [name for name, value in chosen.items() if value is not None]:
         raise UsageError(f"a plan says everything: leave out {', '.join(wrong)}")
-    if graph is not None and not (out / DATA).exists():
-        _claim(out, plan)
-        save(graph, out / DATA)
     return carry_out(
-        plan, out, graph=graph, device=device, log=log, progress=progress, watching=watching
+        plan,
+        out,
+        graph=graph,
+        device=device,
+        engine=spreader,
+        processes=processes,
+        processors=processors,
+        gpu=gpu,
+        address=address,
+        log=log,
+        progress=progress,
+        watching=watching,
     )
 
 
 def _claim(out: Path, plan: Plan) -> None:
-    """Write the plan into its folder, which must be new, empty, or this plan's."""
+    """Write the plan into its folder, which must be empty, or this plan's."""
     path = out / PLAN
     if path.exists():
         if read_plan(path).to_toml() != plan.to_toml():
@@ -374,12 +494,8 @@ def _claim(out: Path, plan: Plan) -> None:
                 " remove this one"
             )
         return
-    if out.is_dir() and any(out.iterdir()):
+    if any(other.name != LOCK for other in out.iterdir()):
         raise UsageError(f"{out}: holds other things; choose another folder")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{out}: cannot be made: {error}") from None
     with written_beside(path) as beside:
         beside.write_text(plan.to_toml(), encoding="utf-8")
 

@@ -48,7 +48,9 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     or test begins after all facts of train, a line marks it.
     """
     order, counts = frequent_predicates(graph)
-    order = order[:most]
+    # A part of a graph keeps the names of the whole; those without facts have nothing to show.
+    with_facts = max(1, int(np.count_nonzero(counts)))
+    order = order[: min(most, with_facts)]
     limits, in_all, of_predicates = facts_over_time(graph, order)
     window = time_window(graph)
     rows = 0.25 * len(order) + 0.3
@@ -94,7 +96,7 @@ def plot_facts_over_time(graph: TemporalGraph, *, most: int = _MOST) -> Figure:
     style.remark(
         figure,
         "facts that hold, as a share of the predicate's own maximum; numbers of facts in brackets",
-        left_out=len(counts) - len(order),
+        left_out=with_facts - len(order),
         more=window.remark,
     )
     return figure

@@ -24,8 +24,9 @@ from splime.statistics import (
 from splime.times import format_ticks
 
 if TYPE_CHECKING:
+    from splime.datasets import Inspection, Transformed
     from splime.evaluation import Evaluation, Metrics
-    from splime.leakage import Filtered, LeakReport
+    from splime.leakage import LeakReport
     from splime.reading import Reading
     from splime.runs import Run
     from splime.segmentation import Segmentation
@@ -43,6 +44,15 @@ def graph_tables(graph: TemporalGraph) -> Iterator[RenderableType]:
     """What a graph holds, in short."""
     yield statistics_table(describe(graph))
     yield predicate_table(graph)
+
+
+def inspection_tables(inspection: Inspection) -> Iterator[RenderableType]:
+    """What is in a graph, what was dropped, what leaks."""
+    yield statistics_table(inspection.statistics)
+    yield from reading_table(inspection.graph.reading)
+    yield from coverage_table(inspection.statistics)
+    yield predicate_table(inspection.graph)
+    yield from leak_table(inspection.leaks)
 
 
 def statistics_table(statistics: Statistics) -> Table:
@@ -144,17 +154,6 @@ def coverage_table(statistics: Statistics) -> Iterator[RenderableType]:
             yield Text(f"  {' | '.join(text or '' for text in fact)}", style="dim")
 
 
-def inspection_json(
-    graph: TemporalGraph, statistics: Statistics, leaks: LeakReport
-) -> dict[str, Any]:
-    """What is in a graph, what was dropped, what leaks, as JSON."""
-    return {
-        "statistics": statistics.to_json(),
-        "reading": graph.reading.to_json(),
-        "leakage": leaks.to_json(),
-    }
-
-
 def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
     """The duplicates table of the paper, and what else train gives away."""
     table = make_table("leakage, once the time is stripped", "", "train", "valid", "test")
@@ -191,9 +190,10 @@ def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     """The most frequent predicates and their facts over time."""
     window = time_window(graph)
     order, counts = frequent_predicates(graph)
-    shown = order[:most]
+    with_facts = np.count_nonzero(counts)  # a part of a graph keeps the names of the whole
+    shown = order[: min(most, with_facts)]
     limits, _, holding = facts_over_time(graph, shown)
-    few = f"the {most} most frequent predicates" if len(order) > most else ""
+    few = f"the {most} most frequent predicates" if with_facts > most else ""
     title = "; ".join(filter(None, ["facts over time", few, window.remark]))
     times = format_ticks(np.array([window.first, window.last]), graph.timeline.granularity)
     table = make_table(title, "predicate", "facts", " → ".join(times))
@@ -226,19 +226,26 @@ def segmentation_table(segmentation: Segmentation, *, most: int = 10) -> Table:
     return table
 
 
-def transform_table(
-    graph: TemporalGraph, static: StaticGraph, filtered: StaticGraph, removed: Filtered
-) -> Table:
-    """What a transform made of each split: facts, triples, what the filter took, what is left."""
+def static_tables(static: StaticGraph) -> Iterator[RenderableType]:
+    """How many triples there are, and of which scoped predicates."""
+    rows = {f"triples in {split}": f"{len(triples):,}" for split, triples in static.splits()}
+    yield list_table(static.name or "static graph", rows)
+    yield segmentation_table(static.segmentation)
+
+
+def transformed_tables(made: Transformed) -> Iterator[RenderableType]:
+    """The cuts; of each split the facts, triples, what the filter took, what is left."""
+    yield segmentation_table(made.whole.segmentation)
+    removed = made.removed
     table = make_table(
         "the transform", "", "facts", "triples", f"removed by {removed.kind}", "left", "distinct"
     )
-    distinct, _ = filtered.distinct()
-    for split, triples in static.splits():
-        left = (getattr(one, split) for one in (filtered, distinct))
-        counts = (len(getattr(graph, split)), len(triples), removed.removed[split], *map(len, left))
+    distinct, _ = made.static.distinct()
+    for split, triples in made.whole.splits():
+        facts, *left = (getattr(one, split) for one in (made.graph, made.static, distinct))
+        counts = (len(facts), len(triples), removed.removed[split], *map(len, left))
         table.add_row(split, *(f"{count:,}" for count in counts))
-    return table
+    yield table
 
 
 def stream_table(result: StreamResult) -> Iterator[RenderableType]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from splime import collective
 from splime.errors import DataError, SplimeError, UsageError, check_name, checked
 from splime.evaluation import Evaluation, Metrics, evaluate_triples
 from splime.evaluation.protocols import (
@@ -50,6 +51,7 @@ def evaluate(
     seed: int = 0,
     memory: int | None = None,
     device: str = "auto",
+    shard: bool = False,
     progress: Progress = silent,
     estimate: Estimate | None = None,
     warn: Callable[[str], None] = warnings.warn,
@@ -73,12 +75,14 @@ def evaluate(
         seed: of the bootstrap, and of the facts that are drawn where not all are ranked.
         memory: the number of bytes that blocks of scores may take.
         device: where to compute, if the run is given by its folder: cpu, cuda or auto.
+        shard: whether workers (`splime.collective.join`) divide the vectors of entities, if the run
+            is given by its folder; else they divide the queries.
         progress: is told how many queries are ranked.
         estimate: is called with the seconds that all will take.
         warn: is told why metrics are not kept.
     """
     check_name("protocol", protocol, PROTOCOLS)
-    run = Run.of(run, device=device)
+    run = Run.of(run, device=device, shard=shard)
     own = {"filter": filter, "distinct": distinct}
     for name, value in own.items() if protocol != "triple" else [("aggregate", aggregate)]:
         if value is not None:
@@ -111,7 +115,7 @@ def evaluate(
         chosen = Options(aggregate=aggregate or run.settings.asked, **options)
         evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
         evaluation = replace(evaluation, past=run.settings.past)
-    if not run.own_facts:
+    if not run.own_facts or collective.rank():
         return evaluation
     try:
         _keep(run.path, evaluation)

@@ -181,7 +181,7 @@ def look(folder: Path, config: Config) -> State:
     for path in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
         path.unlink(missing_ok=True)
     if MODEL in names:
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        sweep(folder)
     return "finished" if MODEL in names else "started" if CHECKPOINT in names else "new"
 
 
@@ -190,6 +190,18 @@ def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segm
     write_toml(folder / CONFIG, config)
     save(graph, folder / GRAPH)
     save_segmentation(segmentation, folder / SEGMENTATION)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what only resuming would need, once the run is finished."""
+    for name in (CHECKPOINT, BEST):
+        for path in (folder / name, *shards_of(folder / name)):
+            path.unlink(missing_ok=True)
+
+
+def shards_of(path: Path) -> list[Path]:
+    """The files that workers wrote beside a checkpoint, or beside the best parameters so far."""
+    return [*path.parent.glob(f"{path.stem}-*-of-*{path.suffix}")]
 
 
 def is_finished(folder: str | Path) -> bool:

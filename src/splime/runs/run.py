@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 import pyarrow as pa
 
+from splime import collective
 from splime.embedding.device import choose_device
 from splime.embedding.models import Model
 from splime.embedding.scorer import ModelScorer
@@ -70,7 +71,7 @@ class Run(Shown):
     """Whether the graph is the one in the folder; else nothing is kept there."""
 
     @checked
-    def __init__(self, path: str | Path, *, device: str = "auto") -> None:
+    def __init__(self, path: str | Path, *, device: str = "auto", shard: bool = False) -> None:
         self.path = Path(path)
         self.config = read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
@@ -82,11 +83,18 @@ class Run(Shown):
                 f"{self.path}: this run is not finished; the command that began it resumes it"
             )
         self.device: torch.device = choose_device(device)
+        self.shard = shard
+        """Whether workers divide the vectors of entities."""
+        if shard and not self.has_vectors:
+            raise UsageError(
+                f"{self.path}: this model has no vectors of entities that workers could divide;"
+                " leave out shard (--shard), and each worker ranks a share of the queries"
+            )
 
     @classmethod
-    def of(cls, run: Run | str | Path, *, device: str = "auto") -> Run:
+    def of(cls, run: Run | str | Path, *, device: str = "auto", shard: bool = False) -> Run:
         """A run, or the one in a folder."""
-        return run if isinstance(run, Run) else cls(run, device=device)
+        return run if isinstance(run, Run) else cls(run, device=device, shard=shard)
 
     def __repr__(self) -> str:
         method, model = self.config["method"]["name"], self.config["settings"]["model"]
@@ -159,7 +167,10 @@ class Run(Shown):
     def tensors(self) -> dict[str, Any]:
         """The embeddings, by the name of their table; names are packed (`entities.names`)."""
         path = self.path / files.MODEL
-        tensors, about = load_tensors(path)
+        rows = None
+        if self.shard and collective.size() > 1:
+            rows = collective.rows(len(self.static.entities))
+        tensors, about = load_tensors(path, rows)
         if about.get("config") != fingerprint(self.config):
             raise DataError(f"{path}: does not belong to the {CONFIG} beside it")
         check_names(path, tensors, self.static)

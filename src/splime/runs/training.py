@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import torch
 
 import splime
+from splime import collective
+from splime.collective import Rows
 from splime.datasets import load
 from splime.embedding.device import choose_device
 from splime.embedding.settings import Settings
@@ -36,7 +39,7 @@ from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
-from splime.runs.tensors import load_tensors, pack_names, save_tensors
+from splime.runs.tensors import join_shards, load_state, load_tensors, pack_names, save_state
 from splime.runs.watching import Tracker, Watch, tracking
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
@@ -64,6 +67,7 @@ def train(
     preset: str | None = None,
     engine: str = "splime",
     device: str = "auto",
+    shard: bool = False,
     log: str | Tracker | None = None,
     progress: Progress = silent,
     watch: Watch | None = None,
@@ -86,6 +90,8 @@ def train(
         preset: the name of a preset; by default the strong one of the model.
         engine: splime, or pykeen for any model of PyKEEN.
         device: cpu, cuda or auto.
+        shard: whether workers (`splime.collective.join`) divide the vectors of entities, so that
+            these need not fit into one of them; else they divide each batch.
         log: also tell a tracker of experiments: tensorboard, mlflow or wandb.
         progress: is told of the cuts, the steps, the loss and the MRR on valid; for a bar, see
             `splime.progress_bar`.
@@ -102,6 +108,7 @@ def train(
     (2, (1029, 8))
     """
     engine = engine_of(model, engine)
+    _check_workers(engine, shard)
     trainer = find_engine(engine)
     chosen = trainer.make_settings(model, preset, **settings)
     if cuts is None:
@@ -125,10 +132,12 @@ def train(
         )
     out = Path(out)
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
-    with tracking(log) as tracker, locked(out):
-        state = files.look(out, config)
+    writes = collective.rank() == 0
+    with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
+        state = collective.told(files.look(out, config) if writes else "new")
         if state != "finished":
             supervisor = _Supervisor(static, chosen, out, config, place)
+            supervisor.shard = shard and collective.size() > 1
             shown = None if progress is silent else Showing(progress)
             supervisor.watches = [each for each in (shown, watch, tracker) if each is not None]
             supervisor.tracker, supervisor.save_seconds = tracker, save_seconds
@@ -137,6 +146,20 @@ def train(
                 trainer.fit(static, chosen, supervisor)
             supervisor.finish()
     return Run(out, device=device)
+
+
+def _check_workers(engine: str, shard: bool) -> None:
+    """An error where an engine cannot do what several workers should."""
+    if engine == "pykeen" and collective.size() > 1:
+        raise UsageError(
+            "PyKEEN trains in one process: leave out workers, or choose a model of splime's own"
+            " (--engine splime)"
+        )
+    if engine != "splime" and shard:
+        raise UsageError(
+            "this model has no vectors of entities that workers could divide; leave out shard"
+            " (--shard), and each worker takes a share of each batch"
+        )
 
 
 def _is_timestamp(segmentation: Segmentation) -> bool:
@@ -179,6 +202,7 @@ class _Supervisor:
     watches: Sequence[Watch]
     tracker: Tracker | None
     save_seconds: float
+    shard: bool
     resumes: bool
     learner: Learner
     started_at: float
@@ -208,11 +232,22 @@ class _Supervisor:
         self.about |= about
         if self.resumes:
             self._restore()
-        else:
+        elif self._writes:
             files.begin(self.out, self.config, self.static.graph, self.static.segmentation)
-        write_json(self.out / files.ABOUT, self.about)
+        if self._writes:
+            write_json(self.out / files.ABOUT, self.about)
         if self.tracker is not None:
             self.tracker.begin(self.out, self.config, self.progress.history)
+
+    @property
+    def _writes(self) -> bool:
+        """Whether this worker is the one that writes the run."""
+        return collective.rank() == 0
+
+    @property
+    def _rows(self) -> Rows | None:
+        """The entities whose vectors this worker holds, where others hold the rest."""
+        return getattr(self.learner, "rows", None)
 
     def step(self, step: int, steps: int, loss: float) -> None:
         """Tell of progress."""
@@ -221,9 +256,11 @@ class _Supervisor:
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
-        if time.monotonic() - self.saved_at > self.save_seconds:
+        late = self._writes and time.monotonic() - self.saved_at > self.save_seconds
+        save, stop = collective.any_of(late, any(watch.stop() for watch in self.watches))
+        if save:
             self._save()
-        return any(watch.stop() for watch in self.watches)
+        return stop
 
     @property
     def stopped_early(self) -> bool:
@@ -267,8 +304,8 @@ class _Supervisor:
 
     def _write_model(self, name: str) -> None:
         about = {"config": self.fingerprint, "epoch": self.learner.epoch}
-        tensors = {**self.learner.parameters(), **pack_names(self.static)}
-        save_tensors(self.out / name, tensors, about)
+        tensors = {**self.learner.parameters(), **(pack_names(self.static) if self._writes else {})}
+        save_state(self.out / name, tensors, about, self._rows, str(self.learner.epoch))
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self.started_at
@@ -281,7 +318,8 @@ class _Supervisor:
         tensors, numbers = state
         progress = {**asdict(self.progress), "seconds": self._seconds()}
         about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
-        save_tensors(self.out / files.CHECKPOINT, tensors, about)
+        tag = f"{self.learner.epoch}-{numbers.get('step', 0)}"
+        save_state(self.out / files.CHECKPOINT, tensors, about, self._rows, tag)
         self.saved_at = time.monotonic()
         return True
 
@@ -305,7 +343,7 @@ class _Supervisor:
         return f"remove {self.out / files.CHECKPOINT} to begin the training again"
 
     def _load(self, name: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        tensors, about = load_tensors(self.out / name)
+        tensors, about = load_state(self.out / name, self._rows)
         if about.get("config") != self.fingerprint:
             raise DataError(f"{self.out / name}: belongs to another run")
         return tensors, about
@@ -316,7 +354,13 @@ class _Supervisor:
         if progress.best is None:
             progress.best_epoch = self.learner.epoch
             self._write_model(files.BEST)
-        elif self._load(files.BEST)[1]["epoch"] != progress.best_epoch:
+        if self._writes:
+            self._write_results()
+        collective.wait()  # until the run is finished
+
+    def _write_results(self) -> None:
+        progress = self.progress
+        if load_tensors(self.out / files.BEST)[1]["epoch"] != progress.best_epoch:
             # Somebody resumed it on another machine, where numbers differ.
             raise DataError(
                 f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
@@ -335,8 +379,11 @@ class _Supervisor:
             best = {} if progress.best is None else {"valid/best_mrr": progress.best}
             ended = {name: about[name] for name in ("seconds", "epochs", "best_epoch")}
             self.tracker.metrics({**best, **ended})
-        (self.out / files.BEST).replace(self.out / files.MODEL)
-        (self.out / files.CHECKPOINT).unlink(missing_ok=True)
+        if self._rows is None:
+            (self.out / files.BEST).replace(self.out / files.MODEL)
+        else:
+            join_shards(self.out / files.BEST, self.out / files.MODEL)
+        files.sweep(self.out)
 
 
 def machine(device: torch.device) -> dict[str, Any]:
@@ -352,6 +399,7 @@ def machine(device: torch.device) -> dict[str, Any]:
         "versions": versions,
         "device": _device_name(device),
         "threads": torch.get_num_threads(),
+        **({"workers": collective.size()} if collective.size() > 1 else {}),
         "platform": platform.platform(),
         "command": shlex.join([_program(), *sys.argv[1:]]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -7,7 +7,7 @@ where entities are cut, it is a timestamp.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple, get_args
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from splime.arrays import changes, expand, grouped
+from splime.collective import Rows
 from splime.errors import check_name
 from splime.graph import Facts
 from splime.scoring.doubts import Doubts
@@ -51,6 +52,10 @@ class Queries:
     """The scores of all candidates for the queries from one number up to another."""
     block: int
     """How many queries fit into a block."""
+    rows: Rows | None = None
+    """The candidates that the columns of the scores are, where other workers have the rest."""
+    alone: bool = True
+    """Whether a worker can score queries without the others."""
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
@@ -59,9 +64,14 @@ class Queries:
 
     def scored(self, start: int, stop: int) -> tuple[Ints, Ints, torch.Tensor]:
         """The facts that ask queries from one number up to another, the row of each, the scores."""
+        facts, row = self.asked(start, stop)
+        return facts, row, self.score(start, stop)
+
+    def asked(self, start: int, stop: int) -> tuple[Ints, Ints]:
+        """The same without the scores."""
         order, number = self._order
         low, high = np.searchsorted(number, (start, stop)).tolist()
-        return order[low:high], number[low:high] - start, self.score(start, stop)
+        return order[low:high], number[low:high] - start
 
     def blocks(self) -> Iterator[tuple[Ints, Ints, torch.Tensor]]:
         """All queries, block by block, as `scored` gives them."""
@@ -145,17 +155,22 @@ class Scoring:
         static, of_predicates = self.scoping.static, kind == "predicate"
         candidates = len(self.scoping.names(kind))
         columns = len(static.predicates) + self._end if of_predicates else len(static.entities)
-        ask = asking(self.scorer, kind, columns)
+        here: Rows | None = getattr(self.scorer, "rows", None)
+        rows = None if of_predicates else here
+        ask = asking(self.scorer, kind, columns if rows is None else len(rows))
         probe = ask(np.zeros(1, np.int64), np.zeros(1, np.int64))
         itemsize, device = max(4, probe.element_size()), self.scorer.device
+        if rows is not None:  # all workers have blocks of the same queries
+            candidates = columns = rows.most
         if of_predicates and self.scoping.entities is None:
             # Every scope may be a part of a query, and takes several numbers beside its score.
             room = Room(self.memory, device, itemsize, candidates + 8 * columns)
-            return self._predicates_by_scope(asked, ask, room)
-        room = Room(self.memory, device, itemsize, candidates, columns)
-        if self.scoping.entities is None:
-            return self._entities_by_scope(kind, asked, ask, room)
-        return self._by_time(kind, asked, ask, room)
+            queries = self._predicates_by_scope(asked, ask, room)
+        else:
+            room = Room(self.memory, device, itemsize, candidates, columns)
+            by = self._entities_by_scope if self.scoping.entities is None else self._by_time
+            queries = by(kind, asked, ask, room)
+        return replace(queries, rows=rows, alone=here is None)
 
     def _entities_by_scope(self, kind: Kind, asked: CutFacts, ask: Ask, room: Room) -> Queries:
         """Parts are the scoped predicates of a fact."""

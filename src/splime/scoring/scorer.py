@@ -26,7 +26,8 @@ class Scorer(Protocol):
 
     A scorer may say more of itself: `knows_time` (it has each predicate at each time that train
     has), `ends` (another id for each scoped predicate at the end of a fact, behind all others), and
-    `time_of` (entities move in time: queries at the same time are asked together).
+    `time_of` (entities move in time: queries at the same time are asked together), and `rows` (it
+    has columns only for those entities, and other workers, who are asked the same, for the rest).
     """
 
     @property

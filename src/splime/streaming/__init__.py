@@ -1,23 +1,23 @@
 """Facts larger than memory to triples, from Parquet to Parquet: count, choose cuts, cut.
 
 A source is read in parts. Counting a part gives a `Tally`, and tallies add up; cutting a part
-writes one file of triples. An engine maps over the parts.
+writes its triples. One process does it part by part, or many workers do.
 """
 
+from splime.streaming.parts import transform_parts
 from splime.streaming.transform import (
-    Engine,
+    LARGE,
+    PART,
     StreamResult,
-    in_one_process,
-    in_processes,
-    is_large,
+    rows_to_stream,
     stream_transform,
 )
 
 __all__ = [
-    "Engine",
+    "LARGE",
+    "PART",
     "StreamResult",
-    "in_one_process",
-    "in_processes",
-    "is_large",
+    "rows_to_stream",
     "stream_transform",
+    "transform_parts",
 ]

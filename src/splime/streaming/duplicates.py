@@ -20,7 +20,7 @@ import pyarrow as pa
 from splime.arrays import changes, distinct, expand
 from splime.io.parquet import ROLES, Batch, Part
 from splime.progress import Progress, silent
-from splime.times import Granularity
+from splime.times import Granularity, Ints
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -34,7 +34,7 @@ _FACTORS = np.array([[0x9E3779B97F4A7C15], [0xC2B2AE3D27D4EB4F]], np.uint64)
 
 def files_for(rows: int) -> int:
     """How many files a part writes, given the number of rows of the whole source."""
-    return min(rows // _SORTED + 1, 1 << 10)
+    return min(rows // _SORTED + 1, 1 << 9)  # all are open at once, often 1,024 may be
 
 
 def write_fingerprints(
@@ -43,7 +43,8 @@ def write_fingerprints(
     """Write the fingerprints of the facts of a part to files of its own."""
     with ExitStack() as stack:
         outs = [
-            stack.enter_context(_path(folder, part, number).open("wb")) for number in range(files)
+            stack.enter_context(_path(folder, part.fact, number).open("wb"))
+            for number in range(files)
         ]
         for batch in part.batches(*ROLES, progress=progress):
             key, check = _fingerprints(batch, granularity)
@@ -57,23 +58,25 @@ def write_fingerprints(
                 own.tofile(out)
 
 
-def with_duplicates(parts: Sequence[Part], files: int, folder: Path) -> list[Part]:
+def duplicates_in(number: int, parts: Sequence[int], folder: Path) -> Ints:
+    """The numbers of facts that repeat an earlier one, by the files of one number.
+
+    A part is given by the number of its first fact.
+    """
+    records = [np.fromfile(_path(folder, part, number), _RECORD) for part in parts]
+    facts = [part + own["row"].astype(np.int64) for part, own in zip(parts, records, strict=True)]
+    return np.concatenate(facts)[_repeated(np.concatenate(records))]
+
+
+def with_duplicates(parts: Sequence[Part], repeated: Sequence[Ints]) -> list[Part]:
     """The parts, knowing which of their rows repeat an earlier fact."""
-    repeated = []
-    for number in range(files):
-        records = [np.fromfile(_path(folder, part, number), _RECORD) for part in parts]
-        facts = [
-            part.fact + own["row"].astype(np.int64)
-            for part, own in zip(parts, records, strict=True)
-        ]
-        repeated.append(np.concatenate(facts)[_repeated(np.concatenate(records))])
     duplicates = np.sort(np.concatenate(repeated))
     by_part = np.split(duplicates, np.searchsorted(duplicates, [part.fact for part in parts[1:]]))
     return [replace(part, duplicates=own) for part, own in zip(parts, by_part, strict=True)]
 
 
-def _path(folder: Path, part: Part, number: int) -> Path:
-    return folder / f"{part.fact}-{number}"
+def _path(folder: Path, part: int, number: int) -> Path:
+    return folder / f"{part}-{number}"
 
 
 def _repeated(records: npt.NDArray[np.void]) -> npt.NDArray[np.intp]:

@@ -1,14 +1,13 @@
-"""What is done with the facts of a part: count them, and write their triples to a file."""
+"""What is done with the facts of a part: count them, and write their triples to files."""
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from splime.arrays import batches, grouped
 from splime.counts import Counts
@@ -24,6 +22,7 @@ from splime.errors import DataError, UsageError
 from splime.graph import SPLITS, Ids
 from splime.io.files import written_beside
 from splime.io.parquet import ROLES, Batch, Part, Times
+from splime.io.parts import TripleFile, checksum
 from splime.io.saved import Description, damages
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
@@ -35,10 +34,18 @@ from splime.vocabulary import Vocabulary
 _KINDS = 6
 # What a fact is counted as; the ends of longer facts are counted beside their begins.
 _LONGER, _INSTANT, _NO_BEGIN, _NO_END, _ENDS, _NO_TIME = range(_KINDS)
-_NAMES = ["split", "subject", "predicate", "object", "source"]
 PARQUET = {
     "compression": "zstd",
-    "use_dictionary": [*_NAMES, "overlap", "begin", "end"],
+    "use_dictionary": [
+        "split",
+        "subject",
+        "predicate",
+        "object",
+        "source",
+        "overlap",
+        "begin",
+        "end",
+    ],
     "column_encoding": {"fact": "DELTA_BINARY_PACKED"},
     # Names stay a dictionary however many there are, and their minimum and maximum help nobody.
     "dictionary_pagesize_limit": 2**26,
@@ -126,15 +133,15 @@ def place(
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many facts there are: by kind, by whether they decide, by predicate and by tick.
+    """How many facts there are: by kind, split, predicate and tick.
 
     A value without facts or files: the tallies of parts add up in any order.
     """
 
     predicates: Vocabulary = field(default_factory=lambda: Vocabulary([], kind="predicate"))
     ticks: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    table: Ints = field(default_factory=lambda: np.zeros((_KINDS, 2, 0, 1), np.int64))
-    """Kinds x decide x predicates x ticks, and behind them a place for facts without any time."""
+    table: Ints = field(default_factory=lambda: np.zeros((_KINDS, 3, 0, 1), np.int64))
+    """Kinds x splits x predicates x ticks, and behind them a place for facts without any time."""
     outside: int = 0
     """How many facts reach beyond the timeline of their saved graph."""
 
@@ -147,7 +154,7 @@ class Tally:
         ticks = np.union1d(self.ticks, ticks)
         if len(predicates) == len(self.predicates) and len(ticks) == len(self.ticks):
             return self
-        table = np.zeros((_KINDS, 2, len(predicates), len(ticks) + 1), np.int64)
+        table = np.zeros((_KINDS, 3, len(predicates), len(ticks) + 1), np.int64)
         places = np.append(np.searchsorted(ticks, self.ticks), len(ticks))
         table[:, :, predicates.ids(self.predicates.labels)[:, None], places] = self.table
         return replace(self, predicates=predicates, ticks=ticks, table=table)
@@ -171,9 +178,7 @@ def count(
         ticks = clock.ticks if clock else tally.ticks
         splits, begin, end, kept, _ = place(batch, times, ticks, clock)
         names = tally.predicates.ids(labels.dictionary)[labels.indices.to_numpy()][kept]
-        decide = (splits == 0) | frame.fit_on_all
-        key = decide * np.int32(len(tally.predicates))
-        _count(tally.table, key + names, begin, end)
+        _count(tally.table, splits * np.int32(len(tally.predicates)) + names, begin, end)
     return replace(tally, outside=outside)
 
 
@@ -188,31 +193,48 @@ def _count(table: Ints, key: Ids, begin: Ids, end: Ids) -> None:
         (kind, key, np.where(no_begin, end, begin)),
         (np.array([_ENDS]), key[longer], end[longer]),
     ):
-        cells = (kinds.astype(np.int64) * (2 * names) + keys) * places + at
+        cells = (kinds.astype(np.int64) * (3 * names) + keys) * places + at
         if len(flat) <= 4 * len(cells):
             flat += np.bincount(cells, minlength=len(flat))
         else:
             np.add.at(flat, cells, 1)
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What counting found."""
+
+    clock: Clock
+    predicates: Vocabulary
+    counts: Counts
+    """Of the facts that decide."""
+    begins: Ints
+    """How many facts begin at each tick."""
+    facts: Ints
+    """How many facts there are: parts x splits."""
+
+
 def settle(
-    tallies: Iterable[Tally], frame: Frame, clock: Clock | None, path: Path
-) -> tuple[Clock, Vocabulary, Counts, Ints]:
-    """The clock, the predicates, the counts of facts that decide, and all facts by their begin.
+    tallies: Iterable[tuple[int, Tally]], frame: Frame, clock: Clock | None, where: str
+) -> Settled:
+    """Add up the tallies of all parts, which come with their numbers, in any order.
 
     Facts with unknown times get the first or last tick, and are counted with the others.
     """
-    tally = reduce(operator.add, tallies)
+    tally, parts = Tally(), dict[int, tuple[Ints, Ints]]()
+    for number, own in tallies:
+        tally += own
+        parts[number] = own.ticks, own.table.sum(axis=2)
     if frame.graph is not None:
-        with damages(path):
+        with damages(Path(where)):
             frame.graph.check_outside(tally.outside)
     first = last = 0
     if clock is None:
         known = tally.ticks[tally.table[..., :-1].any(axis=(0, 1, 2))]
         if not len(known):
             raise DataError(
-                f"{path}: no fact has a usable time, all are unknown, unreadable or end before they"
-                " begin"
+                f"{where}: no fact has a usable time, all are unknown, unreadable or end before"
+                " they begin"
             )
         limits = (
             known[0] if frame.first is None else frame.first,
@@ -225,11 +247,19 @@ def settle(
     facts = begins + instants
     if not facts.any():
         raise DataError(
-            f"{path}: no facts are left; with unknown times filled in, all end before they begin"
+            f"{where}: no facts are left; with unknown times filled in, all end before they begin"
         )
-    if not facts[1].any():
-        raise UsageError(f"{path}: there are no facts to fit on")
+    decide = slice(None) if frame.fit_on_all else slice(1)
+    if not facts[decide].any():
+        raise UsageError(f"{where}: there are no facts to fit on")
     occur = (facts + ends).any(axis=(0, 1))
+    of_parts = []
+    for _, (ticks, table) in sorted(parts.items(), key=itemgetter(0)):
+        if clock is None:
+            wide = np.zeros((*table.shape[:2], len(tally.ticks) + 1), np.int64)
+            wide[..., np.append(np.searchsorted(tally.ticks, ticks), -1)] = table
+            table = _filled(wide, first, last)
+        of_parts.append(table[[_LONGER, _INSTANT], :, :-1].sum(axis=(0, 2)))
     if clock is None:
         timeline = Timeline.of(tally.ticks[occur], frame.granularity)
         clock = Clock(tally.ticks, timeline, first, last)
@@ -240,8 +270,9 @@ def settle(
     tables = np.zeros((3, len(predicates), len(clock.timeline)), np.int64)
     at = np.ix_(predicates.ids(names), clock.timeline.index(tally.ticks[occur]))
     for table, counted in zip(tables, (instants, begins, ends), strict=True):
-        table[at] = counted[1][np.ix_(used, occur)]
-    return clock, predicates, Counts.of_tables(*tables), facts.sum(axis=(0, 1))
+        table[at] = counted[decide].sum(axis=0)[np.ix_(used, occur)]
+    counts = Counts.of_tables(*tables)
+    return Settled(clock, predicates, counts, facts.sum(axis=(0, 1)), np.stack(of_parts))
 
 
 def _filled(table: Ints, first: int, last: int) -> Ints:
@@ -284,142 +315,181 @@ def summed(counted: Iterable[Ints]) -> Ints:
     return np.stack([begin[row], end[row], np.bincount(number, facts, len(row)).astype(np.int64)])
 
 
-def cut(
-    part: Part, clock: Clock, scopes: Scopes, target: Path, progress: Progress = silent
-) -> tuple[Ints, Counter[str]]:
-    """Write the triples of the facts of a part to a file, which appears when it is complete.
+@dataclass(frozen=True)
+class Cutting:
+    """All that makes triples of the facts of any part."""
 
-    Returns how many facts, triples and rows each split has (3 x splits), and how many rows were
-    dropped for each reason.
+    clock: Clock
+    scopes: Scopes
+
+    @cached_property
+    def dates(self) -> tuple[pa.Array, pa.Array]:
+        """The first and last dates of the scopes."""
+        timeline, scopes = self.clock.timeline, self.scopes
+        first, last = timeline.starts[scopes.first], timeline.ends[scopes.last]
+        return dated(first, timeline.granularity), dated(last, timeline.granularity)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of triples, as `splime transform` writes them from memory too."""
+        name, time = pa.dictionary(pa.int32(), pa.large_string()), self.dates[0].type
+        return pa.schema(
+            {
+                "split": pa.dictionary(pa.int32(), pa.string()),
+                **dict.fromkeys(("subject", "predicate", "object"), name),
+                "fact": pa.int64(),
+                "overlap": pa.int32(),
+                "source": name,
+                "begin": time,
+                "end": time,
+            }
+        )
+
+
+@dataclass
+class Made:
+    """What came of the facts of a part."""
+
+    totals: Ints = field(default_factory=lambda: np.zeros((3, len(SPLITS)), np.int64))
+    """How many facts, triples and rows each split has."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    """How many rows were dropped for each reason."""
+
+    def add(self, other: Made) -> None:
+        """Add what came of another part."""
+        self.totals += other.totals
+        self.dropped += other.dropped  # without those that are 0
+
+
+def triples_of(
+    part: Part, cutting: Cutting, before: Ints, made: Made, progress: Progress = silent
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The triples of a part in batches, each of one split; what was made of it is added to `made`.
+
+    `before` says how many facts each split has in the parts before this one.
     """
-    totals, reasons = np.zeros((3, len(SPLITS)), np.int64), Counter[str]()
+    clock, scopes, schema = cutting.clock, cutting.scopes, cutting.schema
     sources, labels = scopes.names.labels, scopes.labels
-    timeline = clock.timeline
-    begins = dated(timeline.starts[scopes.first], timeline.granularity)
-    ends = dated(timeline.ends[scopes.last], timeline.granularity)
-    schema = _schema(begins.type)
+    begins, ends = cutting.dates
+    totals = made.totals
+    for batch in part.batches(*ROLES, progress=progress):
+        times = batch.times(clock.timeline.granularity)
+        splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
+        totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
+        made.dropped.update(dropped)
+        subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
+        named = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
+        low, high = scopes.find(named, begin, end)
+        counts = high - low + 1
+        subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
+        subject_names, object_names = (
+            column.dictionary.cast(pa.large_string()) for column in (subject, object_)
+        )
+        for split in range(len(SPLITS)):
+            own = np.flatnonzero(splits == split)
+            facts = np.arange(len(own)) + (before[split] + totals[0, split])
+            totals[:2, split] += len(own), counts[own].sum()
+            for some in batches(counts[own], _TRIPLES):
+                rows = own[some]
+                count, scope, overlap = scopes.cut(
+                    named[rows], begin[rows], end[rows], low[rows], high[rows]
+                )
+                subject_of, object_of, source_of, fact = (
+                    np.repeat(column, count)
+                    for column in (subjects[rows], objects[rows], named[rows], facts[some])
+                )
+                at = pa.array(scope)
+                arrays = [
+                    _encoded(np.full(len(scope), split, np.int32), pa.array(SPLITS)),
+                    _encoded(subject_of, subject_names),
+                    _encoded(scope, labels),
+                    _encoded(object_of, object_names),
+                    pa.array(fact),
+                    pa.array(overlap),
+                    _encoded(source_of, sources),
+                    begins.take(at),
+                    ends.take(at),
+                ]
+                yield split, pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def triples() -> Iterator[tuple[int, pa.RecordBatch]]:
-        for batch in part.batches(*ROLES, progress=progress):
-            times = batch.times(timeline.granularity)
-            splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
-            totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
-            reasons.update(dropped)
-            subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
-            named = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
-            low, high = scopes.find(named, begin, end)
-            counts = high - low + 1
-            subjects, objects = (column.indices.to_numpy()[kept] for column in (subject, object_))
-            subject_names, object_names = (
-                column.dictionary.cast(pa.large_string()) for column in (subject, object_)
+
+def write_all(
+    triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, target: Path
+) -> None:
+    """Write triples to one file, which appears when it is complete: train first, test last."""
+    import pyarrow.parquet as pq
+
+    with (
+        written_beside(target) as beside,
+        pq.ParquetWriter(beside, cutting.schema, **PARQUET) as writer,
+    ):
+        _write(_by_split(triples, target.absolute().parent), lambda _: writer)
+
+
+def write_splits(
+    triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, targets: Sequence[Path]
+) -> list[TripleFile]:
+    """Write triples to a file for each split that has any; they appear when all are complete.
+
+    Until then they have names of this process, so that two attempts are not in each other's way.
+    """
+    import pyarrow.parquet as pq
+
+    with ExitStack() as places, ExitStack() as files:
+        besides, writers = dict[int, Path](), dict[int, Any]()
+
+        def writer_of(split: int) -> Any:
+            if split not in writers:
+                besides[split] = places.enter_context(written_beside(targets[split]))
+                writer = pq.ParquetWriter(besides[split], cutting.schema, **PARQUET)
+                writers[split] = files.enter_context(writer)
+            return writers[split]
+
+        _write(triples, writer_of)
+        files.close()
+        return [
+            TripleFile(
+                targets[split].name,
+                SPLITS[split],
+                pq.read_metadata(beside).num_rows,
+                beside.stat().st_size,
+                checksum(beside),
             )
-            for split in range(len(SPLITS)):
-                own = np.flatnonzero(splits == split)
-                facts = np.arange(len(own)) + totals[0, split]
-                totals[:2, split] += len(own), counts[own].sum()
-                for some in batches(counts[own], _TRIPLES):
-                    rows = own[some]
-                    count, scope, overlap = scopes.cut(
-                        named[rows], begin[rows], end[rows], low[rows], high[rows]
-                    )
-                    subject_of, object_of, source_of, fact = (
-                        np.repeat(column, count)
-                        for column in (subjects[rows], objects[rows], named[rows], facts[some])
-                    )
-                    at = pa.array(scope)
-                    arrays = [
-                        _encoded(np.full(len(scope), split, np.int32), pa.array(SPLITS)),
-                        _encoded(subject_of, subject_names),
-                        _encoded(scope, labels),
-                        _encoded(object_of, object_names),
-                        pa.array(fact),
-                        pa.array(overlap),
-                        _encoded(source_of, sources),
-                        begins.take(at),
-                        ends.take(at),
-                    ]
-                    yield split, pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-    _write(_by_split(triples(), target.absolute().parent), schema, target)
-    return totals, reasons
-
-
-def _schema(time: pa.DataType) -> pa.Schema:
-    """The columns of triples, as `splime transform` writes them from memory too."""
-    name = pa.dictionary(pa.int32(), pa.large_string())
-    return pa.schema(
-        {
-            "split": pa.dictionary(pa.int32(), pa.string()),
-            **dict.fromkeys(("subject", "predicate", "object"), name),
-            "fact": pa.int64(),
-            "overlap": pa.int32(),
-            "source": name,
-            "begin": time,
-            "end": time,
-        }
-    )
+            for split, beside in sorted(besides.items())
+        ]
 
 
 def _by_split(
     triples: Iterator[tuple[int, pa.RecordBatch]], folder: Path
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Those of train first, then those of valid and of test, which wait in files without a name."""
     waiting: dict[int, Any] = {}
     with ExitStack() as stack:
         for split, batch in triples:
             if split == 0:
-                yield batch
+                yield split, batch
                 continue
             if split not in waiting:
                 file = stack.enter_context(TemporaryFile(dir=folder))
                 waiting[split] = file, pa.ipc.new_stream(file, batch.schema)
             waiting[split][1].write_batch(batch)
-        for _, (file, writer) in sorted(waiting.items(), key=itemgetter(0)):
+        for split, (file, writer) in sorted(waiting.items(), key=itemgetter(0)):
             writer.close()
             file.seek(0)
-            yield from pa.ipc.open_stream(file)
+            for batch in pa.ipc.open_stream(file):
+                yield split, batch
 
 
-def join(sources: Sequence[Path], totals: Sequence[Ints], target: Path) -> None:
-    """Write the triples of several files into one; `totals` counts the facts of each by split."""
-    import pyarrow.parquet as pq
-
-    before = np.cumsum([np.zeros_like(totals[0]), *totals[:-1]], axis=0)
-
-    def triples() -> Iterator[pa.RecordBatch]:
-        for split, name in enumerate(SPLITS):
-            for source, facts in zip(sources, before[:, split].tolist(), strict=True):
-                with pq.ParquetFile(source, read_dictionary=_NAMES, pre_buffer=False) as file:
-                    for group in range(file.metadata.num_row_groups):
-                        # A row group has triples of one split.
-                        if file.metadata.row_group(group).column(0).statistics.min != name:
-                            continue
-                        table = file.read_row_group(group)
-                        at = table.schema.get_field_index("fact")
-                        fact = pc.add(table.column(at), facts)
-                        yield from table.set_column(at, "fact", fact).to_batches()
-
-    with pq.ParquetFile(sources[0]) as first:
-        schema = first.schema_arrow
-    _write(triples(), schema, target)
-
-
-def _write(triples: Iterator[pa.RecordBatch], schema: pa.Schema, target: Path) -> None:
-    """Write triples to a file, which appears when it is complete.
+def _write(triples: Iterator[tuple[int, pa.RecordBatch]], writer_of: Callable[[int], Any]) -> None:
+    """Give batches of triples to the writers of their splits.
 
     Writing takes longest, so a thread does it while the next triples are made.
     """
-    import pyarrow.parquet as pq
-
-    with (
-        written_beside(target) as beside,
-        pq.ParquetWriter(beside, schema, **PARQUET) as writer,
-        ThreadPoolExecutor(1) as thread,
-    ):
+    with ThreadPoolExecutor(1) as thread:
         writing = thread.submit(int)  # nothing yet
-        for batch in triples:
+        for split, batch in triples:
             writing.result()
-            writing = thread.submit(writer.write_batch, batch)
+            writing = thread.submit(writer_of(split).write_batch, batch)
         writing.result()
 
 

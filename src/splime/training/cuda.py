@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from splime import collective
+
 if TYPE_CHECKING:
     from splime.training.trainer import Loop
 
@@ -24,7 +26,9 @@ def run_steps(
     while trainer.step < last:
         start, stop = trainer.start(trainer.step), trainer.start(trainer.step + 1)
         size = stop - start
-        if trainer.warm < _WARM_UP or not trainer.steps_are_alike:
+        # What workers tell each other is not recorded.
+        alike = trainer.steps_are_alike and collective.size() == 1
+        if trainer.warm < _WARM_UP or not alike:
             negatives = None if drawn is None else drawn[trainer.step - first]
             with _aside():
                 trainer.take_step(shuffled[start:stop], negatives)
@@ -32,8 +36,8 @@ def run_steps(
         else:
             if size not in trainer.recordings:
                 trainer.recordings[size] = _Recording(trainer, drawn, size)
-            alike = len(trainer.examples) % trainer.steps  # steps with one example more
-            border = alike if trainer.step < alike else trainer.steps
+            longer = len(trainer.examples) % trainer.steps  # steps with one example more
+            border = longer if trainer.step < longer else trainer.steps
             steps = min(last, border, trainer.step + _AT_ONCE) - trainer.step
             trainer.recordings[size].replay(shuffled, drawn, start, trainer.step - first, steps)
             trainer.step += steps

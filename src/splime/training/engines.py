@@ -84,6 +84,10 @@ class Supervisor(Protocol):
     def device(self) -> torch.device:
         """Where to compute."""
 
+    @property
+    def shard(self) -> bool:
+        """Whether the vectors of entities are divided over the workers."""
+
     def begin(self, learner: Learner, **about: Any) -> None:
         """Before the first step: restores the last checkpoint, if there is one.
 

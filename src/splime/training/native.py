@@ -10,15 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splime import collective
 from splime.arrays import distinct
 from splime.axes import Axis, Values
 from splime.embedding.device import matrix_precision
 from splime.embedding.losses import LOSSES
 from splime.embedding.losses.sampled import SAMPLED_SOFTMAX
 from splime.embedding.making import fill_parameters, make_model
+from splime.embedding.models import Model
 from splime.embedding.presets import preset_settings
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
+from splime.embedding.tables import Shard
+from splime.errors import UsageError
 from splime.static import StaticGraph, Triples, first_and_last
 from splime.training.engines import Supervisor, run_epochs
 from splime.training.trainer import LEARNING_RATES, Trainer
@@ -72,9 +76,11 @@ class NativeEngine:
     def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
         """Epoch by epoch to the end, from the last checkpoint if there is one."""
         with matrix_precision(settings.precision):
-            model = make_model(settings, static).to(supervisor.device)
+            model = _make(settings, static, shard=supervisor.shard).to(supervisor.device)
             trainer = Trainer(model, _examples(static, settings), settings)
             parameters = sum(table.numel() for table in model.parameters())
+            elsewhere = len(model.entities) - len(model.entities.vectors())
+            parameters += elsewhere * model.entities.width
             supervisor.begin(trainer, parameters=parameters, triples=len(trainer.triples))
             run_epochs(trainer, supervisor)
 
@@ -86,10 +92,27 @@ class NativeEngine:
         device: torch.device,
     ) -> ModelScorer:
         """The scores of a trained model."""
-        model = make_model(settings, static, empty=True)
+        # One of several workers may have been given its own rows.
+        shard = "entities" in tensors and len(tensors["entities"]) < len(static.entities)
+        model = _make(settings, static, empty=True, shard=shard and collective.size() > 1)
         fill_parameters(model, tensors)
         model.requires_grad_(False)
         return ModelScorer.of(model.to(device), settings)
+
+
+def _make(
+    settings: Settings, static: StaticGraph, *, empty: bool = False, shard: bool = False
+) -> Model:
+    """A model; an error where its entities cannot be divided over workers."""
+    if shard and static.segmentation.entities is not None:
+        raise UsageError("with shard, entities cannot be cut in time; cut predicates alone")
+    model = make_model(settings, static, empty=empty, shard=shard)
+    if shard and not isinstance(model.entities, Shard):
+        raise UsageError(
+            f"the entities of {settings.model} cannot be divided over workers; leave out shard"
+            " (--shard), and each worker takes a share of each batch"
+        )
+    return model
 
 
 def _examples(static: StaticGraph, settings: Settings) -> Triples:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from splime import collective
 from splime.arrays import changes
 from splime.axes import Axis, Range, Values
 from splime.embedding import presets
@@ -29,7 +30,7 @@ from splime.scoring.timed import likelihoods
 from splime.static import StaticGraph
 from splime.times import Ints
 from splime.training.engines import NO_CUTS, Supervisor, run_epochs
-from splime.training.trainer import Loop, check_batch
+from splime.training.trainer import Loop, add_up, check_batch
 
 STRONG: Mapping[str, Any] = {
     "model": "path",
@@ -243,7 +244,8 @@ class PathTrainer(Loop):
     def __init__(self, graph: TemporalGraph, settings: Settings, device: torch.device) -> None:
         train = graph.train
         check_batch(settings.batch_size, 2 * len(train), "question")
-        check_memory(graph, len(train), settings, device, batch=settings.batch_size)
+        batch = math.ceil(settings.batch_size / collective.size())
+        check_memory(graph, len(train), settings, device, batch=batch)
         super().__init__(settings, device, 2 * len(train))
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
         self.relative = relative_scopes(graph, settings)
@@ -281,7 +283,9 @@ class PathTrainer(Loop):
     def shuffled(self) -> Tensor:
         """The questions of this epoch in their order; also its seeds and learning rates."""
         seed, epoch, steps = self.settings.seed, self.epoch, range(self.steps)
-        seeds = [seed_of(seed, epoch, step + 1) & 0x7FFFFFFF for step in steps]
+        # Each worker drops others, and the first what it would drop alone.
+        own = (collective.rank(),) * bool(collective.rank())
+        seeds = [seed_of(seed, epoch, step + 1, *own) & 0x7FFFFFFF for step in steps]
         self._seeds.copy_(torch.tensor(seeds))
         self._rates.copy_(torch.tensor([self._learning_rate(step) for step in steps]))
         self._at.fill_(self.step)
@@ -291,10 +295,12 @@ class PathTrainer(Loop):
 
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:  # noqa: ARG002
         """One step of the optimizer, on the questions with these numbers."""
-        fact = examples % len(self.graph.train)
-        times = self._times.take(fact)
+        batch, examples = examples, examples[collective.share(len(examples))]
+        fact = batch % len(self.graph.train)
+        times = self._times.take(fact[collective.share(len(fact))])
         scopes = self.facts.scopes(self.relative, times)
-        # A fact must not answer itself; nothing that lies before a question does.
+        # A fact must not answer itself, nor others of its batch, whichever worker they are with;
+        # nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else fact)
         scores = self.model(
             self.facts,
@@ -307,12 +313,14 @@ class PathTrainer(Loop):
         )
         scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
         loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
+        loss = loss * (len(examples) / len(batch))  # so that the shares add up to the mean
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        loss = add_up(self.model.parameters(), loss.detach())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), _LONGEST_GRADIENT)
         self._rate.copy_(self._rates[self._at][0])
         self.optimizer.step()
-        self._loss += loss.detach()
+        self._loss += loss
         self._at += 1
         self.step += 1
 

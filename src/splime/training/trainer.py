@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from splime import collective
 from splime.axes import Axis, Range
+from splime.collective import Rows
 from splime.embedding.making import fill_parameters, parameters_of
 from splime.embedding.models import Model
 from splime.embedding.negatives import seed_of
 from splime.embedding.objective import Objective
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
+from splime.embedding.tables import Shard
 from splime.errors import SplimeError, UsageError
 from splime.static import Triples
 
@@ -45,6 +48,11 @@ class Loop(ABC):
         self.settings, self.device = settings, device
         self.steps = math.ceil(count / settings.batch_size)
         """Steps of an epoch."""
+        if count // self.steps < collective.size():
+            raise UsageError(
+                f"batches of {count // self.steps:,} cannot be divided over"
+                f" {collective.size():,} workers: raise batch_size, or take fewer workers"
+            )
         self.epoch, self.step = 0, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=device)
         self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch
@@ -77,6 +85,11 @@ class Loop(ABC):
 
     def draw(self, first: int, steps: int) -> Tensor | None:  # noqa: ARG002
         """The negatives of some steps, if there are any."""
+        return None
+
+    @property
+    def rows(self) -> Rows | None:
+        """The entities whose vectors this worker holds, where others hold the rest."""
         return None
 
     @property
@@ -145,7 +158,8 @@ class Loop(ABC):
     def _check_tables(self) -> None:
         """A last step too far shows in the parameters before it shows in a loss."""
         for name, table in self.tables().items():
-            if not bool(torch.isfinite(table).all()):
+            # The least and the largest tell it, and need no memory.
+            if table.numel() and not bool(torch.isfinite(torch.stack(table.aminmax())).all()):
                 raise self._diverged(f"the parameters {name} are no longer numbers after")
 
     def _diverged(self, what: str) -> SplimeError:
@@ -201,7 +215,9 @@ class Trainer(Loop):
         if drawn is not None and drawn.dim() == 2:
             drawn = drawn[: len(examples)]
         self.optimizer.zero_grad(set_to_none=True)
-        self._loss += self.objective.backward(examples, drawn)
+        loss = self.objective.backward(examples, drawn)
+        held = None if self.objective.shard is None else self.objective.shard.weight
+        self._loss += add_up((each for each in self.model.parameters() if each is not held), loss)
         self.objective.steps_taken += 1
         self.optimizer.step()
         with torch.no_grad():
@@ -250,6 +266,12 @@ class Trainer(Loop):
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
         return self.objective.negatives.draw(steps, self.batch, self._generator)
 
+    @property
+    def rows(self) -> Rows | None:
+        """The entities whose vectors this worker holds, where others hold the rest."""
+        entities = self.model.entities
+        return entities.here if isinstance(entities, Shard) else None
+
     def tables(self) -> dict[str, Tensor]:
         """The tables of the model, by their names in files."""
         return parameters_of(self.model)
@@ -261,6 +283,31 @@ class Trainer(Loop):
     def scorer(self) -> ModelScorer:
         """The scores of the model as it is now."""
         return ModelScorer.of(self.model, self.settings)
+
+
+def add_up(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
+    """Add up the gradients of all workers' shares of a batch, and their losses.
+
+    All that is dense goes into one message. It also tells which parameters have a gradient
+    anywhere: optimizers leave the others alone.
+    """
+    if collective.size() == 1:
+        return loss
+    dense = []
+    for parameter in parameters:
+        if parameter.grad is not None and parameter.grad.is_sparse:
+            collective.add_up(parameter.grad)
+        elif parameter.requires_grad:
+            dense.append(parameter)
+    there = loss.new_tensor([each.grad is not None for each in dense])
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in dense]
+    message = [loss.view(1), there, *(each.reshape(-1) for each in gradients)]
+    sizes = [len(each) for each in message]
+    total, count, *parts = collective.add_up(torch.cat(message)).split(sizes)
+    for parameter, some, part in zip(dense, count.tolist(), parts, strict=True):
+        parameter.grad = part.view_as(parameter) if some else None
+    summed: Tensor = total.squeeze(0)
+    return summed
 
 
 def optimizer_state(

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, mode
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
-from splime.errors import SplimeError
+from splime.errors import SplimeError, visible
 from splime.io.files import written_beside
 from splime.plans import Plan, PlannedRun
-from splime.report.tables import described
+from splime.report.tables import described, make_table
+from splime.shown import Shown
 from splime.training.engines import OWN_ENGINES
 from splime.tuning.space import Configuration, Space
 
@@ -80,8 +84,10 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(Shown):
     """A finished search."""
+
+    shown_by: ClassVar = "splime.tuning.results:tuned_tables"
 
     out: Path
     trials: Sequence[Tried]
@@ -98,6 +104,30 @@ class Tuned:
     def ranking(self) -> list[Tried]:
         """The finished trials, best first, each configuration once."""
         return ranking(self.trials)
+
+    def __repr__(self) -> str:
+        method, model = self.best.described()
+        return visible(
+            f"Tuned({self.out}: {len(self.trials):,} trials; the best: {method}, {model},"
+            f" valid MRR {self.best.valid:.3f})"
+        )
+
+
+def tuned_tables(tuned: Tuned) -> Iterator[RenderableType]:
+    """The best trials, and what mattered."""
+    counts = Counter(one.state for one in tuned.trials)
+    listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    title = f"the best of {len(tuned.trials):,} trials ({listed})"
+    columns = ("trial", "valid MRR", "method", "model", "seconds")
+    table = make_table(title, *columns, words=("method", "model"))
+    for one in tuned.ranking()[:5]:
+        method, model = one.described()
+        mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
+        table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
+    yield table
+    if tuned.importances:
+        shares = (f"{n} {100 * s:.0f} %" for n, s in tuned.importances.items() if s >= 0.005)
+        yield f"what mattered: {', '.join(shares)}"
 
 
 def ranking(trials: Sequence[Tried]) -> list[Tried]:

@@ -10,19 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from io import FileIO
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
@@ -34,15 +28,17 @@ from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import read, save
 from splime.io.files import LOCK, locked, read_toml, to_toml, validated, write_toml, written_beside
-from splime.progress import Progress, silent
+from splime.progress import Progress, Watching, silent
 from splime.report.importance import plot_importance
 from splime.report.style import check_picture, save_picture
 from splime.runs import Epoch, Interrupted, Run, folder as files, train
 from splime.runs.folder import checksum, checksum_of_cuts, differences
+from splime.runs.spreading import Spreading, check_left, check_seen, sort_engines
 from splime.segmentation import Segmentation
 from splime.training.engines import make_settings
 from splime.tuning.results import Tried, Tuned, best_plan, importances, ranking, write_trials
 from splime.tuning.space import Configuration, Space, make_space, read_space
+from splime.workers import never
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -58,8 +54,7 @@ BEST, TABLE, PICTURE = "best.toml", "trials.csv", "importance.png"
 _LARGE = (files.GRAPH, files.SEGMENTATION, files.CHECKPOINT, files.BEST, files.MODEL)
 """What is not kept of a trial: the best one is trained again, with all facts."""
 _WAIT = 60.0  # seconds, for the locks of other processes of the same search
-_POLL = 0.5  # seconds between updates of the progress
-_PROCESS = "import sys; from splime.tuning.search import main; main(*sys.argv[1:])"
+_PROCESSES = 2
 
 
 @checked
@@ -68,17 +63,20 @@ def tune(
     out: str | Path,
     *,
     trials: int = 50,
-    processes: int = 2,
+    processes: int | None = None,
+    processors: int | None = None,
+    gpu: float | None = None,
+    address: str | None = None,
     methods: Iterable[str] | None = None,
     models: Iterable[str] = ("complex",),
-    engine: str = "splime",
+    engine: str | Iterable[str] = "splime",
     space: str | Path | Mapping[str, Any] | None = None,
     seed: int = 0,
     device: str = "auto",
     data: str | None = None,
     reading: Mapping[str, Any] | None = None,
     progress: Progress = silent,
-    stop: Stop = lambda: False,
+    stop: Stop = never,
     **settings: Unpack[TrialSettings],
 ) -> Tuned:
     """Search for what gives the best MRR on valid (protocol fact, filter exact).
@@ -91,10 +89,17 @@ def tune(
         out: the folder, which then has best.toml, trials.csv, importance.png and a folder with the
             history of each trial.
         trials: how many to try.
-        processes: how many at the same time; the cores are shared between them.
+        processes: how many at the same time; the cores are shared between them. By default 2, or
+            with an engine for it as many as it can.
+        processors: how many processors of a Ray cluster each needs; by default one.
+        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
+            machine has one.
+        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
+            machine alone is started.
         methods: which methods to try; all by default.
         models: which models to try.
-        engine: splime, or pykeen for models of PyKEEN.
+        engine: splime, or pykeen for models of PyKEEN; and what to train several at once on:
+            processes of this machine (the default), or ray. May be several names.
         space: what to try instead of the defaults: a TOML file, or what is in one.
         seed: of the search and of the trainings.
         device: cpu, cuda or auto.
@@ -111,9 +116,12 @@ def tune(
     ...     len(tuned.trials), tuned.plan.runs[0].name
     (2, 'vanilla')
     """
-    for name, value in (("trials", trials), ("processes", processes)):
-        if value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}")
+    if trials < 1:
+        raise UsageError(f"trials must be at least 1, not {trials}")
+    trainer, spreader = sort_engines(engine)
+    if spreader is None and processes is None:
+        processes = _PROCESSES
+    spreading = Spreading(spreader, processes, processors, gpu, address, device)
     if not isinstance(graph, TemporalGraph):
         data = str(graph) if data is None else data
         graph = load(graph, **(reading or {}))
@@ -126,23 +134,20 @@ def tune(
     check_picture(out / PICTURE)
     known = replace(graph, test=Facts.empty())
     given = read_space(space) if isinstance(space, str | Path) else space
-    fixed = {**settings, "seed": seed} | ({} if engine == "splime" else {"engine": engine})
+    fixed = {**settings, "seed": seed} | ({} if trainer == "splime" else {"engine": trainer})
     chosen = make_space(known, methods, models, fixed=fixed, given=given)
     with locked(out):
         search = Search.begin(out, known, chosen, seed)
         if data is None:
             data = str((out / DATA).absolute())
             save(graph, out / DATA)
-        _run(search, trials, processes, device, progress, stop)
+        _run(search, trials, spreading, progress, stop)
         return _finish(search, search.tried(), data, reading or {}, stop)
 
 
-def _run(
-    search: Search, trials: int, processes: int, device: str, progress: Progress, stop: Stop
-) -> None:
+def _run(search: Search, trials: int, spreading: Spreading, progress: Progress, stop: Stop) -> None:
     """All trials that are left, in this process or in others."""
     unfinished = [one.number for one in search.trials() if not one.state.is_finished()]
-    left = len(unfinished) + max(0, trials - len(search.trials()))
 
     def tell() -> None:
         known = search.trials()
@@ -151,54 +156,27 @@ def _run(
         done = sum(one.state.is_finished() for one in known)
         progress("trials", done, max(trials, len(known)), note)
 
+    def folders() -> Iterator[Path]:
+        """Those of the trials that are left, each when there is a worker for it."""
+        yield from map(search.trial_folder, unfinished)
+        while not stop() and (number := search.ask(trials)) is not None:
+            yield search.trial_folder(number)
+
     tell()
-    if left and processes == 1:
-        search.work(trials, unfinished, device, stop, tell)
-    elif left:
-        count = min(processes, left)
-        common = [sys.executable, "-c", _PROCESS, str(search.folder), str(trials), device]
-        commands = [[*common, *map(str, unfinished[n::count])] for n in range(count)]
-        _run_processes(commands, search.folder, tell, stop)
-    tell()
-
-
-def _run_processes(
-    commands: list[list[str]], folder: Path, tell: Callable[[], None], stop: Stop
-) -> None:
-    """Processes that take trials; each has a log for what goes wrong."""
-    import torch
-
-    threads = str(max(1, torch.get_num_threads() // len(commands)))
-    workers: dict[Path, subprocess.Popen[bytes]] = {}
-    with ExitStack() as opened:
-        for number, command in enumerate(commands):
-            log = folder / f"process-{number}.log"
-            worker = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=opened.enter_context(log.open("wb")),
-                env={**os.environ, "OMP_NUM_THREADS": threads},
-                start_new_session=True,  # Ctrl-C is for the process that waits
-            )
-            # The end of their input asks them to stop, also where this process is killed.
-            assert worker.stdin is not None
-            opened.callback(worker.stdin.close)
-            workers[log] = worker
-        while any(worker.poll() is None for worker in workers.values()):
-            if stop() or any(worker.returncode for worker in workers.values()):
-                opened.pop_all().close()
+    if not unfinished and len(search.trials()) >= trials:
+        return  # no worker needs to start
+    if spreading.one_by_one:
+        for folder in folders():
+            if not search.attempt(int(folder.name), spreading.device, stop):
+                break
             tell()
-            time.sleep(_POLL)
-    for log, worker in workers.items():
-        if worker.returncode:
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise SplimeError(
-                f"a process of the search ended with code {worker.returncode}:"
-                f" {said[-1] if said else 'it said nothing; is the disk full?'} (see {log}); the"
-                " same command resumes the search"
-            )
-        log.unlink(missing_ok=True)
+    else:
+        work = partial(_attempt_on_worker, search.folder.absolute(), spreading.device)
+        for _, number in spreading.over(work, folders(), stop=stop):
+            there = search.trials()[number].state.is_finished()
+            check_left(there, search.trial_folder(number))
+            tell()
+    tell()
 
 
 def _finish(
@@ -358,18 +336,8 @@ class Search:
             f" ({type(error).__name__}: {error}); remove them, or begin in another folder"
         )
 
-    def work(
-        self, trials: int, unfinished: list[int], device: str, stop: Stop, tell: Callable[[], None]
-    ) -> None:
-        """Resume the unfinished trials, then take new ones until there are `trials`."""
-        while not stop():
-            trial = self._again(unfinished.pop(0)) if unfinished else self._ask(trials)
-            if trial is None or not self._attempt(trial, device, stop):
-                return
-            tell()
-
-    def _ask(self, trials: int) -> Trial | None:
-        """The next trial, which has its point of the space; None if there are enough.
+    def ask(self, trials: int) -> int | None:
+        """The number of the next trial, which has its point of the space; None if there are enough.
 
         What it suggests follows from the seed, its number and the trials that are finished.
         """
@@ -378,21 +346,20 @@ class Search:
             if number >= trials:
                 return None
             self.study.sampler = _sampler(self.seed, number)
-            trial = self.study.ask()
-            self.space.suggest(trial)
-        return trial
+            self.space.suggest(self.study.ask())
+        return number
 
-    def _again(self, number: int) -> Trial:
-        """An unfinished trial, to resume; what it suggested it suggests again."""
-        self.study.sampler = _sampler(self.seed, number)
-        return need_optuna().trial.Trial(self.study, self.trials()[number]._trial_id)
-
-    def _attempt(self, trial: Trial, device: str, stop: Stop) -> bool:
-        """Train what a trial suggests; False if it was stopped midway, and can be resumed."""
+    def attempt(self, number: int, device: str, stop: Stop) -> bool:
+        """Train what a trial suggested; False if it was stopped midway, and can be resumed."""
         state, study = need_optuna().trial.TrialState, self.study
+        if self.trials()[number].state.is_finished():
+            return True  # by a worker that died before it could say so
+        self.study.sampler = _sampler(self.seed, number)
+        # What it suggested it suggests again.
+        trial = need_optuna().trial.Trial(study, self.trials()[number]._trial_id)
         chosen = self.space.suggest(trial)
         trial.set_user_attr("configuration", asdict(chosen))
-        folder = self.trial_folder(trial.number)
+        folder = self.trial_folder(number)
         watch = _Watch(trial, stop)
         try:
             graph = self.graph
@@ -418,7 +385,7 @@ class Search:
         except SplimeError as error:
             trial.set_user_attr("error", str(error))
             study.tell(trial, state=state.FAIL)
-        self.drop_large(trial.number)
+        self.drop_large(number)
         return True
 
     def _claim(self, trial: Trial, chosen: Configuration, cuts: Segmentation) -> FrozenTrial | None:
@@ -444,27 +411,20 @@ class Search:
             (self.trial_folder(number) / name).unlink(missing_ok=True)
 
 
-def main(folder: str, trials: str, device: str, *unfinished: str) -> None:
-    """A process of a search; the end of its standard input asks it to stop."""
-    ended = Event()
+@lru_cache(maxsize=1)
+def _opened(folder: Path, _written: int) -> Search:
+    """A search, whose facts and trials a worker reads once; another one was written later."""
+    return Search.open(folder)
 
-    def wait() -> None:
-        while os.read(0, 1 << 10):  # not through sys.stdin, which would be locked at the end
-            pass
-        ended.set()
 
-    Thread(target=wait, daemon=True).start()
-    # Some send signals to all processes at once; a stopped trial is resumed.
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: ended.set())
-    try:
-        search = Search.open(Path(folder))
-        left = [int(number) for number in unfinished]
-        search.work(int(trials), left, device, ended.is_set, tell=lambda: None)
-    except SplimeError as error:
-        with suppress(OSError):  # the log may be on the full disk
-            sys.stderr.write(f"{error}\n")
-        sys.exit(error.exit_code)
+def _attempt_on_worker(out: Path, device: str, folder: Path) -> int:
+    """Train the trial of a folder; its number."""
+    check_seen(out / SEARCH)
+    number, search = int(folder.name), _opened(out, (out / SEARCH).stat().st_mtime_ns)
+    with Watching(silent) as watch:
+        if not search.attempt(number, device, watch.stop):
+            raise Interrupted(f"{folder}: stopped")
+    return number
 
 
 class _Watch:

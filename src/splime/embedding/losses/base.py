@@ -9,6 +9,7 @@ from typing import Literal
 from torch import Tensor
 
 from splime.axes import Axis
+from splime.collective import Rows
 from splime.embedding.settings import Settings
 
 LEFT_OUT = -1e30
@@ -30,5 +31,9 @@ class Loss:
     negatives `(n, m)`. All: from the scores of all entities `(n, e)` and the right ones `(n,)`."""
     search: Mapping[str, Axis] = field(default_factory=dict)
     """Its own settings, and what `splime tune` tries for them."""
-    of_products: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] | None = None
+    of_products: Callable[[Tensor, Tensor, Tensor, Tensor | None, Rows | None], Tensor] | None = (
+        None
+    )
     """A short way from queries, entities and targets to the sum, for models of products."""
+    of_shard: Callable[[Tensor, Tensor, Rows], Tensor] | None = None
+    """All: this worker's share of the sum, from the scores of the entities that it holds."""
