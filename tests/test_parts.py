@@ -57,6 +57,14 @@ def alone(facts: Path) -> tuple[StreamResult, pa.Table]:
     return result, pq.read_table(target)
 
 
+@pytest.fixture(scope="module")
+def calm(facts: Path) -> dict[str, bytes]:
+    """The files that workers write if nothing happens to them, in parts of 1,000 facts."""
+    folder = facts.parent / "calm"
+    transform_parts(facts, folder, METHOD, workers=1, part_rows=1000)
+    return contents(folder)
+
+
 def table_of(folder: Path) -> pa.Table:
     """The rows of a folder, as the manifest lists them."""
     files = json.loads((folder / MANIFEST).read_text())["files"]
@@ -181,9 +189,17 @@ def test_any_number_of_workers(
         assert [done for what, done, *_ in seen if what == step][-1] == ROWS
 
 
+def read(path: Path) -> bytes:
+    """A file of a process, which may have ended."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def descendants(process: int) -> Iterator[int]:
-    for task in Path(f"/proc/{process}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        for child in map(int, read(task / "children").split()):
             yield child
             yield from descendants(child)
 
@@ -206,6 +222,7 @@ def test_killed_workers_lose_nothing(
     tmp_path: Path,
     facts: Path,
     alone: tuple[StreamResult, pa.Table],
+    calm: dict[str, bytes],
     engine: str,
     ray_cluster: Any,
 ) -> None:
@@ -216,13 +233,12 @@ def test_killed_workers_lose_nothing(
             killed[what] = kill_workers(engine)
 
     options: dict[str, Any] = {"engine": engine, "workers": 2, "part_rows": 1000}
-    calm, big = tmp_path / "calm", tmp_path / "big"
-    transform_parts(facts, calm, METHOD, **options)
+    big = tmp_path / "big"
     result = transform_parts(facts, big, METHOD, progress=kill, **options)
     assert {*killed} == {"reading times", "finding duplicates", "counting", "applying"}
     assert killed["applying"] > 0
     check_same(result, big, alone)
-    assert contents(big) == contents(calm)
+    assert contents(big) == calm
 
 
 def test_a_node_that_leaves_loses_nothing(
@@ -261,9 +277,12 @@ if __name__ == "__main__":
 
 
 def test_a_killed_driver_goes_on(
-    tmp_path: Path, facts: Path, alone: tuple[StreamResult, pa.Table]
+    tmp_path: Path,
+    facts: Path,
+    alone: tuple[StreamResult, pa.Table],
+    calm: dict[str, bytes],
 ) -> None:
-    script, big, calm = tmp_path / "driver.py", tmp_path / "big", tmp_path / "calm"
+    script, big = tmp_path / "driver.py", tmp_path / "big"
     script.write_text(DRIVER)
     done = subprocess.run([sys.executable, script, facts, big], check=False)
     assert done.returncode == -signal.SIGKILL
@@ -279,13 +298,11 @@ def test_a_killed_driver_goes_on(
     damaged, *others = sorted(receipts)
     own = big / damaged.name.replace("part", "train").replace("json", "parquet")
     own.write_bytes(own.read_bytes()[:-1] + b"?")  # its receipt does not fit any more
-    options: dict[str, Any] = {"workers": 2, "part_rows": 1000}
-    result = transform_parts(facts, big, METHOD, **options)
+    result = transform_parts(facts, big, METHOD, workers=2, part_rows=1000)
     check_same(result, big, alone)
     assert all(path.stat().st_mtime_ns == receipts[path] for path in others)
     assert damaged.stat().st_mtime_ns > receipts[damaged]
-    transform_parts(facts, calm, METHOD, **options)
-    assert contents(big) == contents(calm)
+    assert contents(big) == calm
 
 
 def test_receipts_of_other_cuts_do_not_fit(
@@ -348,8 +365,16 @@ def test_folders_of_triples_are_read(
         == table_of(big).select(columns).to_pylist()
     )
     part = next(big.glob("valid-*.parquet"))
-    part.write_bytes(part.read_bytes()[:-1])
-    with pytest.raises(DataError, match=f"{part.name}: the file is damaged or missing"):
+    damaged = bytearray(part.read_bytes())
+    damaged[100] ^= 1
+    part.write_bytes(damaged)
+    for work in (splime.load, lambda _: transform_parts(big, tmp_path / "no", METHOD, workers=1)):
+        with pytest.raises(DataError, match=f"{part.name}: the file is damaged or missing"):
+            work(str(big))
+    manifest = json.loads((big / MANIFEST).read_text())
+    manifest["files"][0]["name"] = f"../facts/{part.name}"
+    (big / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(DataError, match="splime does not write there"):
         splime.load(str(big))
 
 
@@ -361,13 +386,19 @@ def test_what_is_in_the_way(tmp_path: Path, facts: Path) -> None:
     before = contents(big)
     transform_parts(facts, big, METHOD, workers=1, part_rows=2000, overwrite=True)
     assert contents(big).keys() > before.keys()
+    other = splime.export(
+        METHOD.fit_transform(splime.load(str(facts))), tmp_path / "other", "parquet"
+    )
+    transform_parts(facts, tmp_path / "other", METHOD, workers=1, part_rows=2000, overwrite=True)
+    assert contents(tmp_path / "other") == contents(big)
+    assert other[0].name not in contents(big)
     (big / "diary.txt").touch()
     with pytest.raises(UsageError, match=r"diary.txt"):
         transform_parts(facts, big, METHOD, overwrite=True)
     for options in ({"part_rows": 0}, {"workers": 0}, {"engine": "threads"}):
         with pytest.raises(UsageError):
-            transform_parts(facts, tmp_path / "other", METHOD, **options)
-        assert not (tmp_path / "other").exists()
+            transform_parts(facts, tmp_path / "new", METHOD, **options)
+        assert not (tmp_path / "new").exists()
 
 
 def test_files_that_do_not_belong_together(tmp_path: Path, facts: Path) -> None:

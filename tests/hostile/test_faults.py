@@ -301,12 +301,16 @@ def test_a_full_disk_while_transforming(
     table = pq.read_table(tmp_path / "world.parquet").replace_schema_metadata(None)
     pq.write_table(table, source, row_group_size=500)
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(330_000))
-    options: dict[str, Any] = {"engine": engine, "part_rows": 500, "keep_duplicates": True}
+    options: dict[str, Any] = {"engine": engine, "part_rows": 500}
 
     def transform() -> None:
         transform_parts(source, out, splime.Merge(shrink=4), workers=1, **options)
 
+    ballast.write_bytes(bytes(370_000))
+    with pytest.raises(WriteError, match=r"big: cannot be written"):
+        transform()  # while duplicates are searched for
+    assert not out.exists()
+    ballast.write_bytes(bytes(330_000))
     with pytest.raises(WriteError, match=r"big/.*cannot be written.*No space left"):
         transform()
     kept = sorted(path.name for path in out.glob("part-*.json"))

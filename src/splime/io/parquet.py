@@ -17,8 +17,8 @@ from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.layout import Layout, by_name
+from splime.io.parts import check_whole
 from splime.io.saved import Description, damages, read_description, read_metadata, restore_graph
-from splime.io.sealed import check_seal
 from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
 from splime.times import (
@@ -79,7 +79,7 @@ def read_parquets(
 def _opened(path: Path) -> tuple[pa.Schema, Description | None]:
     import pyarrow.parquet as pq
 
-    check_seal(path)
+    check_whole(path)
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from splime.errors import DataError
 from splime.graph import SplitName
 from splime.io.files import is_there, read_json, split_files, validated
+from splime.io.sealed import check_seal
 
 MANIFEST = "manifest.json"
 RECEIPT = "part-{:05}.json"
@@ -140,12 +141,30 @@ def files_of(source: str | os.PathLike[str]) -> list[Path]:
 
 
 def triple_files(folder: Path) -> list[Path]:
-    """The files that the manifest of a folder lists; an error if one is not as it was written."""
+    """The files that the manifest of a folder lists."""
+    return [folder / file.name for file in read_manifest(folder).files]
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """What a folder of triples holds."""
     path = folder / MANIFEST
     about = read_json(path)
     if about.get("splime") != "triples" or about.get("format") != FORMAT:
         raise DataError(f"{path}: not a manifest that this version of splime reads")
-    for file in validated(path, about, Manifest).files:
-        if not file.fits(folder):
-            raise DataError(f"{folder / file.name}: the file is damaged or missing")
-    return [folder / file["name"] for file in about["files"]]
+    manifest = validated(path, about, Manifest)
+    for file in manifest.files:
+        if not is_of_parts(file.name):
+            raise DataError(f"{path}: lists {file.name!r}, which splime does not write there")
+    return manifest
+
+
+def check_whole(path: Path) -> None:
+    """An error if a file is not as it was written: by its own seal, or by the manifest beside it.
+
+    Files of others have neither.
+    """
+    if is_triples(path.parent):
+        for file in read_manifest(path.parent).files:
+            if file.name == path.name and not file.fits(path.parent):
+                raise DataError(f"{path}: the file is damaged or missing")
+    check_seal(path)

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, UsageError, WriteError
 from splime.exports import check_folder
 from splime.graph import SPLITS
-from splime.io.files import locked, read_json, validated, write_json
+from splime.io.files import LOCK, locked, read_json, validated, write_json
 from splime.io.parquet import Part
 from splime.io.parts import (
     FORMAT,
@@ -92,7 +92,7 @@ def transform_parts(
         check_folder(folder, overwrite=overwrite)
     with locked(folder):
         try:
-            _sweep(folder, lambda name: goes_on and is_of_parts(name))
+            _sweep(folder, is_of_parts if goes_on else _nothing, also=not goes_on)
             write_json(folder / UNFINISHED, {"source": facts.name, "method": method.parameters()})
             with crew(engine=engine, workers=workers, address=address) as spread:
                 result, manifest = _transform(facts, folder, part_rows or PART, spread, progress)
@@ -100,9 +100,11 @@ def transform_parts(
             listed = {file.name for file in manifest.files}
             listed |= {RECEIPT.format(number) for number in range(manifest.parts)}
             _sweep(folder, lambda name: name in listed | {MANIFEST, SEGMENTATION})
-        except BaseException:
+        except BaseException as error:
             done = any(folder.glob(RECEIPT.replace("{:05}", "*")))
-            _sweep(folder, lambda name: done and is_of_parts(name))
+            _sweep(folder, is_of_parts if done else _nothing)
+            if isinstance(error, OSError):
+                raise WriteError(f"{folder}: cannot be written: {error}") from None
             raise
     return result
 
@@ -207,10 +209,18 @@ class _Cutter:
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
-def _sweep(folder: Path, keep: Callable[[str], bool]) -> None:
-    """Remove what is not kept of what this module writes, such as files of dead attempts."""
+def _nothing(_name: str) -> bool:
+    return False
+
+
+def _sweep(folder: Path, keep: Callable[[str], bool], *, also: bool = False) -> None:
+    """Remove what is not kept of what this module writes, such as files of dead attempts.
+
+    With `also` the files of other exports are removed, too, which are to be replaced.
+    """
     for path in folder.iterdir():
+        ours = is_of_parts(path.name) or path.suffix == ".part" or also
         if path.name == MEANWHILE:
             shutil.rmtree(path, ignore_errors=True)
-        elif (is_of_parts(path.name) or path.suffix == ".part") and not keep(path.name):
+        elif ours and path.name != LOCK and not keep(path.name):
             path.unlink(missing_ok=True)

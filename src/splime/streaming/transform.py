@@ -18,8 +18,7 @@ from splime.graph import SPLITS, SplitName
 from splime.io.files import working_folder
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, Part, kinds_of_times
-from splime.io.parts import files_of, has_parts, is_triples
-from splime.io.sealed import check_seal
+from splime.io.parts import check_whole, files_of, has_parts, is_triples
 from splime.methods.base import Known, Method
 from splime.progress import Progress, silent
 from splime.reading import LOG, Reading, Source
@@ -314,7 +313,7 @@ def choose(
     """
     options, method, rows = facts.options, facts.method, facts.rows
     graph = facts.files[0].graph
-    for _ in engine("checking", check_seal, [file.path for file in facts.files]):
+    for _ in engine("checking", check_whole, [file.path for file in facts.files]):
         pass
     # All times decide how one of them is read; splime's own files have times of one kind.
     said = {file.granularity for file in facts.files}
