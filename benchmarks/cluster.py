@@ -5,9 +5,10 @@
 
 The world is made in several files, by several processes. `Merge(shrink=4)` is chosen and applied,
 with the search for duplicates. Every measurement is a process of its own; what it wrote is deleted
-before the next one. 10^9 facts need about 25 GB: 7 for the facts, and then 16 for the search for
-duplicates or 14 for the triples. Without --engines ray, Ray is not needed; and of splime's packages
-only numpy, pyarrow, msgspec, lazy-loader and filelock.
+before the next one. `cpu` is what the process and its workers computed, in seconds: on a machine
+that is busy with other things it tells more than the time that passed. 10^9 facts need 26 GB: 7 for
+the facts, and then 16 for the search for duplicates or 19 for the triples. Without --engines ray,
+Ray is not needed; and of splime's packages only numpy, pyarrow, msgspec, lazy-loader and filelock.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -70,7 +72,7 @@ def workers_mb(engine: str) -> float:
             about = Path(f"/proc/{process}/status").read_text()
         except OSError:
             continue
-        if engine != "ray" or "ray::_attempt" in about:
+        if engine != "ray" or "ray::_attempt" in about or "ray::IDLE" in about:
             most = max(most, int(about.split("VmHWM:")[1].split()[0]) / 1024)
     return most
 
@@ -100,6 +102,7 @@ def measure(source: Path, target: Path, engine: str, workers: int, part: int) ->
         options: dict[str, Any] = {"engine": engine, "workers": workers, "part_rows": part}
         result = transform_parts(source, target, method, progress=watch, **options)
     seconds = time.perf_counter() - started
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     files = [target] if target.is_file() else [*target.glob("*.parquet")]
     return {
         "engine": engine,
@@ -109,6 +112,7 @@ def measure(source: Path, target: Path, engine: str, workers: int, part: int) ->
         "dropped": sum(result.dropped.values()),
         "triples_mb": round(sum(file.stat().st_size for file in files) / 1e6, 1),
         "seconds": round(seconds, 2),
+        "cpu": round(sum(own.ru_utime + own.ru_stime for own in used), 2),
         "rows_per_second": round(result.rows / seconds),
         "peak_mb": round(peak_mb()),
         "worker_peak_mb": round(most) or None,

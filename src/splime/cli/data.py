@@ -130,10 +130,12 @@ def transform(
         check_picture(plot)
     whole = format != "parquet" or filter != "none" or distinct or plot is not None
     rows = rows_to_stream(data, chosen) if stream is None and not whole else 0
-    if engine is None and rows > PART:
-        engine = "processes"
+    if engine is not None and stream is not None:
+        raise UsageError("--engine writes a folder of parts, --stream one file; choose one of them")
     if engine is None and (workers is not None or address is not None):
         raise UsageError("--workers and --address need --engine processes or --engine ray")
+    if engine is None and rows > PART:
+        engine = "processes"
     if engine is not None or stream or rows > LARGE:
         if whole:
             raise UsageError(

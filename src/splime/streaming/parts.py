@@ -11,6 +11,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import DataError, UsageError
 from splime.exports import check_folder
 from splime.graph import SPLITS
 from splime.io.files import locked, read_json, validated, write_json
@@ -47,7 +48,7 @@ from splime.workers import Spread, crew
 
 def transform_parts(
     source: str | PathLike[str],
-    folder: Path,
+    folder: str | PathLike[str],
     method: Method,
     *,
     engine: str = "processes",
@@ -81,6 +82,8 @@ def transform_parts(
         progress: gets what is being done, how many facts are done, and how many there are.
         reading: options of `splime.read`, as for `stream_transform`.
     """
+    # Workers may be at work in other folders.
+    source, folder = Path(source).absolute(), Path(folder).absolute()
     facts = Facts.of(source, method, reading, batch_rows)
     if part_rows is not None and part_rows < 1:
         raise UsageError(f"a part has at least 1 row, not {part_rows}")
@@ -174,7 +177,7 @@ class _Cutter:
     def __call__(self, piece: _Piece) -> Receipt:
         """The receipt for what is there now."""
         path, made_from = self.folder / RECEIPT.format(piece.number), self.made_from(piece)
-        if path.exists():
+        with suppress(DataError):  # there is none yet, or it is damaged
             old = validated(path, read_json(path), Receipt)
             if old.made_from == made_from and all(file.fits(self.folder) for file in old.files):
                 return old
