@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import torch
 
@@ -134,7 +134,9 @@ def train(
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
     writes = collective.rank() == 0
     with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
-        state = collective.told(files.look(out, config) if writes else "new")
+        before = files.look(out, config) if writes else "new"
+        states = get_args(files.State)
+        state = states[collective.told(states.index(before))]
         if state != "finished":
             supervisor = _Supervisor(static, chosen, out, config, place)
             supervisor.shard = shard and collective.size() > 1
