@@ -14,6 +14,7 @@ import pytest
 import splime
 import splime.plans
 from splime.errors import SplimeError
+from splime.explore import explore
 from splime.io.options import ReadOptions
 from tests.runs.small import CUTS, small_graph, small_run
 
@@ -199,7 +200,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.transform, {"data": graph, "method": "split"}, {"data": (STRANGE, 3.5, None, 7),
             "method": THING, "out": (STRANGE, 3.5, 7, ["a"], True), "format": TEXT, "filter": TEXT,
             "distinct": FLAG, "overwrite": FLAG, **seen, **reading}),
-        (splime.explore.explore, {"runs": run}, {"runs": LISTED,
+        (explore, {"runs": run}, {"runs": LISTED,
             "out": (STRANGE, 3.5, 7, ["a"], True), "port": WHOLE, "device": TEXT, **seen}),
         (splime.load_segmentation, {"path": here / "none"}, {"path": PATH}),
         (splime.read_plan, {"path": here / "none"}, {"path": PATH}),
@@ -214,8 +215,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
             "test": NUMBER, "seed": (*WHOLE, -1), "allow_unseen": FLAG}),
         (splime.to_table, {"graph": graph}, {"graph": THING}),
         (splime.train, {"graph": graph, "cuts": CUTS, "out": out}, {"graph": THING, "cuts": GIVEN,
-            "out": PATH, "engine": TEXT, "device": TEXT, "shard": FLAG, "preset": TEXT, "watch": CALLED,
-            "log": (*TEXT, "nothing"), "save_seconds": NUMBER, **seen, **settings}),
+            "out": PATH, "engine": TEXT, "device": TEXT, "preset": TEXT, "watch": CALLED,
+            "log": (*TEXT, "nothing"), "save_seconds": NUMBER, "shard": FLAG, **seen, **settings}),
         (splime.tune, {"graph": graph, "out": out}, {"graph": THING, "out": PATH, "trials": WHOLE,
             **many, "methods": LISTED, "models": LISTED, "engine": LISTED,
             "space": (STRANGE, 3.5, ["a"], 7, {"a": STRANGE}), "seed": (*WHOLE, -1),
