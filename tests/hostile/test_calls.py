@@ -14,6 +14,7 @@ import pytest
 import splime
 import splime.plans
 from splime.errors import SplimeError
+from splime.explore import explore
 from splime.io.options import ReadOptions
 from tests.runs.small import CUTS, small_graph, small_run
 
@@ -41,7 +42,17 @@ LISTED: tuple[object, ...] = (STRANGE, 3.5, 7, [STRANGE], [3.5], True)
 
 # Results, which people do not make themselves; errors; and what is no function.
 NOT_CALLED = {
-    *("Answer", "Answers", "Comparison", "Evaluation", "Fact", "Facts", "Tuned"),
+    *(
+        "Answer",
+        "Answers",
+        "Comparison",
+        "Evaluation",
+        "Fact",
+        "Facts",
+        "Inspection",
+        "Transformed",
+    ),
+    "Tuned",
     *("Segmentation", "StaticGraph", "TemporalGraph"),
     *("DataError", "DownloadError", "SplimeError", "UsageError", "METHODS", "leakage"),
 }
@@ -139,7 +150,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (query.near, {"name": "p1"}, {"name": TEXT, "kind": TEXT, **at}),
         (query.ask_many, {"questions": pa.table({"subject": ["entity 1"], "predicate": ["p1"],
             "object": ["?"]})}, {"questions": THING, "limit": WHOLE, **ask, **seen}),
-        (splime.Run, {"path": run.path}, {"path": PATH, "device": TEXT}),
+        (splime.Run, {"path": run.path}, {"path": PATH, "device": TEXT, "shard": FLAG}),
         (splime.Timeline, {"granularity": "year", "starts": graph.timeline.starts,
             "ends": graph.timeline.ends},
             {"granularity": TEXT, "starts": THING, "ends": THING}),
@@ -165,7 +176,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.describe, {"graph": graph}, {"graph": THING}),
         (splime.evaluate, {"run": run}, {"run": THING, "protocol": TEXT, **common,
             "aggregate": TEXT, "filter": (*TEXT, "inter"), "distinct": (*FLAG, True),
-            "device": TEXT, "estimate": CALLED}),
+            "device": TEXT, "shard": FLAG, "estimate": CALLED}),
         (splime.evaluate, {"run": run, "protocol": "triple"}, {"aggregate": ("mean",),
             "filter": (*TEXT, "x"), "distinct": FLAG}),
         (splime.evaluate_facts, {"scorer": run.scorer, "graph": graph, "segmentation": cuts},
@@ -185,6 +196,12 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.read, {"source": [("a", "p", "b", 1990)] * 9}, {"source": (STRANGE, 3.5, None, 7,
             {"train": 3}, {3: []}, [3], [("a",)], [("a", STRANGE, "b", 1990)],
             [("a", "p", "b", STRANGE)]), **reading, "nonsense": (1,)}),
+        (splime.inspect, {"data": graph}, {"data": (STRANGE, 3.5, None, 7), **reading}),
+        (splime.transform, {"data": graph, "method": "split"}, {"data": (STRANGE, 3.5, None, 7),
+            "method": THING, "out": (STRANGE, 3.5, 7, ["a"], True), "format": TEXT, "filter": TEXT,
+            "distinct": FLAG, "overwrite": FLAG, **seen, **reading}),
+        (explore, {"runs": run}, {"runs": LISTED,
+            "out": (STRANGE, 3.5, 7, ["a"], True), "port": WHOLE, "device": TEXT, **seen}),
         (splime.load_segmentation, {"path": here / "none"}, {"path": PATH}),
         (splime.read_plan, {"path": here / "none"}, {"path": PATH}),
         (splime.parse_times, {"values": pa.array(["1990"])}, {"values": THING,
@@ -199,7 +216,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
         (splime.to_table, {"graph": graph}, {"graph": THING}),
         (splime.train, {"graph": graph, "cuts": CUTS, "out": out}, {"graph": THING, "cuts": GIVEN,
             "out": PATH, "engine": TEXT, "device": TEXT, "preset": TEXT, "watch": CALLED,
-            "log": (*TEXT, "nothing"), "save_seconds": NUMBER, **seen, **settings}),
+            "log": (*TEXT, "nothing"), "save_seconds": NUMBER, "shard": FLAG, **seen, **settings}),
         (splime.tune, {"graph": graph, "out": out}, {"graph": THING, "out": PATH, "trials": WHOLE,
             **many, "methods": LISTED, "models": LISTED, "engine": LISTED,
             "space": (STRANGE, 3.5, ["a"], 7, {"a": STRANGE}), "seed": (*WHOLE, -1),

@@ -254,3 +254,6 @@ def test_at_work_an_array_is_used_again_only_if_nobody_has_it() -> None:
         del again
         assert on.empty(like, 1000).data_ptr() != place  # it is too small
         assert on.empty(like, 2).data_ptr() != place  # or too large
+        with on.at_work():
+            assert on.empty(like, 60).data_ptr() != place  # a block has its own
+        assert on.empty(like, 60).data_ptr() == place

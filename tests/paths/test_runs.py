@@ -58,6 +58,22 @@ def test_stopped_and_resumed_it_ends_with_the_same_bytes(
     assert whole.read_bytes() == parts.read_bytes()
 
 
+def test_the_bytes_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> None:
+    # Of a graph that is large enough for torch to divide its own sums among threads.
+    graph, before = splime.load("demo"), torch.get_num_threads()
+    few: dict[str, Any] = {"layers": 2, "dimension": 16, "steps": 2, "validate_every": 0}
+    models = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            train(graph, splime.Vanilla(), tmp_path / str(threads), model="path", **few)
+            models.append((tmp_path / str(threads) / "model.safetensors").read_bytes())
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert models[0] == models[1] == models[2]
+
+
 def test_ranks_are_those_of_a_loop_over_the_facts(run: Run) -> None:
     graph, scorer = run.graph, run.scorer
     assert isinstance(scorer, PathScorer)

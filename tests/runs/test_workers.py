@@ -159,7 +159,7 @@ def test_a_checkpoint_of_one_process_opens_on_three_workers(
 
 def test_a_worker_that_is_killed(facts: Path, tmp_path: Path) -> None:
     """The others stop and say so; the same command goes on, to the same end, and to its metrics."""
-    settings = {**TRAININGS["complex"], "epochs": 40, "patience": 100}
+    settings = {**TRAININGS["complex"], "epochs": 40, "validate_every": 5}
     outs = tmp_path / "killed", tmp_path / "alone"
     command = [sys.executable, "-m", "splime", "train", str(facts), "--out", str(outs[0])]
     command += [*COMMAND, *as_options(settings), "--workers", "2"]

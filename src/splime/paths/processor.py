@@ -7,8 +7,8 @@ result does not depend on how many threads there are.
 from __future__ import annotations
 
 import math
-import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -309,7 +309,8 @@ class _Work(threading.local):
     """What the kernels have to themselves, while `at_work`."""
 
     threads: int | None = None
-    arrays: list[np.ndarray[Any, Any]] | None = None
+    arrays: list[tuple[np.ndarray[Any, Any], weakref.ref[Any]]] | None = None
+    """Each with the part of it that was given away, which is gone when nobody uses it."""
 
 
 _work = _Work()
@@ -321,19 +322,17 @@ def at_work() -> Iterator[None]:
 
     Torch's own threads wait for their next work by spinning, which takes the processor from those
     of the kernels; and between kernels there is little to do. A new array of this size has new
-    pages, and to get them from the system would take a quarter of the time of a step.
+    pages, and to get them from the system would take a quarter of the time of a step. The arrays of
+    a block are free after it.
     """
-    if _work.threads is not None:
-        yield
-        return
-    threads = torch.get_num_threads()
-    _work.threads, _work.arrays = threads, []
+    before, threads = (_work.threads, _work.arrays), torch.get_num_threads()
+    _work.threads, _work.arrays = _work.threads or threads, []
     torch.set_num_threads(1)
     try:
         yield
     finally:
         torch.set_num_threads(threads)
-        _work.threads = _work.arrays = None
+        _work.threads, _work.arrays = before
 
 
 def _threads() -> int:
@@ -342,16 +341,16 @@ def _threads() -> int:
 
 def empty(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
     """An array where another one is, perhaps one that nobody refers to any more."""
-    size = math.prod(shape)
-    # Here a free one is referred to by the list, by the name and by the call.
-    for array in _work.arrays or ():
-        if size <= len(array) <= 2 * size and sys.getrefcount(array) == 3:
+    size, arrays = math.prod(shape), [] if _work.arrays is None else _work.arrays
+    for place, (array, given) in enumerate(arrays):
+        if given() is None and size <= len(array) <= 2 * size:
+            del arrays[place]
             break
     else:
         array = np.empty(size, np.float32)
-        if _work.arrays is not None:
-            _work.arrays.append(array)
-    return torch.from_numpy(array[:size]).view(shape)
+    part = array[:size]
+    arrays.append((array, weakref.ref(part)))
+    return torch.from_numpy(part).view(shape)
 
 
 def _each(function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]]) -> None:

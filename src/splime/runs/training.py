@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import torch
 
@@ -96,7 +96,7 @@ def train(
         progress: is told of the cuts, the steps, the loss and the MRR on valid; for a bar, see
             `splime.progress_bar`.
         watch: is told of every step and epoch, and can ask to stop.
-        save_seconds: how often a checkpoint is saved.
+        save_seconds: how often a checkpoint is saved; one that takes long, less often.
         warn: is told where the preset is changed to suit the graph.
         settings: changes to the preset, see `splime.Settings`.
 
@@ -134,7 +134,9 @@ def train(
     config = describe(graph, static.segmentation, trainer.values(chosen), engine)
     writes = collective.rank() == 0
     with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
-        state = collective.told(files.look(out, config) if writes else "new")
+        before = files.look(out, config) if writes else "new"
+        states = get_args(files.State)
+        state = states[collective.told(states.index(before))]
         if state != "finished":
             supervisor = _Supervisor(static, chosen, out, config, place)
             supervisor.shard = shard and collective.size() > 1
@@ -207,6 +209,8 @@ class _Supervisor:
     learner: Learner
     started_at: float
     saved_at: float
+    saving: float = 0.0
+    """Seconds that the last checkpoint took."""
 
     def __init__(
         self,
@@ -256,7 +260,9 @@ class _Supervisor:
 
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
-        late = self._writes and time.monotonic() - self.saved_at > self.save_seconds
+        # Large ones less often: a tenth of the time at most goes into them.
+        pause = max(self.save_seconds, 9 * self.saving)
+        late = self._writes and time.monotonic() - self.saved_at > pause
         save, stop = collective.any_of(late, any(watch.stop() for watch in self.watches))
         if save:
             self._save()
@@ -315,12 +321,14 @@ class _Supervisor:
         state = self.learner.state()
         if state is None:
             return False
+        began = time.monotonic()
         tensors, numbers = state
         progress = {**asdict(self.progress), "seconds": self._seconds()}
         about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
         tag = f"{self.learner.epoch}-{numbers.get('step', 0)}"
         save_state(self.out / files.CHECKPOINT, tensors, about, self._rows, tag)
         self.saved_at = time.monotonic()
+        self.saving = self.saved_at - began
         return True
 
     def _restore(self) -> None:
