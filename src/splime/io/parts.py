@@ -102,7 +102,7 @@ def is_of_parts(name: str) -> bool:
 
 def is_triples(source: str | os.PathLike[str]) -> bool:
     """Whether a source is a folder of triples."""
-    return (Path(source) / MANIFEST).is_file()
+    return is_there(Path(source)) and (Path(source) / MANIFEST).is_file()
 
 
 def has_parts(source: str | os.PathLike[str]) -> bool:

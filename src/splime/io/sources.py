@@ -71,7 +71,7 @@ def read(
     ['1994', None]
     """
     chosen = ReadOptions.of(options)
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path) and source:
         chosen = chosen.for_triples(is_triples(source))
     opened = _open(source, chosen)
     if isinstance(opened, TemporalGraph):
