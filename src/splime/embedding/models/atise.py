@@ -10,7 +10,6 @@ from torch import Tensor
 
 from splime.embedding.distances import pairwise
 from splime.embedding.models.base import Model, clip
-from splime.embedding.models.hyte import MOVED
 from splime.embedding.models.tero import XU
 from splime.embedding.settings import PREDICATE, Settings
 from splime.embedding.tables import Lookup, Table, TableMaker
@@ -30,7 +29,15 @@ class ATiSE(Model):
     moves = True
     entity_parts = 2  # mean and variance
     predicate_parts = 2
-    strong = MOVED | {"margin": 40.0, "learning_rate": 0.01}
+    strong = XU | {
+        "dimension": 100,
+        "margin": 1.0,
+        "optimizer": "adam",
+        "learning_rate": 3e-3,
+        "each": "fact",
+        "epochs": 100,
+        "validate_every": 20,
+    }
     published = {
         "icews14": XU
         | {"margin": 120.0, "variance": 0.003, "optimizer": "adam", "learning_rate": 3e-5},
