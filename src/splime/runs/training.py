@@ -261,7 +261,7 @@ class _Supervisor:
     def should_stop(self) -> bool:
         """Whether somebody asked to stop; saves a checkpoint now and then."""
         # Large ones less often: a tenth of the time at most goes into them.
-        pause = max(self.save_seconds, 9 * self.saving)
+        pause = self.save_seconds and max(self.save_seconds, 9 * self.saving)  # 0: always
         late = self._writes and time.monotonic() - self.saved_at > pause
         save, stop = collective.any_of(late, any(watch.stop() for watch in self.watches))
         if save:
