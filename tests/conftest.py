@@ -23,7 +23,11 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
 # be run again; HYPOTHESIS_PROFILE=search looks further.
 settings.register_profile(
-    "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "steady",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("search", deadline=None, max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
