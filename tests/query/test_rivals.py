@@ -68,12 +68,12 @@ def test_who_what_which_and_when(name: str, runs: dict[str, Run], graph: Tempora
     ways = (slice(2), slice(2)) if run.settings.both_ways else (slice(1), slice(way, way + 1))
     what = query.ask("e1", "p", "?", at=at, limit=None)
     assert {row.name: row.score for row in what.rows} == {
-        o: pytest.approx(sum(plain(run, 1, 0, number, time)[ways[0]]), rel=1e-4, abs=1e-6)
+        o: pytest.approx(np.sum(plain(run, 1, 0, number, time)[ways[0]]), rel=1e-4, abs=1e-6)
         for number, o in enumerate(names)
     }
     who = query.ask("?", "p", "e1", at=at, limit=None)
     assert {row.name: row.score for row in who.rows} == {
-        s: pytest.approx(sum(plain(run, number, 0, 1, time)[ways[1]]), rel=1e-4, abs=1e-6)
+        s: pytest.approx(np.sum(plain(run, number, 0, 1, time)[ways[1]]), rel=1e-4, abs=1e-6)
         for number, s in enumerate(names)
     }
     for answers, own in ((query.ask("e0", "?", "e2", at=at), [(p, time) for p in range(2)]),
