@@ -128,8 +128,7 @@ def test_cases_and_trials_on_ray(ray_cluster: Any, tmp_path: Path) -> None:
                 cases,
                 results,
                 data=data,
-                device="cpu",
-                engine=engine,
+                spreading=Spreading(engine, device="cpu"),
                 progress=lambda *update: updates.append(update[:3]),
             )
     for case in cases[:2]:
@@ -235,8 +234,8 @@ def test_engines_by_name() -> None:
     assert sort_engines(()) == ("splime", None)
     assert sort_engines(["processes", "splime"]) == ("splime", "processes")
     for engines, message in (
-        (["ray", "processes"], "one engine is enough of ray and processes"),
-        (["pykeen", "splime"], "one engine is enough of pykeen and splime"),
+        (["ray", "processes"], "choose one engine of ray and processes"),
+        (["pykeen", "splime"], "choose one engine of pykeen and splime"),
         ("rya", r"no engine 'rya'; there are splime, .*Did you mean ray"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -256,4 +255,4 @@ def test_engines_by_name() -> None:
 )
 def test_nonsense(how: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Spreading(**{"engine": None, "processes": None, **how})
+        Spreading(**how)

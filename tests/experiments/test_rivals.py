@@ -20,6 +20,7 @@ from splime.experiments.rows import DATA, METRICS, PATHS, Case, Results, Row
 from splime.experiments.running import READINGS, load_graph, run_case
 from splime.experiments.studies import STUDIES
 from splime.runs import Run, evaluate
+from splime.runs.spreading import Spreading
 from tests.runs.small import small_graph
 
 FACTS = 200
@@ -225,14 +226,14 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
     own = list(rivals.rival_rows(DECLARED))
     monkeypatch.setattr(rivals, "ROWS", own)
     study = replace(STUDIES["rivals"], rows=own)
-    how: dict[str, Any] = {"data": tmp_path, "device": "cpu"}
+    how: dict[str, Any] = {"data": tmp_path, "spreading": Spreading(device="cpu")}
     study.run(results, ["TTransE"], tmp_path / "runs", **how)
     assert len(results.records) == 2
     study.run(results, [], tmp_path / "runs", **how)
     assert len(results.records) == 5 + 3 * 2
     case = own[0].cases[0]
     assert case.training["preset"] == "published"
-    run_case(case, keep=tmp_path / "kept", **how)
+    run_case(case, keep=tmp_path / "kept", data=tmp_path, device="cpu")
     evaluation = evaluate(Run(tmp_path / "kept", device="cpu"))
     stored = results[case]["figures"][1]
     for name in KEPT:

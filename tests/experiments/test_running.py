@@ -15,8 +15,11 @@ from splime.experiments import running
 from splime.experiments.rows import METRICS, Case, Combination, Results, Row
 from splime.experiments.running import run_case, run_cases
 from splime.runs import Run, combine, evaluate, is_finished
+from splime.runs.spreading import Spreading
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
 from tests.runs.small import SETTINGS, small_graph, small_run
+
+CPU = Spreading(device="cpu")
 
 
 @pytest.fixture
@@ -54,7 +57,7 @@ def test_a_run_is_kept_where_it_is_asked_for(data: Path, tmp_path: Path) -> None
 def test_what_is_there_is_not_run_again(
     data: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    STUDY.run(results, ["vanilla"], data, data=data, device="cpu")
+    STUDY.run(results, ["vanilla"], data, data=data, spreading=CPU)
     assert len(results.records) == 2
     ran: list[Case] = []
     original = running.run_case
@@ -65,17 +68,17 @@ def test_what_is_there_is_not_run_again(
 
     monkeypatch.setattr(running, "run_case", watched)
     again = Results(results.path)
-    STUDY.run(again, [], data, data=data, device="cpu")
+    STUDY.run(again, [], data, data=data, spreading=CPU)
     assert [case.method for case in ran] == ["split", "split"]
-    STUDY.run(Results(results.path), [], data, data=data, device="cpu")
+    STUDY.run(Results(results.path), [], data, data=data, spreading=CPU)
     assert len(ran) == 2
 
 
 def test_runs_that_are_gone_are_made_again(data: Path, results: Results, tmp_path: Path) -> None:
     drawn = replace(ROWS[0], cases=ROWS[0].cases[:1], folder="kept")
     study = replace(STUDY, rows=[drawn])
-    run_cases(drawn.cases, results, data=data, device="cpu")
-    study.run(results, [], tmp_path, data=data, device="cpu")
+    run_cases(drawn.cases, results, data=data, spreading=CPU)
+    study.run(results, [], tmp_path, data=data, spreading=CPU)
     assert is_finished(tmp_path / "kept")
     assert len(results.records) == 1
 
@@ -90,7 +93,7 @@ def test_combinations_wait_for_their_members(
     study = replace(
         STUDY, rows=[Row("small", "together", [together]), Row("small", "alone", members)]
     )
-    how: dict[str, Any] = {"data": data, "device": "cpu"}
+    how: dict[str, Any] = {"data": data, "spreading": CPU}
     study.run(results, ["alone"], tmp_path, **how)
     kept = [tmp_path / member.key() for member in members]
     assert all(map(is_finished, kept))
@@ -129,7 +132,7 @@ def test_a_killed_study_keeps_what_is_done(
 
     monkeypatch.setattr(running, "run_case", killed)
     with pytest.raises(KeyboardInterrupt):
-        run_cases(cases, results, data=data, device="cpu")
+        run_cases(cases, results, data=data, spreading=CPU)
     assert Results(results.path).missing(cases) == [cases[2]]
 
 
@@ -142,7 +145,7 @@ def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results
             cases,
             results,
             data=data,
-            device="cpu",
+            spreading=CPU,
             progress=lambda *update: updates.append(update),
         )
     assert updates == [("trainings", at, 2, str(case)) for at, case in enumerate(cases, 1)]
@@ -152,8 +155,8 @@ def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results
 def test_processes_give_the_same(data: Path, results: Results, tmp_path: Path) -> None:
     cases = [small_case(seed=seed) for seed in range(2)]
     alone = Results(tmp_path / "alone.json")
-    run_cases(cases, results, data=data, device="cpu", processes=2)
-    run_cases(cases, alone, data=data, device="cpu")
+    run_cases(cases, results, data=data, spreading=Spreading(processes=2, device="cpu"))
+    run_cases(cases, alone, data=data, spreading=CPU)
     for case in cases:
         assert results[case]["figures"] == alone[case]["figures"]
 

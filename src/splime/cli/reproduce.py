@@ -106,7 +106,7 @@ def reproduce(
     spreading = Spreading(engine, processes, processors, gpu, address, device)
     if run or quick:
         with progress_bar() as progress:
-            how = {**vars(spreading), "data": data, "progress": progress}
+            how = {"spreading": spreading, "data": data, "progress": progress}
             study.run(stored, texts, runs, quick=quick, **how)
     tables = study.tables(stored)
     if texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from splime.datasets.world import World
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
-from splime.io.files import is_there
+from splime.io.files import checksum, is_there
 from splime.io.options import ReadOptions
 from splime.progress import progress_bar
 from splime.reading import LOG
@@ -142,13 +141,11 @@ def cache_folder() -> Path:
 
 
 def _check(dataset: Dataset, folder: Path) -> None:
-    for name, checksum in dataset.checksums.items():
+    for name, published in dataset.checksums.items():
         path = folder / name
         if not path.is_file():
             raise DataError(f"{path}: the file is missing; {dataset.name} needs it")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        if digest != checksum:
+        if checksum(path) != published:
             raise DataError(
                 f"{path}: not the published file (its SHA-256 differs); metrics from it would not"
                 f" compare. To read it all the same, give its folder: {folder}"

@@ -77,12 +77,7 @@ def run_cases(
     results: Results,
     *,
     data: Path | None = None,
-    device: str = "auto",
-    engine: str | None = None,
-    processes: int | None = None,
-    processors: int | None = None,
-    gpu: float | None = None,
-    address: str | None = None,
+    spreading: Spreading | None = None,
     keep: Mapping[str, Path] | None = None,
     progress: Progress = silent,
 ) -> None:
@@ -95,21 +90,14 @@ def run_cases(
         results: what was run before, and where to remember more.
         data: a folder with graphs saved as DATASET-READING.parquet, where the datasets themselves
             are not at hand.
-        device: cpu, cuda or auto.
-        engine: what to run them on, if several at once: processes of this machine, or ray.
-        processes: how many to run at once; by default one, or with an engine as many as it can.
-        processors: how many processors of a Ray cluster each needs; by default one.
-        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
-            machine has one.
-        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
-            machine alone is started.
+        spreading: where to run them, and how many at once; by default one by one, in this process.
         keep: folders to leave runs in, by the keys of their cases.
         progress: called after each case.
     """
     failed: list[tuple[Case, SplimeError]] = []
     kept = {key: folder.absolute() for key, folder in (keep or {}).items()}
-    run = partial(_run, data=data and data.absolute(), device=device, keep=kept)
-    spreading = Spreading(engine, processes, processors, gpu, address, device)
+    spreading = spreading or Spreading()
+    run = partial(_run, data=data and data.absolute(), device=spreading.device, keep=kept)
     for done, (number, record) in enumerate(spreading.over(run, cases), 1):
         case = cases[number]
         if isinstance(record, SplimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import glob
+import hashlib
 import json
 import os
 import re
@@ -69,6 +70,12 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except OSError as error:
         raise DataError(f"{path}: cannot be opened: {error}") from None
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_binary(path: Path) -> bool:

@@ -8,7 +8,6 @@ never read.
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 from splime.errors import DataError
 from splime.graph import SplitName
-from splime.io.files import is_there, read_json, split_files, validated
+from splime.io.files import checksum, is_there, read_json, split_files, validated
 from splime.io.sealed import check_seal
 
 MANIFEST = "manifest.json"
@@ -87,12 +86,6 @@ class Manifest:
     triples: dict[SplitName, int]
     dropped: dict[str, int]
     files: list[TripleFile]
-
-
-def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_of_parts(name: str) -> bool:

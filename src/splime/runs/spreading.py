@@ -34,7 +34,7 @@ def sort_engines(engine: str | Iterable[str]) -> tuple[str, str | None]:
     trains = [name for name in names if name not in ENGINES]
     for several in (spreads, trains):
         if len(several) > 1:
-            raise UsageError(f"one engine is enough of {' and '.join(several)}")
+            raise UsageError(f"choose one engine of {' and '.join(several)}")
     return trains[0] if trains else "splime", spreads[0] if spreads else None
 
 
@@ -42,9 +42,9 @@ def sort_engines(engine: str | Iterable[str]) -> tuple[str, str | None]:
 class Spreading:
     """Where trainings run, how many at once, and what each of them needs."""
 
-    engine: str | None
+    engine: str | None = None
     """processes or ray; None is processes if there are to be several, else this process."""
-    processes: int | None
+    processes: int | None = None
     """How many at once; None is one in this process, and as many as there is room for elsewhere."""
     processors: int | None = None
     """Of a Ray cluster, for each training; None is one."""

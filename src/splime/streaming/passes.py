@@ -20,9 +20,9 @@ from splime.arrays import batches, grouped
 from splime.counts import Counts
 from splime.errors import DataError, UsageError
 from splime.graph import SPLITS, Ids
-from splime.io.files import written_beside
+from splime.io.files import checksum, written_beside
 from splime.io.parquet import ROLES, Batch, Part, Times
-from splime.io.parts import TripleFile, checksum
+from splime.io.parts import TripleFile
 from splime.io.saved import Description, damages
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
