@@ -16,6 +16,7 @@ import torch
 from splime.embedding.distances import moduli
 from splime.embedding.losses import LEFT_OUT
 from splime.embedding.losses.sampled import self_adversarial
+from splime.embedding.objective import smoothness
 from splime.embedding.settings import Settings
 from splime.training.trainer import Trainer
 from tests.embedding.formulas import as_triples, plain_model
@@ -86,16 +87,28 @@ def test_self_adversarial(weights: Any) -> None:
     )
 
 
-def test_adam_takes_the_steps_of_adam() -> None:
+@pytest.mark.parametrize("name", ["Adam", "Adagrad"])
+def test_optimizers_take_the_steps_of_those_of_torch(name: str) -> None:
     ours = torch.nn.Parameter(numbers(50, 30).detach().clone())
     theirs = torch.nn.Parameter(ours.detach().clone())
-    own, plain = kernels.Adam([ours], 1e-2), torch.optim.Adam([theirs], lr=1e-2)
+    own, plain = getattr(kernels, name)([ours], 1e-2), getattr(torch.optim, name)([theirs], lr=1e-2)
     for step in range(20):
         gradient = numbers(50, 30 + step)[:, :30].detach()
         ours.grad, theirs.grad = gradient.clone(), gradient.clone()
         own.step()
         plain.step()
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "d"), [(7, 5), (2, 1030), (1, 3)])
+def test_smoothness(n: int, d: int) -> None:
+    vectors = numbers(n, d)
+    follows = torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0, 1.0], device=DEVICE)[: n - 1]
+    found = 0.3 * kernels.squared_changes(vectors, follows)
+    x = precise(vectors)
+    expected = 0.3 * smoothness(x, follows.cpu().double()) * follows.cpu().sum().clamp_min(1)
+    assert_close([found], [expected])
+    assert_close(torch.autograd.grad(found, vectors), torch.autograd.grad(expected, x))
 
 
 def make_trainer(device: str, **values: Any) -> Trainer:

@@ -210,9 +210,13 @@ def softmax_case() -> tuple[Tensor, Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("factor", [1.0, -0.37])
+@pytest.mark.parametrize("multiple", [1, 5, 8])
 @pytest.mark.parametrize("rows", [1, 10, 15, 1 << 21])
-def test_softmax_loss(rows: int, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_softmax_loss(
+    rows: int, multiple: int, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(losses._ROWS, "cpu", rows)
+    monkeypatch.setitem(losses._MULTIPLE, "cpu", multiple)
     monkeypatch.setattr(losses, "_LEAST_ROWS", 1)
     query, candidates, target = softmax_case()
     found = factor * softmax_loss(query, candidates, target)

@@ -21,7 +21,7 @@ from splime.embedding.negatives import seed_of
 from splime.embedding.objective import Objective
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.embedding.tables import Shard
+from splime.embedding.tables import Lookup, Shard
 from splime.errors import SplimeError, UsageError
 from splime.static import Triples
 
@@ -405,12 +405,13 @@ def make_optimizer(model: Model, settings: Settings) -> torch.optim.Optimizer:
     """The optimizer of a training, in its fastest version."""
     tables: list[Tensor] = list(model.parameters())
     rate = settings.learning_rate
-    if settings.optimizer == "adam":
-        if tables[0].is_cuda:
-            from splime.embedding.kernels import Adam
+    dense = not (isinstance(model.entities, Lookup) and model.entities.sparse)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(tables, lr=rate)
+    if tables[0].is_cuda and dense:
+        from splime.embedding.kernels import Adagrad, Adam
 
-            return Adam(tables, rate)
+        return Adam(tables, rate) if settings.optimizer == "adam" else Adagrad(tables, rate)
+    if settings.optimizer == "adam":
         return torch.optim.Adam(tables, lr=rate, fused=True)
-    if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(tables, lr=rate)
-    return torch.optim.SGD(tables, lr=rate)
+    return torch.optim.Adagrad(tables, lr=rate)

@@ -74,10 +74,11 @@ class GatedTimes(Table):
         a, b = self.gate
         passing = torch.sigmoid(a * self.gaps.unsqueeze(1) + b)
         h, states = torch.zeros_like(passing[0]), []
+        sizes = [2 * self.width, self.width]
         for x, g in zip(read, passing, strict=True):
-            (xz, xq, xn), (hz, hq, hn) = x.chunk(3), (self.recurrent @ h).chunk(3)
-            z, q = torch.sigmoid(xz + hz), torch.sigmoid(xq + hq)
-            h = (1 - z) * torch.tanh(xn + q * hn) + z * g * h
+            (xg, xn), (hg, hn) = (each.split(sizes) for each in (x, self.recurrent @ h))
+            z, q = torch.sigmoid(xg + hg).chunk(2)
+            h = torch.lerp(torch.tanh(torch.addcmul(xn, q, hn)), g * h, z)
             states.append(h)
         return normalize(torch.stack(states), dim=-1)
 
