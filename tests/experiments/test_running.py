@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from splime.errors import DataError, SplimeError
 from splime.experiments import running
 from splime.experiments.rows import METRICS, Case, Combination, Results, Row
 from splime.experiments.running import run_case, run_cases
-from splime.runs import Run, combine, evaluate, is_finished
+from splime.runs import Interrupted, Run, combine, evaluate, is_finished
 from splime.runs.spreading import Spreading
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
-from tests.runs.small import SETTINGS, small_graph, small_run
+from tests.runs.small import SETTINGS, StopAfter, small_graph, small_run
 
 CPU = Spreading(device="cpu")
 
@@ -134,6 +135,23 @@ def test_a_killed_study_keeps_what_is_done(
     with pytest.raises(KeyboardInterrupt):
         run_cases(cases, results, data=data, spreading=CPU)
     assert Results(results.path).missing(cases) == [cases[2]]
+
+
+def test_a_stopped_training_resumes(
+    data: Path, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, original, case = Results(tmp_path / "whole.json"), running.train, small_case()
+    run_cases([case], whole, data=data, spreading=CPU)
+    monkeypatch.setattr(running, "train", partial(original, watch=StopAfter(3)))
+    with pytest.raises(Interrupted):
+        run_cases([case], results, data=data, spreading=CPU)
+    (folder,) = (results.path.parent / running.UNFINISHED).iterdir()
+    watch = StopAfter(10**9)
+    monkeypatch.setattr(running, "train", partial(original, watch=watch))
+    run_cases([case], results, data=data, spreading=CPU)
+    assert results[case]["figures"] == whole[case]["figures"]
+    assert watch.told[0][0] == 1  # the steps of epoch 0 are not taken again
+    assert not folder.parent.exists()
 
 
 def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results) -> None:

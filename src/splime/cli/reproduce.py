@@ -73,7 +73,8 @@ def reproduce(
     """Make a table of the paper, and print it beside the printed one.
 
     Tables come from results that are stored; trainings are run only with --run or --quick, and
-    remembered one by one. Example: splime reproduce main --row "yago11k vanilla" --run
+    remembered one by one. The same command again resumes what was stopped.
+    Example: splime reproduce main --row "yago11k vanilla" --run
     """
     from splime.embedding.device import choose_device
     from splime.experiments import studies

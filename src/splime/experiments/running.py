@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, TypeAlias
 
 from splime.datasets import DATASETS, load
@@ -22,6 +23,7 @@ from splime.progress import Progress, silent
 from splime.runs import Run, combine, evaluate, is_finished, train
 from splime.runs.spreading import Spreading, check_left
 from splime.splitting import split_graph
+from splime.training.engines import Interrupted
 
 Record: TypeAlias = dict[str, Any]
 
@@ -48,6 +50,7 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
 _MADE_FROM = {"ended": "paper", "ended-test": "paper", "forecast": "fact"}
 _ENDED: Mapping[str, tuple[SplitName, ...]] = {"ended": SPLITS, "ended-test": ("valid", "test")}
 _DIGITS = 6
+UNFINISHED = "unfinished"
 
 
 def load_graph(dataset: str, reading: str, data: Path | None = None) -> TemporalGraph:
@@ -83,7 +86,9 @@ def run_cases(
 ) -> None:
     """Run cases; each is remembered as soon as it is done.
 
-    A case that fails does not keep the others from being run; it is an error in the end.
+    A case that fails does not keep the others from being run; it is an error in the end. One that
+    was stopped resumes, from the folder `unfinished` beside the results; but not on a Ray cluster,
+    whose machines may not see that folder.
 
     Args:
         cases: what to run.
@@ -97,7 +102,14 @@ def run_cases(
     failed: list[tuple[Case, SplimeError]] = []
     kept = {key: folder.absolute() for key, folder in (keep or {}).items()}
     spreading = spreading or Spreading()
-    run = partial(_run, data=data and data.absolute(), device=spreading.device, keep=kept)
+    unfinished = None if spreading.engine == "ray" else results.path.parent.absolute() / UNFINISHED
+    run = partial(
+        _run,
+        data=data and data.absolute(),
+        device=spreading.device,
+        keep=kept,
+        unfinished=unfinished,
+    )
     for done, (number, record) in enumerate(spreading.over(run, cases), 1):
         case = cases[number]
         if isinstance(record, SplimeError):
@@ -116,15 +128,23 @@ def run_cases(
 
 
 def _run(
-    case: Case, *, data: Path | None, device: str, keep: Mapping[str, Path]
+    case: Case,
+    *,
+    data: Path | None,
+    device: str,
+    keep: Mapping[str, Path],
+    unfinished: Path | None,
 ) -> Record | SplimeError:
     """The record of a case, or what went wrong: other cases may do better."""
     try:
         if isinstance(case, Combination):
             members = [keep[member.key()] for member in case.members]
             return run_combination(case, members, device=device)
-        return run_case(case, data=data, device=device, keep=keep.get(case.key()))
-    except WriteError:
+        if unfinished is None or case.key() in keep:
+            return run_case(case, data=data, device=device, keep=keep.get(case.key()))
+        with _until_done(unfinished / case.key()) as folder:
+            return run_case(case, data=data, device=device, keep=folder)
+    except (WriteError, Interrupted):
         raise  # nor would the others
     except SplimeError as error:
         return error
@@ -132,6 +152,25 @@ def _run(
         failed = SplimeError(f"{type(error).__name__}: {error}")
         failed.__cause__ = error
         return failed
+
+
+@contextmanager
+def _until_done(folder: Path) -> Iterator[Path]:
+    """A folder that is removed in the end, but stays if the program is stopped before."""
+    try:
+        yield folder
+    except (Interrupted, KeyboardInterrupt):
+        raise
+    except BaseException:
+        _remove(folder)
+        raise
+    _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    rmtree(folder, ignore_errors=True)
+    with suppress(OSError):  # others are there
+        folder.parent.rmdir()
 
 
 def run_case(

@@ -13,7 +13,7 @@ class TADistMult(DistMult):
 
     name = "ta-distmult"
     knows_time = True
-    strong = DistMult.strong | {"optimizer": "adam", "learning_rate": 0.01, "init": "xavier_normal"}
+    strong = DistMult.strong | {"optimizer": "adam", "learning_rate": 1e-3, "init": "xavier_normal"}
     published = {
         "icews14": {
             **{name: value for name, value in BASELINES.items() if name not in ("unit", "margin")},

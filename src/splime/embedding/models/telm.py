@@ -18,7 +18,8 @@ class TeLM(Model):
     """f(s, p, o, t) = ⟨s (p t) ō⟩, the scalar part of products in Cl(2,0).
 
     The dimension counts multivectors a + b e₁ + c e₂ + d e₁₂. The smoothness of times is that of
-    what is left of their differences after a common drift, which is learned.
+    what is left of their differences after a common drift, which is learned. First only a and d are,
+    as in TComplEx, and b and c are 0; after a quarter of the epochs all are.
     """
 
     name = "telm"
@@ -39,6 +40,19 @@ class TeLM(Model):
         times = tables.level(TIME, width)
         times.drift = nn.Parameter(tables.weights(1, width))
         return Timed(tables.level(PREDICATE, width), times, "clifford")
+
+    def prepare(self, tables: TableMaker) -> None:
+        """b and c are 0, and so are their gradients."""
+        if tables.generator is not None:
+            for weight in self.parameters():
+                _vector_part(weight).zero_()
+
+    def begin_epoch(self, epoch: int, epochs: int) -> None:
+        """After a quarter of the epochs, b and c are a thousandth of a and d."""
+        if epoch >= epochs // 4:
+            for weight in self.parameters():
+                if not (vectors := _vector_part(weight)).any():
+                    vectors.copy_(1e-3 * weight.unflatten(-1, (4, -1))[:, ::3])
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
@@ -63,6 +77,11 @@ class TeLM(Model):
     def sizes(self, vectors: Tensor) -> Tensor:
         """The lengths of multivectors."""
         return root(vectors.unflatten(-1, (4, -1)).square().sum(-2))
+
+
+def _vector_part(weight: Tensor) -> Tensor:
+    """b and c, to be changed in place."""
+    return weight.detach().unflatten(-1, (4, -1))[:, 1:3]
 
 
 def _signed(x: Tensor, *signs: int) -> Tensor:
