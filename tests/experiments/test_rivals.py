@@ -131,7 +131,10 @@ def test_who_is_ahead(results: Results, four: list[Row]) -> None:
     ranks = {four[0].title: best + 3, four[1].title: best, four[2].title: close}
     for row in four[:3]:
         fake(results, row.cases[0], 0.5, ranks[row.title])
-    claims, table, strata = rivals.rivals_tables(results)
+    claims, table, strata, tries = rivals.rivals_tables(results)
+    assert [line[0] for line in tries.rows] == [row.title for row in four]
+    ran = [[cell.split(" / ")[0] for cell in line if "/" in cell] for line in tries.rows]
+    assert ran == [[".500"], [".500"], [".500"], []]
     names = [row[0] for row in table.rows]
     assert names[:3] == [four[1].title, four[2].title, four[0].title]
     assert set(names[3:]) == {four[3].title, "path"}
@@ -243,7 +246,7 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
             assert stored["strata"][name][kind] == pytest.approx(
                 {group: each.mrr for group, each in evaluation.strata[name][kind].items()}, abs=1e-6
             )
-    _, table, strata = study.tables(results)
+    _, table, strata, _ = study.tables(results)
     assert sorted(row[0] for row in table.rows) == ["ComplEx", "TTransE", "TeRo", "TransE"]
     assert sorted(row[-1] for row in table.rows) == ["1", "3", "3", "3"]
     assert len(strata.rows) == 4

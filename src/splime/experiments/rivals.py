@@ -191,6 +191,7 @@ def rivals_tables(results: Results) -> list[Table]:
     for dataset in _by_dataset():
         entries = _entries(results, dataset)
         made += [_table(entries, dataset), _strata_table(entries, dataset)]
+        made.append(_tries_table(results, dataset))
     return [_claims_table(results), *made]
 
 
@@ -256,6 +257,24 @@ def _strata_table(entries: Sequence[Entry], dataset: str) -> Table:
         lines.append((entry.title, *every))
     title = f"{_title(dataset)}: seen triples and others, instants and intervals"
     return Table(title, rows=lines, dataset=dataset, **_ALL["strata_table"])
+
+
+def _tries_table(results: Results, dataset: str) -> Table:
+    lines = []
+    for row in _by_dataset()[dataset]:
+        static = "preset" not in row.cases[0].training
+        each = ["–"] if static else []
+        for case in row.cases:
+            found = [("valid", "exact"), ("test", "exact"), ("test", "overlap")]
+            figures = [results.average([case], name, split=split).mean for split, name in found]
+            each.append(" / ".join(mrr(own["mrr"]) for own in figures) if all(figures) else "–")
+        lines.append((row.title, *each))
+    most = max(map(len, lines))
+    filled = [line + ("–",) * (most - len(line)) for line in lines]
+    shown = dict(_ALL["tries_table"])
+    columns = shown.pop("columns")[:most]
+    title = f"{_title(dataset)}: what was tried"
+    return Table(title, columns, filled, dataset=dataset, **shown)
 
 
 def _claims_table(results: Results) -> Table:
