@@ -58,6 +58,7 @@ class TrialSettings(TypedDict, total=False):
     unit: Literal["penalty", "clip"] | None
     static_share: float | None
     variance: float | None
+    gran: int | None
     terms: str | None
     gadget: Literal["pairs", "recurrent"] | None
     optimizer: Literal["adam", "adagrad", "sgd"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -453,6 +454,49 @@ def test_questions_are_scored_by_a_plain_loop(name: str, how: Any, each: str) ->
                 else:
                     expected = joined(table[:, o][:, parts(p, fact)])
                 torch.testing.assert_close(own_scores, expected)
+
+
+def test_steps_of_atise_are_as_long_as_gran(graph: TemporalGraph) -> None:
+    static = grid(graph)
+    plain, slow = made("atise", static), made("atise", static, gran=3)
+    one = static.predicates.sources == 0
+    p = torch.from_numpy(np.flatnonzero(one)[:7])
+    scores = scores_of(slow, p)
+    for first, last in ((0, 2), (3, 5)):
+        assert torch.equal(scores[..., first], scores[..., last])
+        assert not torch.equal(scores[..., first], scores[..., last + 1])
+    torch.testing.assert_close(scores[..., 3], scores_of(plain, p[1:2])[..., 0])
+
+
+def test_telm_learns_complex_numbers_first(tmp_path: Path) -> None:
+    """It is TComplEx until then."""
+    graph = graph_of("events")
+    how: dict[str, Any] = {"dimension": 4, "batch_size": 10, "epochs": 8, "validate_every": 0}
+    run = splime.train(graph, None, tmp_path / "run", model="telm", **how)
+    assert bool(run.tensors["entities"].unflatten(-1, (4, -1))[:, 1:3].any())
+    model, plain = (
+        make_model(make_settings(name, dimension=4), grid(graph)) for name in ("telm", "tcomplex")
+    )
+    with torch.no_grad():
+        for table, own in zip(model.parameters(), plain.parameters(), strict=False):
+            parts = table.unflatten(-1, (4, -1))
+            assert not bool(parts[:, 1:3].any())
+            parts[:, ::3] = own.unflatten(-1, (2, -1))
+        model.begin_epoch(1, 8)
+        assert not bool(model.entities.vectors().unflatten(-1, (4, -1))[:, 1:3].any())
+    p = torch.arange(3)
+    torch.testing.assert_close(scores_of(model, p), scores_of(plain, p))
+    loss = model.score(*(table(p) for table in (model.entities, model.predicates, model.entities)))
+    loss.sum().backward()
+    for table in model.parameters():
+        if table.grad is not None:
+            assert not bool(table.grad.unflatten(-1, (4, -1))[:, 1:3].any())
+    with torch.no_grad():
+        model.begin_epoch(2, 8)
+        assert bool(model.entities.vectors().unflatten(-1, (4, -1))[:, 1:3].any())
+        before = model.entities.vectors().clone()
+        model.begin_epoch(2, 8)  # as after a break
+    assert torch.equal(model.entities.vectors(), before)
 
 
 def test_dates_are_needed_by_those_that_read_them() -> None:

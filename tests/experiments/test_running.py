@@ -15,7 +15,7 @@ from splime.errors import DataError, SplimeError
 from splime.experiments import running
 from splime.experiments.rows import METRICS, Case, Combination, Results, Row
 from splime.experiments.running import run_case, run_cases
-from splime.runs import Interrupted, Run, combine, evaluate, is_finished
+from splime.runs import Interrupted, Run, combine, evaluate, is_finished, train
 from splime.runs.spreading import Spreading
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
 from tests.runs.small import SETTINGS, StopAfter, small_graph, small_run
@@ -140,14 +140,14 @@ def test_a_killed_study_keeps_what_is_done(
 def test_a_stopped_training_resumes(
     data: Path, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, original, case = Results(tmp_path / "whole.json"), running.train, small_case()
+    whole, case = Results(tmp_path / "whole.json"), small_case()
     run_cases([case], whole, data=data, spreading=CPU)
-    monkeypatch.setattr(running, "train", partial(original, watch=StopAfter(3)))
+    monkeypatch.setattr(running, "train", partial(train, watch=StopAfter(3)))
     with pytest.raises(Interrupted):
         run_cases([case], results, data=data, spreading=CPU)
     (folder,) = (results.path.parent / running.UNFINISHED).iterdir()
     watch = StopAfter(10**9)
-    monkeypatch.setattr(running, "train", partial(original, watch=watch))
+    monkeypatch.setattr(running, "train", partial(train, watch=watch))
     run_cases([case], results, data=data, spreading=CPU)
     assert results[case]["figures"] == whole[case]["figures"]
     assert watch.told[0][0] == 1  # the steps of epoch 0 are not taken again

@@ -91,6 +91,9 @@ class Settings:
     variance: float | None = _setting(
         None, "atise: the least variance; the most is 100 times as much"
     )
+    gran: int | None = _setting(
+        None, "atise: how many timestamps are one step of its time; by default one"
+    )
     terms: str | None = _setting(
         None, "timeplex: weights of subject and time, time and object, and all three, such as 5,5,0"
     )
@@ -172,7 +175,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_fields(self)
         counts = ("dimension", "negatives", "batch_size", "epochs", "patience", "steps")
-        for name in (*counts, "layers", "reach"):
+        for name in (*counts, "layers", "reach", "gran"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name} must be at least 1, not {value}")

@@ -21,7 +21,8 @@ _TINY = 1e-6
 class ATiSE(Model):
     """f(s, p, o, t) = -KL between p(t) and s(t) - o(t), both ways; all are normal distributions.
 
-    The mean of x at t is e + α t w + β sin(2π ω t), its diagonal variance c. t counts timestamps.
+    The mean of x at t is e + α t w + β sin(2π ω t), its diagonal variance c. t counts timestamps,
+    or pieces of as many as the setting `gran` says.
     """
 
     name = "atise"
@@ -40,10 +41,12 @@ class ATiSE(Model):
     }
     published = {
         "icews14": XU
-        | {"margin": 120.0, "variance": 0.003, "optimizer": "adam", "learning_rate": 3e-5},
-        "yago11k": {"margin": 1.0, "variance": _LEAST, "aggregate": "ends"},
-        "wikidata12k": {"margin": 1.0, "variance": _LEAST, "aggregate": "ends"},
+        | {"margin": 120.0, "variance": 0.003, "gran": 3}
+        | {"optimizer": "adam", "learning_rate": 3e-5},
+        "yago11k": {"margin": 1.0, "variance": _LEAST, "gran": 1, "aggregate": "ends"},
+        "wikidata12k": {"margin": 1.0, "variance": _LEAST, "gran": 1, "aggregate": "ends"},
     }
+    gran = 1
 
     @classmethod
     def entity_table(cls, tables: TableMaker, width: int) -> Table:
@@ -55,11 +58,16 @@ class ATiSE(Model):
         """The same for predicates, at the time of each scope."""
         rows = tables.level(PREDICATE, 1)
         weight = _first_rows(tables, len(rows.weight), width // 2)
-        return _Drifting(Lookup(weight, rows=rows.rows), tables.times())
+        times = tables.times() // (tables.settings.gran or 1)
+        return _Drifting(Lookup(weight, rows=rows.rows), times)
+
+    def prepare(self, tables: TableMaker) -> None:
+        """The steps of time."""
+        self.gran = tables.settings.gran or 1
 
     def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """The mean and the variance."""
-        return drifted(entities, time)
+        return drifted(entities, time // self.gran)
 
     def constrain(self, settings: Settings) -> None:
         """Variances keep their limits; e and w are no longer than 1."""

@@ -18,8 +18,8 @@ class TeLM(Model):
     """f(s, p, o, t) = ⟨s (p t) ō⟩, the scalar part of products in Cl(2,0).
 
     The dimension counts multivectors a + b e₁ + c e₂ + d e₁₂. The smoothness of times is that of
-    what is left of their differences after a common drift, which is learned. First only a and d are,
-    as in TComplEx, and b and c are 0; after a quarter of the epochs all are.
+    what is left of their differences after a common drift, which is learned. In the first
+    quarter of the epochs b and c are 0, as in TComplEx.
     """
 
     name = "telm"
@@ -81,7 +81,8 @@ class TeLM(Model):
 
 def _vector_part(weight: Tensor) -> Tensor:
     """b and c, to be changed in place."""
-    return weight.detach().unflatten(-1, (4, -1))[:, 1:3]
+    vectors: Tensor = weight.detach().unflatten(-1, (4, -1))[:, 1:3]
+    return vectors
 
 
 def _signed(x: Tensor, *signs: int) -> Tensor:
