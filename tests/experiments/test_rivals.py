@@ -131,7 +131,8 @@ def test_who_is_ahead(results: Results, four: list[Row]) -> None:
     ranks = {four[0].title: best + 3, four[1].title: best, four[2].title: close}
     for row in four[:3]:
         fake(results, row.cases[0], 0.5, ranks[row.title])
-    claims, table, strata, tries = rivals.rivals_tables(results)
+    claims, table, strata, tries, published = rivals.rivals_tables(results)
+    assert all(float(line[2]) > 0 for line in published.rows)
     assert [line[0] for line in tries.rows] == [row.title for row in four]
     ran = [[cell.split(" / ")[0] for cell in line if "/" in cell] for line in tries.rows]
     assert ran == [[".500"], [".500"], [".500"], []]
@@ -246,7 +247,7 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
             assert stored["strata"][name][kind] == pytest.approx(
                 {group: each.mrr for group, each in evaluation.strata[name][kind].items()}, abs=1e-6
             )
-    _, table, strata, _ = study.tables(results)
+    _, table, strata, *_ = study.tables(results)
     assert sorted(row[0] for row in table.rows) == ["ComplEx", "TTransE", "TeRo", "TransE"]
     assert sorted(row[-1] for row in table.rows) == ["1", "3", "3", "3"]
     assert len(strata.rows) == 4
