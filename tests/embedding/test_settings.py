@@ -23,7 +23,8 @@ MAYBE = {name: get_args(hint)[0] for name, hint in HINTS.items() if type(None) i
 """Settings that need not be set, with their type."""
 CHOSEN = [name for name, hint in MAYBE.items() if get_origin(hint) is Literal]
 AT_LEAST_1 = [
-    *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers", "reach")
+    *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers", "reach"),
+    "gran",
 ]
 AT_LEAST_0 = ["margin", "temperature", "l2", "n3", "smooth", "validate_every", "seed"]
 
