@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -142,8 +142,12 @@ def _run(
             return run_combination(case, members, device=device)
         if unfinished is None or case.key() in keep:
             return run_case(case, data=data, device=device, keep=keep.get(case.key()))
-        with _until_done(unfinished / case.key()) as folder:
-            return run_case(case, data=data, device=device, keep=folder)
+        folder = unfinished / case.key()
+        record = run_case(case, data=data, device=device, keep=folder)
+        rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # others are there
+            unfinished.rmdir()
+        return record
     except (WriteError, Interrupted):
         raise  # nor would the others
     except SplimeError as error:
@@ -152,25 +156,6 @@ def _run(
         failed = SplimeError(f"{type(error).__name__}: {error}")
         failed.__cause__ = error
         return failed
-
-
-@contextmanager
-def _until_done(folder: Path) -> Iterator[Path]:
-    """A folder that is removed in the end, but stays if the program is stopped before."""
-    try:
-        yield folder
-    except (Interrupted, KeyboardInterrupt):
-        raise
-    except BaseException:
-        _remove(folder)
-        raise
-    _remove(folder)
-
-
-def _remove(folder: Path) -> None:
-    rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # others are there
-        folder.parent.rmdir()
 
 
 def run_case(
