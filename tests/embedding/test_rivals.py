@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from splime.scoring.scoping import Kind, Scoping
 from splime.scoring.timed import make_scoring
 from splime.static import StaticGraph, apply
 from splime.training.engines import make_settings
+from splime.training.trainer import Trainer
 
 TIMED = [name for name, kind in MODELS.items() if kind.knows_time]
 every_rival = pytest.mark.parametrize("name", TIMED)
@@ -399,6 +401,29 @@ def test_the_loss_of_a_batch_is_that_of_its_triples(name: str, loss: str) -> Non
     assert float(found) == pytest.approx(expected)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch asks for it
+@pytest.mark.parametrize("name", [name for name, each in MODELS.items() if each.moves])
+def test_a_compiled_loss_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a whole: nothing in it keeps torch from fusing all of it."""
+    whole = partial(torch.compile, backend="eager", fullgraph=True)
+    monkeypatch.setattr(torch, "compile", whole)
+    static = grid(graph_of("events"))
+    share = 0.4 if name.startswith("de-") else 0.0
+    own: dict[str, Any] = {"model": name, "dimension": 3, "negatives": 4, "dropout": share}
+    settings = Settings(loss="self_adversarial", share="none", reciprocal=True, **own)
+    triples = torch.from_numpy(static.train.array()[:8].astype(np.int64))
+    drawn = torch.arange(8 * 4).view(8, 4) % 7
+    found = []
+    for compiled in (False, True):
+        model = made(name, static, reciprocal=True)
+        objective = Objective(model, settings, triples)
+        if compiled:
+            objective.compile()
+        loss = objective.backward(triples, drawn)
+        found.append((loss, [table.grad for table in model.parameters()]))
+    torch.testing.assert_close(*found)
+
+
 @every_rival
 @pytest.mark.parametrize("how", ["mean", "ends", "begin", "max"])
 @pytest.mark.parametrize("each", ["fact", "ends"])
@@ -482,7 +507,7 @@ def test_telm_learns_complex_numbers_first(tmp_path: Path) -> None:
             parts = table.unflatten(-1, (4, -1))
             assert not bool(parts[:, 1:3].any())
             parts[:, ::3] = own.unflatten(-1, (2, -1))
-        model.begin_epoch(1, 8)
+        assert not model.begin_epoch(1, 8)
         assert not bool(model.entities.vectors().unflatten(-1, (4, -1))[:, 1:3].any())
     p = torch.arange(3)
     torch.testing.assert_close(scores_of(model, p), scores_of(plain, p))
@@ -492,11 +517,26 @@ def test_telm_learns_complex_numbers_first(tmp_path: Path) -> None:
         if table.grad is not None:
             assert not bool(table.grad.unflatten(-1, (4, -1))[:, 1:3].any())
     with torch.no_grad():
-        model.begin_epoch(2, 8)
+        assert model.begin_epoch(2, 8)
         assert bool(model.entities.vectors().unflatten(-1, (4, -1))[:, 1:3].any())
         before = model.entities.vectors().clone()
-        model.begin_epoch(2, 8)  # as after a break
+        assert not model.begin_epoch(2, 8)  # as after a break
     assert torch.equal(model.entities.vectors(), before)
+
+
+def test_the_optimizer_of_telm_begins_anew() -> None:
+    static = grid(graph_of("events"))
+    settings = make_settings("telm", dimension=4, batch_size=10, epochs=8, reciprocal=False)
+    trainer = Trainer(make_model(settings, static), static.train, settings)
+    found = []
+    for _ in range(4):
+        trainer.run_epoch()
+        sums = trainer.optimizer.state[trainer.model.entities.vectors()]["sum"]
+        found.append(float(sums.sum()))
+        if len(found) == 2:
+            sums.fill_(1000.0)
+    assert found[0] < found[1]
+    assert found[2] < found[3] < 1000
 
 
 def test_dates_are_needed_by_those_that_read_them() -> None:

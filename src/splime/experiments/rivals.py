@@ -58,11 +58,11 @@ def rival_rows(declared: Mapping[str, Any]) -> Iterator[Row]:
     for model in declared["models"]:
         own = model["training"]
         for dataset in declared["datasets"]:
-            if f"{dataset} {model['title']}" in declared["left_out"]:
+            frames = declared["frames"][model["frame"]]
+            if dataset not in frames or f"{dataset} {model['title']}" in declared["left_out"]:
                 continue
             each = [
-                {**frame, "training": {**own, **frame["training"]}}
-                for frame in declared["frames"][model["frame"]][dataset]
+                {**frame, "training": {**own, **frame["training"]}} for frame in frames[dataset]
             ]
             if "published" in model:
                 differs = model["published"].get(dataset, {})
@@ -94,14 +94,14 @@ def _valid(results: Results, case: Case) -> float:
 
 
 def more_seeds(results: Results) -> list[Case]:
-    """Of the three models of a dataset that are best on valid, once all of it is run."""
+    """Of the two models of a dataset that are best on valid beside path, once all of it is run."""
     seeds: list[Case] = []
     for own in _by_dataset().values():
         if not results.missing(case for row in own for case in row.cases):
             best = sorted(
                 (chosen(results, row) for row in own), key=lambda c: _valid(results, c[0])
             )
-            seeds += [case for cases in best[-3:] for case in cases[1:]]
+            seeds += [case for cases in best[-2:] for case in cases[1:]]
     return seeds
 
 

@@ -13,7 +13,7 @@ from splime import collective
 if TYPE_CHECKING:
     from splime.training.trainer import Loop
 
-# Steps that are taken one by one before the recording, so that everything is set up.
+# Steps of a size that are taken one by one before the recording, so that everything is set up.
 _WARM_UP = 3
 # Replays between two readings of the loss, which wait for the GPU.
 _AT_ONCE = 256
@@ -28,11 +28,11 @@ def run_steps(
         size = stop - start
         # What workers tell each other is not recorded.
         alike = trainer.steps_are_alike and collective.size() == 1
-        if trainer.warm < _WARM_UP or not alike:
+        if trainer.warm[size] < _WARM_UP or not alike:
             negatives = None if drawn is None else drawn[trainer.step - first]
             with _aside():
                 trainer.take_step(shuffled[start:stop], negatives)
-            trainer.warm += 1
+            trainer.warm[size] += 1
         else:
             if size not in trainer.recordings:
                 trainer.recordings[size] = _Recording(trainer, drawn, size)

@@ -148,8 +148,9 @@ class Model(nn.Module):
         """Entities as they are at timestamps, of which there is one for each, or for several."""
         return entities
 
-    def begin_epoch(self, epoch: int, epochs: int) -> None:
-        """Before each epoch, counted from 0."""
+    def begin_epoch(self, epoch: int, epochs: int) -> bool:  # noqa: ARG002
+        """Before each epoch, counted from 0; whether the optimizer begins anew."""
+        return False
 
     def gadget_scores(
         self, kind: str, given: Tensor, p: Tensor, target: Tensor | None = None

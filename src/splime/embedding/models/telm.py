@@ -19,7 +19,7 @@ class TeLM(Model):
 
     The dimension counts multivectors a + b e₁ + c e₂ + d e₁₂. The smoothness of times is that of
     what is left of their differences after a common drift, which is learned. In the first
-    quarter of the epochs b and c are 0, as in TComplEx.
+    quarter of the epochs b and c are 0, as in TComplEx; then the optimizer begins anew.
     """
 
     name = "telm"
@@ -47,12 +47,13 @@ class TeLM(Model):
             for weight in self.parameters():
                 _vector_part(weight).zero_()
 
-    def begin_epoch(self, epoch: int, epochs: int) -> None:
+    def begin_epoch(self, epoch: int, epochs: int) -> bool:
         """After a quarter of the epochs, b and c are a thousandth of a and d."""
-        if epoch >= epochs // 4:
-            for weight in self.parameters():
-                if not (vectors := _vector_part(weight)).any():
-                    vectors.copy_(1e-3 * weight.unflatten(-1, (4, -1))[:, ::3])
+        if epoch < epochs // 4 or _vector_part(self.entities.vectors()).any():
+            return False
+        for weight in self.parameters():
+            _vector_part(weight).copy_(1e-3 * weight.unflatten(-1, (4, -1))[:, ::3])
+        return True
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""

@@ -84,7 +84,7 @@ class TIMEPLEX(ComplEx):
         if tables.settings.gadget is not None:
             self.gadget = GADGETS[tables.settings.gadget](tables.static)
 
-    def begin_epoch(self, epoch: int, epochs: int) -> None:
+    def begin_epoch(self, epoch: int, epochs: int) -> bool:
         """In the last epochs only the gadget is learned."""
         if self.gadget is not None:
             late = epoch >= epochs - _LAST
@@ -93,6 +93,7 @@ class TIMEPLEX(ComplEx):
                 parameter.requires_grad_(late)
             self.gadget.strength.requires_grad_(False)
             self.gadget.strength.fill_(self.gadget.full if late else 0.0)
+        return False
 
     def constrain(self, settings: Settings) -> None:
         """Times have real and imaginary parts of length 1."""
