@@ -244,7 +244,7 @@ def _settings(cases: Sequence[Case]) -> str:
     case = cases[0]
     training = case.training
     words = ["the authors'"] if "preset" in training else []
-    words += [case.method] if case.method not in ("timestamp", "vanilla") else []
+    words += [case.method] if case.method != "timestamp" and training["model"] != "path" else []
     for name in ("levels", "layers", "each", "dimension", "n3"):
         words += [f"{name} {training[name]}"] if name in training else []
     return ", ".join(words) or "as the frame"
