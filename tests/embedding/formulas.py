@@ -53,6 +53,18 @@ def _complex(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
     return _product(_numbers(s), _numbers(p), _numbers(o).conj()).real
 
 
+def _fitting(formula: Formula) -> Formula:
+    """A formula beside what the last vectors of entities and predicates add."""
+
+    def fitting(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
+        d = len(p) - len(s)
+        return formula(s[:-d], p[: -2 * d], o[:-d], norm) + (
+            _product(s[-d:], p[-2 * d : -d]) + _product(o[-d:], p[-d:])
+        )
+
+    return fitting
+
+
 def _rotate(s: Tensor, p: Tensor, o: Tensor, norm: int) -> Tensor:
     turned = [a * torch.exp(1j * angle) for a, angle in zip(_numbers(s), p, strict=True)]
     return -_length([a - b for a, b in zip(turned, _numbers(o), strict=True)], norm)
@@ -99,6 +111,8 @@ FORMULAS: Mapping[str, Formula] = {
     "cp": _cp,
     "simple": _simple,
     "complex": _complex,
+    "e-distmult": _fitting(_distmult),
+    "e-complex": _fitting(_complex),
     "rotate": _rotate,
     # Over plain lookups these are the models that they are made of.
     "ttranse": _transe,
@@ -143,9 +157,15 @@ def _length(coordinates: list[Tensor], norm: int) -> Tensor:
 
 
 def entity_sizes(name: str, x: Tensor) -> Tensor:
-    """What the penalties of an entity add up: moduli of complex numbers, else absolute values."""
+    """What the penalties of an entity add up: moduli of complex numbers, else absolute values.
+
+    Of dimension 2, or 3.
+    """
     if name == "telm":
         return torch.stack([part.norm() for part in x.view(4, -1).T])
+    if name == "e-complex":  # an entity has three vectors, a predicate four
+        own = 4 if len(x) in (6, 8) else 6
+        return torch.cat([_numbers(x[:own]).abs(), x[own:].abs()])
     complex_ones = ("complex", "rotate", "tcomplex", "tntcomplex", "tero", "timeplex")
     return (_numbers(x) if name in complex_ones else x).abs()
 

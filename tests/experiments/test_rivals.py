@@ -60,7 +60,8 @@ def test_every_model_is_there_and_has_as_many_tries() -> None:
     declared = Counter(row.dataset for row in ROWS)
     declared.update(label.split()[0] for label in DATA["rivals"]["left_out"])
     assert max(declared.values()) == len(DATA["rivals"]["models"])
-    assert min(declared.values()) == len(DATA["rivals"]["models"]) - 1  # DistMult with levels
+    # DistMult with levels is on ICEWS14 alone, with and without model E.
+    assert min(declared.values()) == len(DATA["rivals"]["models"]) - 2
     tries = {(row.dataset, len(row.cases)) for row in ROWS}
     # Products have both strengths of N3 on Wikidata12k.
     assert tries == {("yago11k", 3), ("wikidata12k", 3), ("wikidata12k", 4), ("icews14", 2)}

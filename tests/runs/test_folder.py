@@ -21,6 +21,7 @@ from hypothesis import given, settings, strategies as st
 from safetensors import safe_open
 
 import splime
+from splime.embedding.models import MODELS
 from splime.embedding.settings import Settings
 from splime.errors import DataError, SplimeError, UsageError
 from splime.evaluation import evaluate_facts
@@ -164,9 +165,7 @@ def test_opening_a_run_gives_the_trained_model(graph: TemporalGraph, tmp_path: P
     assert repr(again) == f"Run({again.path}: distmult on facts, Split)"
 
 
-@pytest.mark.parametrize(
-    "model", ["transe", "transh", "distmult", "cp", "simple", "complex", "rotate"]
-)
+@pytest.mark.parametrize("model", [name for name, model in MODELS.items() if not model.knows_time])
 def test_every_model_opens_again(model: str, graph: TemporalGraph, tmp_path: Path) -> None:
     run = small_run(graph, tmp_path / "run", model=model, epochs=2, negatives=4)
     found = evaluate_facts(run.scorer, run.graph, run.segmentation, split="valid")

@@ -8,6 +8,7 @@ from splime.embedding.models.de_distmult import DEDistMult
 from splime.embedding.models.de_simple import DESimplE
 from splime.embedding.models.de_transe import DETransE
 from splime.embedding.models.distmult import DistMult
+from splime.embedding.models.fitting import EComplEx, EDistMult
 from splime.embedding.models.hyte import HyTE
 from splime.embedding.models.rotate import RotatE
 from splime.embedding.models.simple import SimplE
@@ -32,6 +33,8 @@ MODELS: dict[str, type[Model]] = {
         CP,
         SimplE,
         ComplEx,
+        EDistMult,
+        EComplEx,
         RotatE,
         TTransE,
         HyTE,
