@@ -203,7 +203,9 @@ class Trainer(Loop):
         check_batch(settings.batch_size, count, settings.each)
         super().__init__(settings, model.device, count)
         moves = model.time_of is not None and self.objective.sampled
-        if moves and model.device.type == "cuda" and self.epochs * self.steps > _WORTH_COMPILING:
+        # Rows that a batch gathers from workers are others in number each time.
+        alike = model.device.type == "cuda" and self.objective.shard is None
+        if moves and alike and self.epochs * self.steps > _WORTH_COMPILING:
             self.objective.compile()
         self.optimizer = make_optimizer(model, settings)
         self._generator = torch.Generator(self.device)
