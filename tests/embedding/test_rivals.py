@@ -123,7 +123,8 @@ def test_atise() -> None:
     s = real(*S[:2], 0.25, 0.75, 0.2, -0.1, 0.05, 0.11, 0.1, 0.2, 0.1)
     o = real(*O[:2], 1, -0.75, 0.3, 0.4, 0.07, -0.02, 0.3, 0.05, -0.2)
     p = real(*R[:2], -0.5, 0.25, -0.1, 0.2, 0.01, 0.03, 0.2, 0.4, 0.05)
-    s, p, o = (drifted(x, torch.tensor(3)) for x in (s, p, o))
+    of_100_steps = real(1, 1, 1, 1, 1, 1, 100, 100, 1, 1, 100)  # omega and alpha
+    s, p, o = (drifted(x * of_100_steps, torch.tensor(3)) for x in (s, p, o))
     assert s[:2].tolist() == pytest.approx([0.7368034, -0.8626307], abs=1e-6)
     assert p[:2].tolist() == pytest.approx([0.9062619, 0.6446654], abs=1e-6)
     assert o[:2].tolist() == pytest.approx([-0.5594251, 0.8027502], abs=1e-6)
