@@ -43,12 +43,15 @@ def test_a_lookup_shares_rows() -> None:
 @pytest.mark.parametrize("reciprocal", [False, True])
 def test_levels_add_up(static: StaticGraph, reciprocal: bool) -> None:
     """Each vector is what a loop over the scopes adds up."""
-    table = made(static, levels="predicate,3,1,time", reciprocal=reciprocal)
+    table = made(static, levels="predicate,3,1,time,product", reciprocal=reciprocal)
     assert isinstance(table, Summed)
     scopes = static.predicates
     levels = {
         name: level.weight for name, level in table.levels.items() if isinstance(level, Lookup)
     }
+    factors = table.levels["product"]
+    assert isinstance(factors, Timed)
+    of_predicate, of_time = (lookup.weight for lookup in factors.lookups())
     count = len(scopes) * (2 if reciprocal else 1)
     assert len(table) == count
     for id_ in range(count):
@@ -57,11 +60,13 @@ def test_levels_add_up(static: StaticGraph, reciprocal: bool) -> None:
         place = scope - scopes.of_name(source)[0]
         coarse = sum(-(-len(scopes.of_name(name)) // 3) for name in range(source)) + place // 3
         coarser = sum(-(-len(scopes.of_name(name)) // 3) for name in range(len(scopes.names)))
+        middle = (int(scopes.first[scope]) + int(scopes.last[scope])) // 2
         expected = (
             levels["predicate"][source + inverse * len(scopes.names)]
             + levels["3"][coarse + inverse * coarser]
             + levels["1"][id_]
-            + levels["time"][(int(scopes.first[scope]) + int(scopes.last[scope])) // 2]
+            + levels["time"][middle]
+            + of_predicate[source + inverse * len(scopes.names)] * of_time[middle]
         )
         torch.testing.assert_close(table.vectors()[id_], expected)
     assert torch.equal(table(torch.arange(count)), table.vectors())

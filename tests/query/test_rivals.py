@@ -14,7 +14,9 @@ from splime.graph import TemporalGraph
 from splime.runs import Run
 from splime.scoring.scoping import Scoping
 
-TIMED = [name for name, kind in MODELS.items() if kind.knows_time]
+LEVELS = "product"
+"""A static model with a level that has each predicate at every timestamp."""
+TIMED = [*(name for name, kind in MODELS.items() if kind.knows_time), LEVELS]
 
 
 def tiny(kind: str) -> TemporalGraph:
@@ -39,10 +41,14 @@ def graph(request: pytest.FixtureRequest) -> TemporalGraph:
 def runs(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     folder = tmp_path_factory.mktemp("rivals")
     small = {"dimension": 4, "epochs": 1, "batch_size": 20, "validate_every": 0}
-    return {
+    found = {
         name: splime.train(graph, None, folder / name, model=name, **small)  # type: ignore[arg-type]
         for name in TIMED
+        if name != LEVELS
     }
+    static = {"model": "distmult", "levels": "predicate,time,product", **small}
+    found[LEVELS] = splime.train(graph, "timestamp", folder / LEVELS, **static)  # type: ignore[arg-type]
+    return found
 
 
 def plain(run: Run, s: int, p: int, o: int, time: int) -> tuple[float, float]:
@@ -83,7 +89,7 @@ def test_who_what_which_and_when(name: str, runs: dict[str, Run], graph: Tempora
         assert answers.rows[0].score == pytest.approx(max(scores), rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["tcomplex", "hyte"])
+@pytest.mark.parametrize("name", ["tcomplex", "hyte", LEVELS])
 def test_what_train_does_not_have_is_said(
     name: str, runs: dict[str, Run], graph: TemporalGraph
 ) -> None:

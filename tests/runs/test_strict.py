@@ -25,7 +25,7 @@ TABLES: dict[str, dict[str, Any]] = {
     **{name: {"model": name, "batch_size": 30} for name, kind in MODELS.items() if kind.knows_time},
     "ends": {"model": "telm", "each": "ends", "batch_size": 30},
     "moved": {"model": "tero", "preset": "published-yago11k", "epochs": 4, "batch_size": 30},
-    "levels": {"model": "complex", "levels": "predicate,2,1,time", "batch_size": 16},
+    "levels": {"model": "complex", "levels": "predicate,2,1,time,product", "batch_size": 16},
 }
 """All models that know time, and several levels: the trainer knows nothing of them."""
 

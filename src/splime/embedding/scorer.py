@@ -30,10 +30,11 @@ class ModelScorer:
         reciprocal: bool = False,
         ends: bool = False,
         both_ways: bool = False,
+        shares_times: bool = False,
     ) -> None:
         self.model, self.reciprocal, self.ends = model, reciprocal, ends
         self._both_ways = both_ways
-        self.device, self.knows_time = model.device, model.knows_time
+        self.device, self.knows_time = model.device, model.knows_time or shares_times
         self.time_of: npt.NDArray[np.int64] | None = None
         if model.time_of is not None:
             self.time_of = model.time_of.numpy(force=True)
@@ -52,6 +53,7 @@ class ModelScorer:
             reciprocal=settings.reciprocal,
             ends=settings.each == "ends",
             both_ways=bool(settings.both_ways),
+            shares_times=settings.shares_times,
         )
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from splime.errors import UsageError, check_fields, nearest
 from splime.static import Aggregate
 
-PREDICATE, TIME = "predicate", "time"
+PREDICATE, TIME, PRODUCT = "predicate", "time", "product"
 """The levels that are no numbers."""
+_SHARED = (PREDICATE, TIME, PRODUCT)
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -39,8 +40,9 @@ class Settings:
     )
     levels: str | None = _setting(
         None,
-        "sum the vector of a scoped predicate over levels: predicate, time, and numbers of"
-        " neighbouring scopes that share a vector, such as predicate,8,1,time",
+        "sum the vector of a scoped predicate over levels: predicate, time, product (of one of the"
+        " predicate and one of the time), and numbers of neighbouring scopes that share a vector,"
+        " such as predicate,8,1,time",
     )
     reciprocal: bool = _setting(
         False, "whether each predicate gets an inverse, so that only objects are asked for"
@@ -194,10 +196,10 @@ class Settings:
             )
         names = self.level_names
         for level in names:
-            if level not in (PREDICATE, TIME) and not (level.isdecimal() and int(level)):
+            if level not in _SHARED and not (level.isdecimal() and int(level)):
                 raise UsageError(
-                    "levels are predicate, time, or numbers of neighbouring scopes from 1 on, such"
-                    f" as predicate,8,1,time; not {level!r}"
+                    "levels are predicate, time, product, or numbers of neighbouring scopes from 1"
+                    f" on, such as predicate,8,1,time; not {level!r}"
                 )
             if names.count(level) > 1:
                 raise UsageError(f"levels names {level} twice")
@@ -212,6 +214,11 @@ class Settings:
     def level_names(self) -> list[str]:
         """The levels, one by one."""
         return [] if self.levels is None else [each.strip() for each in self.levels.split(",")]
+
+    @property
+    def shares_times(self) -> bool:
+        """Whether levels give a predicate a vector at any time, with facts then or without."""
+        return PRODUCT in self.level_names and set(self.level_names) <= set(_SHARED)
 
     @property
     def corrupts_both(self) -> bool:

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding
 from splime import collective
 from splime.collective import Rows
 from splime.embedding.initial import make_weights
-from splime.embedding.settings import PREDICATE, TIME, Settings
+from splime.embedding.settings import PREDICATE, PRODUCT, TIME, Settings
 from splime.errors import UsageError, check_name
 from splime.segmentation import Scopes
 from splime.static import StaticGraph
@@ -338,7 +338,12 @@ class TableMaker:
         """A vector for each scoped predicate, or the sum over the levels that are asked for."""
         if self.settings.levels is None:
             return self.scopes(width)
-        return Summed({level: self.level(level, width) for level in self.settings.level_names})
+        return Summed({level: self._level(level, width) for level in self.settings.level_names})
+
+    def _level(self, level: str, width: int) -> Table:
+        if level == PRODUCT:
+            return Timed(self.level(PREDICATE, width), self.level(TIME, width), "multiply")
+        return self.level(level, width)
 
     def level(self, level: str, width: int) -> Lookup:
         """One level: a vector for each predicate, each timestamp, or each group of neighbours."""

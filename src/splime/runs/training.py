@@ -120,7 +120,8 @@ def train(
     chosen = _check_splits(graph, chosen, settings)
     place = choose_device(device)
     segmentation = cuts.fit(graph, progress=progress) if isinstance(cuts, Method) else cuts
-    if knows_time(chosen.model, engine) and _is_timestamp(segmentation):
+    timed = chosen.shares_times or knows_time(chosen.model, engine)
+    if timed and _is_timestamp(segmentation):
         segmentation = at_every_timestamp(segmentation, graph)
     static = apply(segmentation, graph)
     preset_loss, chosen = chosen.loss, trainer.fitted(chosen, static, settings)
