@@ -50,7 +50,7 @@ class ATiSE(Model):
         "validate_every": 20,
     }
     # With `uniform`, ω begins with up to .24 waves a step, the authors' with .27. Slower ones
-    # cannot tell days apart; buckets of years are better told apart by them.
+    # cannot tell days apart. For buckets of years it matters little.
     published = {
         "icews14": XU
         | {"margin": 120.0, "variance": 0.003, "gran": 3, "init": "uniform"}
