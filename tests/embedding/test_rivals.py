@@ -23,7 +23,7 @@ from splime.embedding.models.tdg2e import GatedTimes
 from splime.embedding.objective import Objective, size_penalty, smoothness
 from splime.embedding.scorer import ModelScorer
 from splime.embedding.settings import Settings
-from splime.embedding.tables import COMBINE, Lookup, complex_product, project
+from splime.embedding.tables import Lookup, clifford, complex_product, project
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.methods import at_every_timestamp
@@ -60,7 +60,7 @@ def score(name: str, s: Tensor, p: Tensor, o: Tensor, **values: Any) -> float:
 
 
 def test_ttranse() -> None:
-    assert score("ttranse", S, COMBINE["add"](R, T), O) == pytest.approx(-6.05)
+    assert score("ttranse", S, R + T, O) == pytest.approx(-6.05)
     assert score("ttranse", S, R + T, O, norm=2) ** 2 == pytest.approx(10.6875)
 
 
@@ -147,7 +147,7 @@ def test_tdg2e() -> None:
 
 def test_tcomplex_and_tntcomplex() -> None:
     assert score("complex", S, R, O) == pytest.approx(-0.59375)
-    timed = COMBINE["complex"](R, T)
+    timed = complex_product(R, T)
     assert score("tcomplex", S, timed, O) == pytest.approx(0.596875)
     assert score("tntcomplex", S, timed + U, O) == pytest.approx(1.290625)
 
@@ -163,7 +163,7 @@ def test_tero() -> None:
 
 
 def test_telm() -> None:
-    timed = COMBINE["clifford"](R, T)
+    timed = clifford(R, T)
     assert timed.tolist() == pytest.approx([-0.2, 0.3, 0.7, 0.675])
     assert score("telm", S, timed, O) == pytest.approx(0.8703125)
 

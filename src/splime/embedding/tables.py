@@ -19,7 +19,7 @@ from splime import collective
 from splime.collective import Rows
 from splime.embedding.initial import make_weights
 from splime.embedding.settings import PREDICATE, PRODUCT, TIME, Settings
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError
 from splime.segmentation import Scopes
 from splime.static import StaticGraph
 from splime.times import Ints, calendar
@@ -215,55 +215,22 @@ def project(x: Tensor, w: Tensor) -> Tensor:
     return x - (w * x).sum(-1, keepdim=True) * w
 
 
-NETWORK = "network"
-COMBINE: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "add": torch.add,
-    "multiply": torch.mul,
-    "complex": complex_product,
-    "clifford": clifford,
-    "project": project,
-}
-
-
 class Timed(Table):
-    """Vectors made from a predicate's and a time's: added, multiplied, or by a small network.
-
-    `multiply` is element by element, `complex` the product of complex vectors, `project` puts the
-    predicate on the hyperplane of the time, and `network` is W₂ tanh(W₁ [p, t] + b₁) + b₂ with one
-    hidden layer as wide as the vectors.
-    """
+    """Vectors made from a predicate's and a time's, such as their product."""
 
     def __init__(
-        self,
-        predicates: Lookup,
-        times: Table,
-        how: str,
-        generator: Generator | None = None,
+        self, predicates: Lookup, times: Table, combine: Callable[[Tensor, Tensor], Tensor]
     ) -> None:
         super().__init__()
-        check_name("way to combine a predicate and a time", how, [*COMBINE, NETWORK])
-        self.predicates, self.times, self.how = predicates, times, how
+        self.predicates, self.times, self.combine = predicates, times, combine
         self.width = predicates.width
-        if how == NETWORK:
-            width = self.width
-            device = predicates.weight.device
-            layers = [nn.Linear(n * width, width, device=device) for n in (2, 1)]
-            self.network = nn.Sequential(layers[0], nn.Tanh(), layers[1])
-            if generator is not None:  # torch's own draws are not from it
-                with torch.no_grad():
-                    for parameter in self.network.parameters():
-                        drawn = torch.rand(parameter.shape, generator=generator) * 2 - 1
-                        parameter.copy_(drawn / np.sqrt(2 * width))
 
     def __len__(self) -> int:
         return len(self.predicates)
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The one vector that is made for each id."""
-        predicate, time = self.predicates(ids), self.times(ids)
-        if self.how == NETWORK:
-            return [self.network(torch.cat([predicate, time], dim=-1))]
-        return [COMBINE[self.how](predicate, time)]
+        return [self.combine(self.predicates(ids), self.times(ids))]
 
     def lookups(self) -> Iterator[Lookup]:
         """The predicates and the times."""
@@ -342,7 +309,7 @@ class TableMaker:
 
     def _level(self, level: str, width: int) -> Table:
         if level == PRODUCT:
-            return Timed(self.level(PREDICATE, width), self.level(TIME, width), "multiply")
+            return Timed(self.level(PREDICATE, width), self.level(TIME, width), torch.mul)
         return self.level(level, width)
 
     def level(self, level: str, width: int) -> Lookup:

@@ -43,7 +43,7 @@ class HyTE(TransE):
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
         """p⊥."""
-        return Timed(tables.level(PREDICATE, width), tables.level(TIME, width), "project")
+        return Timed(tables.level(PREDICATE, width), tables.level(TIME, width), project)
 
     def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """x⊥."""

@@ -7,7 +7,7 @@ from typing import Any
 from splime.embedding.models.base import PRODUCTS
 from splime.embedding.models.complex import ComplEx
 from splime.embedding.settings import PREDICATE, TIME
-from splime.embedding.tables import Table, TableMaker, Timed
+from splime.embedding.tables import Table, TableMaker, Timed, complex_product
 
 # Their batch of 1,000 queries is ours of 500 facts, each asked both ways; the penalties of those
 # are doubled with them, and that of times, which is not, is doubled here.
@@ -44,4 +44,4 @@ class TComplEx(ComplEx):
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
         """p t."""
-        return Timed(tables.level(PREDICATE, width), tables.level(TIME, width), "complex")
+        return Timed(tables.level(PREDICATE, width), tables.level(TIME, width), complex_product)

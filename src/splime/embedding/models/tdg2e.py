@@ -11,7 +11,7 @@ from torch.nn.functional import embedding, normalize
 
 from splime.embedding.models.hyte import HyTE
 from splime.embedding.settings import PREDICATE, TIME
-from splime.embedding.tables import Lookup, Table, TableMaker, Timed
+from splime.embedding.tables import Lookup, Table, TableMaker, Timed, project
 
 
 class TDG2E(HyTE):
@@ -30,7 +30,7 @@ class TDG2E(HyTE):
         timeline = tables.static.segmentation.timeline
         gaps = np.diff(timeline.starts, prepend=timeline.starts[:1]).astype(np.float32)
         times = GatedTimes(tables.level(TIME, width), torch.from_numpy(gaps), tables.generator)
-        return Timed(tables.level(PREDICATE, width), times, "project")
+        return Timed(tables.level(PREDICATE, width), times, project)
 
 
 class GatedTimes(Table):

@@ -39,7 +39,7 @@ class TeLM(Model):
         """p t."""
         times = tables.level(TIME, width)
         times.drift = nn.Parameter(tables.weights(1, width))
-        return Timed(tables.level(PREDICATE, width), times, "clifford")
+        return Timed(tables.level(PREDICATE, width), times, clifford)
 
     def prepare(self, tables: TableMaker) -> None:
         """b and c are 0, and so are their gradients."""
