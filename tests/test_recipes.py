@@ -41,39 +41,54 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def call(home: Path, *arguments: str) -> str:
+CALLS = """
+import json, sys
+from tests.runs.small import call
+done = [call(*arguments) for arguments in json.loads(sys.argv[1])]
+json.dump([[each.code, each.out, each.err] for each in done], sys.stdout)
+"""
+
+
+def call(home: Path, *commands: list[str]) -> list[str]:
+    """What commands of the copy print; they share a process, whose imports take the longest."""
+    path = os.pathsep.join([str(home / "src"), str(ROOT)])
     done = subprocess.run(
-        [sys.executable, "-m", "splime", *arguments],
+        [sys.executable, "-c", CALLS, json.dumps(commands)],
         cwd=home,
-        env={**os.environ, "PYTHONPATH": str(home / "src"), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    for code, _, err in (results := json.loads(done.stdout)):
+        assert code == 0, err
+    return [out for _, out, _ in results]
 
 
 def test_everything_knows_them(extended: Path) -> None:
-    assert re.search(r"halves\s+Cuts in the middle", call(extended, "methods"))
-    assert "--times" in call(extended, "methods")
-    models = call(extended, "models")
+    cut = ["transform", "demo", "--method", "halves", "--times", "2", "--out", "cut"]
+    methods, models, _ = call(extended, ["methods"], ["models"], cut)
+    assert re.search(r"halves\s+Cuts in the middle", methods)
+    assert "--times" in methods
     assert re.search(r"hole\s+f\(s, p, o\) = ⟨shift\(s\), p, o⟩", models)
     assert re.search(r"squared_hinge\s+pairwise hinge, squared", models)
-    call(extended, "transform", "demo", "--method", "halves", "--times", "2", "--out", "cut")
     scopes = json.loads((extended / "cut" / "segmentation.json").read_text(encoding="utf-8"))
     assert {len(each["cuts"]) for each in scopes["predicates"].values()} == {2}
 
 
 def test_trained_compared_and_asked(extended: Path) -> None:
     new = ["--model", "hole", "--loss", "squared_hinge", "--negatives", "8", "--no-reciprocal"]
-    call(extended, "train", "demo", "--method", "halves", *new, *SMALL, "--out", "runs/halves")
-    call(extended, "train", "demo", "--method", "vanilla", *new, *SMALL, "--out", "runs/vanilla")
-    compared = call(extended, "compare", "runs/halves", "runs/vanilla")
+    runs = ["runs/halves", "runs/vanilla"]
+    _, _, compared, asked, _ = call(
+        extended,
+        *(["train", "demo", "--method", run[5:], *new, *SMALL, "--out", run] for run in runs),
+        ["compare", *runs],
+        ["ask", runs[0], "Sara Finnby", "livesIn", "?", "--at", "1982"],
+        ["report", *runs, "--out", "report.html"],
+    )
     assert "halves" in compared
-    asked = call(extended, "ask", "runs/halves", "Sara Finnby", "livesIn", "?", "--at", "1982")
     assert "livesIn[" in asked
-    call(extended, "report", "runs/halves", "runs/vanilla", "--out", "report.html")
     page = (extended / "report.html").read_text(encoding="utf-8")
     assert "squared_hinge" in page
     assert "Halves" in page
@@ -81,11 +96,14 @@ def test_trained_compared_and_asked(extended: Path) -> None:
 
 def test_run_by_default_and_tuned(extended: Path) -> None:
     new = ["--model", "hole", "--loss", "squared_hinge", "--negatives", "8", "--no-reciprocal"]
-    table = call(extended, "run", "demo", *new, *SMALL, "--out", "all")
-    assert "halves" in table  # one of the methods that are compared by default
     search = ["--methods", "halves", "--trials", "2", "--processes", "1", "--out", "search"]
     loss = ["--models", "hole", "--loss", "squared_hinge", "--no-reciprocal"]
-    call(extended, "tune", "demo", *loss, *search, *SMALL)
+    table, _ = call(
+        extended,
+        ["run", "demo", *new, *SMALL, "--out", "all"],
+        ["tune", "demo", *loss, *search, *SMALL],
+    )
+    assert "halves" in table  # one of the methods that are compared by default
     trials = (extended / "search" / "trials.csv").read_text(encoding="utf-8").splitlines()
     assert {"halves.times", "margin"} <= set(trials[0].split(","))
     assert "halves" in (extended / "search" / "best.toml").read_text(encoding="utf-8")

@@ -12,6 +12,7 @@ from tests.runs.small import call
 from tests.test_docs import ROOT, check_promises
 
 
+@pytest.mark.slow
 def test_the_tutorial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

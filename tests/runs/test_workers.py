@@ -157,6 +157,7 @@ def test_a_checkpoint_of_one_process_opens_on_three_workers(
     assert Run(out).about["workers"] == 3
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed(facts: Path, tmp_path: Path) -> None:
     """The others stop and say so; the same command goes on, to the same end, and to its metrics."""
     settings = {**TRAININGS["complex"], "epochs": 40, "validate_every": 5}
