@@ -14,9 +14,10 @@ from splime.graph import TemporalGraph
 from splime.runs import Run
 from splime.scoring.scoping import Scoping
 
-LEVELS = "product"
-"""A static model with a level that has each predicate at every timestamp."""
-TIMED = [*(name for name, kind in MODELS.items() if kind.knows_time), LEVELS]
+LEVELS = ["predicate,time", "time,product"]
+"""Static models with levels that have each predicate at every timestamp."""
+RIVALS = [name for name, kind in MODELS.items() if kind.knows_time]
+TIMED = [*RIVALS, *LEVELS]
 
 
 def tiny(kind: str) -> TemporalGraph:
@@ -43,11 +44,11 @@ def runs(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> dict
     small = {"dimension": 4, "epochs": 1, "batch_size": 20, "validate_every": 0}
     found = {
         name: splime.train(graph, None, folder / name, model=name, **small)  # type: ignore[arg-type]
-        for name in TIMED
-        if name != LEVELS
+        for name in RIVALS
     }
-    static = {"model": "distmult", "levels": "predicate,time,product", **small}
-    found[LEVELS] = splime.train(graph, "timestamp", folder / LEVELS, **static)  # type: ignore[arg-type]
+    for levels in LEVELS:
+        static = {"model": "distmult", "levels": levels, **small}
+        found[levels] = splime.train(graph, "timestamp", folder / levels, **static)  # type: ignore[arg-type]
     return found
 
 
@@ -89,7 +90,7 @@ def test_who_what_which_and_when(name: str, runs: dict[str, Run], graph: Tempora
         assert answers.rows[0].score == pytest.approx(max(scores), rel=1e-4, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["tcomplex", "hyte", LEVELS])
+@pytest.mark.parametrize("name", ["tcomplex", "hyte", *LEVELS])
 def test_what_train_does_not_have_is_said(
     name: str, runs: dict[str, Run], graph: TemporalGraph
 ) -> None:

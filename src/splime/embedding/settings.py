@@ -218,7 +218,9 @@ class Settings:
     @property
     def shares_times(self) -> bool:
         """Whether levels give a predicate a vector at any time, with facts then or without."""
-        return PRODUCT in self.level_names and set(self.level_names) <= set(_SHARED)
+        return bool({TIME, PRODUCT} & set(self.level_names)) and set(self.level_names) <= set(
+            _SHARED
+        )
 
     @property
     def corrupts_both(self) -> bool:

@@ -94,14 +94,21 @@ def _valid(results: Results, case: Case) -> float:
 
 
 def more_seeds(results: Results) -> list[Case]:
-    """Of the two models of a dataset that are best on valid beside path, once all of it is run."""
+    """Of the two models of a dataset that are best on valid beside path, once all of it is run.
+
+    Those of other models stay where they were run: better models may come later.
+    """
     seeds: list[Case] = []
     for own in _by_dataset().values():
-        if not results.missing(case for row in own for case in row.cases):
-            best = sorted(
-                (chosen(results, row) for row in own), key=lambda c: _valid(results, c[0])
-            )
-            seeds += [case for cases in best[-2:] for case in cases[1:]]
+        whole = not results.missing(case for row in own for case in row.cases)
+        best = [cases for row in own if (cases := chosen(results, row))]
+        best.sort(key=lambda cases: -_valid(results, cases[0]))
+        seeds += [
+            case
+            for place, (_, *others) in enumerate(best)
+            for case in others
+            if case in results or (whole and place < 2)
+        ]
     return seeds
 
 
@@ -173,11 +180,14 @@ def _entries(results: Results, dataset: str) -> list[Entry]:
 
 
 def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The p-values of entries against the first and against the one above, corrected (Holm)."""
+    """The p-values of entries against the first and against the first rival, corrected (Holm)."""
     own = [entry for entry in entries if entry.kept("reciprocals")]
-    first = [(0, at) for at in range(1, len(own))]
-    above = [(at - 1, at) for at in range(1, len(own))]
-    pairs = [*dict.fromkeys((*first, *above))]
+    rivals = (at for at, entry in enumerate(own) if entry.authors)
+    against = [
+        {at: (min(at, best), max(at, best)) for at in range(len(own)) if at != best}
+        for best in (0, next(rivals, 0))
+    ]
+    pairs = [*dict.fromkeys(pair for each in against for pair in each.values())]
     if not pairs:
         return {}, {}
     with np.errstate(divide="ignore"):  # what rounds to 0 has an infinite rank
@@ -187,8 +197,8 @@ def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dic
     if not p_values:
         return {}, {}  # too few facts
     corrected = dict(zip(pairs, holm(p_values), strict=True))
-    by_title = ({own[pair[1]].title: corrected[pair] for pair in each} for each in (first, above))
-    return next(by_title), next(by_title)
+    first, rival = ({own[at].title: corrected[each[at]] for at in each} for each in against)
+    return first, rival
 
 
 def rivals_tables(results: Results) -> list[Table]:
@@ -202,10 +212,10 @@ def rivals_tables(results: Results) -> list[Table]:
 
 
 def _table(entries: Sequence[Entry], dataset: str) -> Table:
-    exact, above = _chances(entries, "exact")
+    exact = _chances(entries, "exact")
     kept = [own for entry in entries for own in entry.kept("reciprocals")]
     apart = any("overlap" in own for own in kept)
-    overlap, _ = _chances(entries, "overlap") if apart else (exact, above)
+    overlap = _chances(entries, "overlap") if apart else exact
     lines = []
     for entry in entries:
         title, results = entry.title, entry.results
@@ -213,7 +223,7 @@ def _table(entries: Sequence[Entry], dataset: str) -> Table:
         deviation = results.average(entry.cases, "exact", split="test").deviation
         own += "" if deviation is None else f" ± {mrr(deviation)}"
         others = [mrr(entry.mean(name).get("mrr")) for name in ("overlap", "static")]
-        chances = (by.get(title) for by in (exact, overlap, above))
+        chances = (by.get(title) for by in (exact[0], overlap[0], exact[1], overlap[1]))
         size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
         lines.append(
             (
