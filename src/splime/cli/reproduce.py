@@ -114,7 +114,9 @@ def reproduce(
         tables = [table.only(texts) for table in tables]
     _show([table for table in tables if table.rows or table.notes], format)
     if left := stored.missing(study.cases(stored, texts, quick=quick)):
-        typer.secho(f"{len(left)} trainings are not run yet; --run runs them", err=True, dim=True)
+        typer.secho(
+            f"trainings that were not run yet: {len(left)}; --run runs them", err=True, dim=True
+        )
     elif quick:
         typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
     if figures is not None and study.pictures is not None:

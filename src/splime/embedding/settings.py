@@ -85,7 +85,7 @@ class Settings:
     unit: Literal["penalty", "clip"] | None = _setting(
         None,
         "keep vectors no longer than 1: by a penalty max(0, |x|² - 1) of those of a batch, or by"
-        " clipping all after each step",
+        " clipping those of entities after each step",
     )
     static_share: float | None = _setting(
         None, "de-*: the share of an entity's coordinates that do not change in time"

@@ -171,7 +171,7 @@ class Model(nn.Module):
     def constrain(self, settings: Settings) -> None:
         """Bring vectors back to where they may be, after each step."""
         if settings.unit == "clip":
-            for lookup in (*self.entities.lookups(), *self.predicates.lookups()):
+            for lookup in self.entities.lookups():
                 clip(lookup.weight)
 
     @property
