@@ -42,7 +42,7 @@ def test_stored_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_run_unasked(small: Path, tmp_path: Path) -> None:
     result = call("reproduce", "small", "--data", small)
     assert result.code == 0
-    assert "4 trainings are not run yet; --run runs them" in result.err
+    assert "not run yet: 4 of the trainings; --run runs them" in result.err
     assert not (tmp_path / "reproduced").exists()
 
 

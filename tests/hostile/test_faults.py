@@ -125,7 +125,7 @@ def test_signals_elsewhere(
     small = ("reproduce", "small", "--data", save_small(tmp_path / "data"), "--device", "cpu")
     assert call(*small, "--run").code == 128 + number
     monkeypatch.setattr(running, "run_case", run_case)
-    assert "3 trainings are not run yet" in call(*small).err
+    assert "not run yet: 3 of the trainings" in call(*small).err
 
 
 def test_a_second_signal_ends_at_once(data: Path, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def reproduce(
     _show([table for table in tables if table.rows or table.notes], format)
     if left := stored.missing(study.cases(stored, texts, quick=quick)):
         typer.secho(
-            f"trainings that were not run yet: {len(left)}; --run runs them", err=True, dim=True
+            f"not run yet: {len(left)} of the trainings; --run runs them", err=True, dim=True
         )
     elif quick:
         typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
