@@ -11,7 +11,6 @@ from splime.static import Aggregate
 
 PREDICATE, TIME, PRODUCT = "predicate", "time", "product"
 """The levels that are no numbers."""
-_SHARED = (PREDICATE, TIME, PRODUCT)
 
 
 def _setting(default: Any, help: str) -> Any:
@@ -196,7 +195,7 @@ class Settings:
             )
         names = self.level_names
         for level in names:
-            if level not in _SHARED and not (level.isdecimal() and int(level)):
+            if level not in (PREDICATE, TIME, PRODUCT) and not (level.isdecimal() and int(level)):
                 raise UsageError(
                     "levels are predicate, time, product, or numbers of neighbouring scopes from 1"
                     f" on, such as predicate,8,1,time; not {level!r}"
@@ -218,9 +217,8 @@ class Settings:
     @property
     def shares_times(self) -> bool:
         """Whether levels give a predicate a vector at any time, with facts then or without."""
-        return bool({TIME, PRODUCT} & set(self.level_names)) and set(self.level_names) <= set(
-            _SHARED
-        )
+        of_times = set(self.level_names) - {PREDICATE}
+        return bool(of_times) and of_times <= {TIME, PRODUCT}
 
     @property
     def corrupts_both(self) -> bool:
