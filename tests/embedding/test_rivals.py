@@ -426,7 +426,7 @@ def test_a_compiled_loss_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_clipping_bounds_entities_alone() -> None:
-    """As TeRo's authors: .22 on valid of YAGO11k, and .18 where predicates are bounded too."""
+    """As TeRo's authors have it; a bound on predicates, too, costs it on YAGO11k."""
     model = made("tero", grid(graph_of("events")))
     lengths = model.entities.vectors().detach().norm(dim=1)
     directions = model.entities.vectors().detach() / lengths.unsqueeze(1)

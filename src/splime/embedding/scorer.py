@@ -30,11 +30,10 @@ class ModelScorer:
         reciprocal: bool = False,
         ends: bool = False,
         both_ways: bool = False,
-        shares_times: bool = False,
     ) -> None:
         self.model, self.reciprocal, self.ends = model, reciprocal, ends
         self._both_ways = both_ways
-        self.device, self.knows_time = model.device, model.knows_time or shares_times
+        self.device, self.knows_time = model.device, model.knows_time
         self.time_of: npt.NDArray[np.int64] | None = None
         if model.time_of is not None:
             self.time_of = model.time_of.numpy(force=True)
@@ -48,13 +47,14 @@ class ModelScorer:
     @classmethod
     def of(cls, model: Model, settings: Settings) -> ModelScorer:
         """The scores of a model that is trained with some settings."""
-        return cls(
+        scorer = cls(
             model,
             reciprocal=settings.reciprocal,
             ends=settings.each == "ends",
             both_ways=bool(settings.both_ways),
-            shares_times=settings.shares_times,
         )
+        scorer.knows_time |= settings.shares_times
+        return scorer
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
