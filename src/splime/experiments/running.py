@@ -37,6 +37,7 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "point": {**_FACT, "first": "end", "last": "begin"},
     # Protocol `fact` with finer time: smaller buckets, or every year a timestamp.
     "fact-100": {**_FACT, "bucket": 100},
+    "point-100": {**_FACT, "bucket": 100, "first": "end", "last": "begin"},
     "fact-years": {"end_before_begin": "repair", "bucket": None},
     # As in the paper, but every year is a timestamp.
     "years": {"bucket": None},
