@@ -53,7 +53,7 @@ def reproduce(
         Path | None,
         options.folder(
             help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact,"
-            " point, years, fact-100, fact-years), instead of the datasets."
+            " point, years, fact-100, point-100, fact-years), instead of the datasets."
         ),
     ] = None,
     runs: Annotated[

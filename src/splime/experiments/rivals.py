@@ -390,28 +390,39 @@ def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[st
     # Boxes of what is there, in points: left, bottom, right, top.
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in marks.tolist()]
     for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
-        wide, high = 0.58 * SMALL * len(name), 1.2 * SMALL
+        wide, high = 0.58 * SMALL * len(name) + 6, 1.2 * SMALL
         for across, up in _AROUND:
             left = x + across - (0 if across > 1 else wide if across < -1 else wide / 2)
             low = y + up - high / 2
             box = (left, low, left + wide, low + high)
-            at, others = np.array(box), np.array(taken)
-            apart = (at[:2] >= others[:, 2:]) | (others[:, :2] >= at[2:])
-            if apart.any(1).all() and (inside[:2] < at[:2]).all() and (at[2:] < inside[2:]).all():
+            middle = left + wide / 2 - x
+            line = max(abs(across), abs(up)) > 9
+            steps = [(x + middle * part, y + up * part) for part in _PARTS] if line else []
+            dots = [
+                (px - 1, py - 1, px + 1, py + 1)
+                for px, py in steps
+                if math.dist((px, py), (x, y)) > 8
+            ]
+            at, others = np.array([box, *dots]), np.array(taken)
+            apart = (at[:, None, :2] >= others[:, 2:]) | (others[:, :2] >= at[:, None, 2:])
+            within = (inside[:2] < at[0, :2]).all() and (at[0, 2:] < inside[2:]).all()
+            if apart.any(2).all() and within:
                 break
-        taken.append(box)
+        taken += [box, *dots]
         axes.annotate(
             name,
             place,
-            (left + wide / 2 - x, up),
+            (middle, up),
             textcoords="offset points",
             fontsize=SMALL,
             ha="center",
             va="center",
-            arrowprops=_LINE if max(abs(across), abs(up)) > 13 else None,
+            arrowprops=_LINE if line else None,
         )
 
 
+_PARTS = np.linspace(0.05, 0.95, 19).tolist()
+"""Where a line from a mark to its name is tested."""
 _LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
 _AROUND = [
     (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))

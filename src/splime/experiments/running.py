@@ -28,16 +28,17 @@ from splime.training.engines import Interrupted
 Record: TypeAlias = dict[str, Any]
 
 _FACT: Mapping[str, Any] = {"end_before_begin": "repair", "bucket_on": "train"}
+_POINT = {**_FACT, "first": "end", "last": "begin"}
 READINGS: Mapping[str, Mapping[str, Any]] = {
     # As behind the paper's metrics: the datasets' own rules, buckets from all splits.
     "paper": {},
     # Protocol `fact`: every fact of valid and test is asked for, and time is learned from train.
     "fact": _FACT,
     # The same, but a fact with an unknown end holds only at the time that is known of it.
-    "point": {**_FACT, "first": "end", "last": "begin"},
-    # Protocol `fact` with finer time: smaller buckets, or every year a timestamp.
+    "point": _POINT,
+    # With finer time: smaller buckets, or every year a timestamp.
     "fact-100": {**_FACT, "bucket": 100},
-    "point-100": {**_FACT, "bucket": 100, "first": "end", "last": "begin"},
+    "point-100": {**_POINT, "bucket": 100},
     "fact-years": {"end_before_begin": "repair", "bucket": None},
     # As in the paper, but every year is a timestamp.
     "years": {"bucket": None},
