@@ -381,34 +381,35 @@ def _is_rival(model: str) -> bool:
 
 
 def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Write a name beside each mark, at the nearest place where it lies on nothing else."""
+    """Write a name beside each mark, at the nearest place where it lies on nothing else.
+
+    A name that is not next to its mark has a line to it, which keeps off other names too. Where
+    there is no such place, names go before lines.
+    """
     figure = axes.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()  # places are known afterwards
     marks = np.asarray(axes.transData.transform(places)) * 72 / figure.dpi
     inside = np.asarray(axes.get_window_extent().extents) * 72 / figure.dpi
     # Boxes of what is there, in points: left, bottom, right, top.
-    taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in marks.tolist()]
+    taken = [_box(x, y, 10, 10) for x, y in marks.tolist()]
     for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
         wide, high = 0.58 * SMALL * len(name) + 6, 1.2 * SMALL
+        options = []
         for across, up in _AROUND:
-            left = x + across - (0 if across > 1 else wide if across < -1 else wide / 2)
-            low = y + up - high / 2
-            box = (left, low, left + wide, low + high)
-            middle = left + wide / 2 - x
+            middle = across + (wide / 2 if across > 1 else -wide / 2 if across < -1 else 0)
             line = max(abs(across), abs(up)) > 9
-            steps = [(x + middle * part, y + up * part) for part in _PARTS] if line else []
-            dots = [
-                (px - 1, py - 1, px + 1, py + 1)
-                for px, py in steps
-                if math.dist((px, py), (x, y)) > 8
-            ]
-            at, others = np.array([box, *dots]), np.array(taken)
+            far = [part for part in _PARTS if line and part * math.hypot(middle, up) > 8]
+            boxes = [_box(x + middle, y + up, wide, high)]
+            boxes += [_box(x + middle * part, y + up * part, 2, 2) for part in far]
+            at, others = np.array(boxes), np.array(taken)
             apart = (at[:, None, :2] >= others[:, 2:]) | (others[:, :2] >= at[:, None, 2:])
-            within = (inside[:2] < at[0, :2]).all() and (at[0, 2:] < inside[2:]).all()
-            if apart.any(2).all() and within:
-                break
-        taken += [box, *dots]
+            hits = (~apart.any(2)).sum(1)
+            outside = (inside[:2] > at[0, :2]).any() or (at[0, 2:] > inside[2:]).any()
+            cost = 1000 * outside + 10 * hits[0] + hits[1:].sum()
+            options.append((cost, middle, up, line, boxes))
+        _, middle, up, line, boxes = min(options, key=lambda option: option[0])
+        taken += boxes
         axes.annotate(
             name,
             place,
@@ -419,6 +420,10 @@ def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[st
             va="center",
             arrowprops=_LINE if line else None,
         )
+
+
+def _box(x: float, y: float, wide: float, high: float) -> tuple[float, float, float, float]:
+    return x - wide / 2, y - high / 2, x + wide / 2, y + high / 2
 
 
 _PARTS = np.linspace(0.05, 0.95, 19).tolist()
