@@ -63,8 +63,8 @@ def test_every_model_is_there_and_has_as_many_tries() -> None:
     # DistMult with levels is on ICEWS14 alone, with and without model E.
     assert min(declared.values()) == len(DATA["rivals"]["models"]) - 2
     tries = {(row.dataset, len(row.cases)) for row in ROWS}
-    # Products have two strengths of N3 on Wikidata12k. Those that know time have one more try there,
-    # and on ICEWS14: a setting that was good for levels.
+    # Products have two strengths of N3 on Wikidata12k. Those that know time have one more try
+    # there, and on ICEWS14: a setting that was good for levels.
     intervals = {("yago11k", 3), *(("wikidata12k", count) for count in (3, 4, 5))}
     assert tries == intervals | {("icews14", 2), ("icews14", 3)}
     for row in ROWS:
