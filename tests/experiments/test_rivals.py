@@ -205,6 +205,27 @@ def test_labels_lie_on_nothing(results: Results, tmp_path: Path) -> None:
         assert not one.overlaps(other)
 
 
+def test_lines_to_labels_cross_no_other_label(results: Results, tmp_path: Path) -> None:
+    own = [row for row in ROWS if row.dataset == "icews14"]
+    for at, row in enumerate(own):
+        ranks = np.full((FACTS, 2), 2.0 + 0.2 * (at // 4))
+        fake(results, row.cases[0], 0.5, ranks, parameters=20_000_000 + 1_000_000 * (at % 4))
+    figure = rivals.rivals_pictures(results, tmp_path)["rivals-icews14"]
+    figure.draw_without_rendering()
+    from matplotlib.text import Annotation, Text
+
+    [axes] = figure.axes
+    boxes = {text: Text.get_window_extent(text) for text in axes.texts}
+    lined = [text for text in boxes if isinstance(text, Annotation) and text.arrow_patch]
+    assert lined
+    for text in lined:
+        mark, (left, low, right, high) = axes.transData.transform(text.xy), boxes[text].extents
+        middle = np.array([left + right, low + high]) / 2
+        for part in np.linspace(0, 1, 50):
+            x, y = mark + part * (middle - mark)
+            assert not any(box.contains(x, y) for other, box in boxes.items() if other is not text)
+
+
 TINY: dict[str, Any] = {"dimension": 4, "epochs": 2, "validate_every": 1, "batch_size": 30}
 DECLARED: dict[str, Any] = {
     "datasets": ["small"],

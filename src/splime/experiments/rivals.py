@@ -383,8 +383,8 @@ def _is_rival(model: str) -> bool:
 def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
     """Write a name beside each mark, at the nearest place where it lies on nothing else.
 
-    A name that is not next to its mark has a line to it, which keeps off other names too. Where
-    there is no such place, names go before lines.
+    A name that is not next to its mark has a line to it, which crosses no other name or line. Where
+    there is no such place, crossing a line is better than crossing a name.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -427,7 +427,7 @@ def _box(x: float, y: float, wide: float, high: float) -> tuple[float, float, fl
 
 
 _PARTS = np.linspace(0.05, 0.95, 19).tolist()
-"""Where a line from a mark to its name is tested."""
+"""At these parts of a line from a mark to its name, something else may lie in its way."""
 _LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
 _AROUND = [
     (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))
