@@ -383,8 +383,7 @@ def _is_rival(model: str) -> bool:
 def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
     """Write a name beside each mark, at the nearest place where it lies on nothing else.
 
-    A name that is not next to its mark has a line to it, which crosses no other name or line. Where
-    there is no such place, crossing a line is better than crossing a name.
+    A name that is not next to its mark has a line to it, which crosses as few others as can be.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
