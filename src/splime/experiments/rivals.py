@@ -6,7 +6,7 @@ import base64
 import math
 import statistics
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,6 +112,10 @@ def more_seeds(results: Results) -> list[Case]:
     return seeds
 
 
+def _knows_time(row: Row) -> bool:
+    return "preset" in row.cases[0].training
+
+
 def _by_dataset() -> dict[str, list[Row]]:
     datasets = dict.fromkeys(row.dataset for row in ROWS)
     return {dataset: [row for row in ROWS if row.dataset == dataset] for dataset in datasets}
@@ -171,7 +175,7 @@ def _entries(results: Results, dataset: str) -> list[Entry]:
     for row in _by_dataset()[dataset]:
         ran = [case for case in chosen(results, row) if case in results]
         first = row.cases[0]
-        authors = first if "preset" in first.training and first in results else None
+        authors = first if _knows_time(row) and first in results else None
         entries.append(Entry(row.title, ran, results, authors))
     paths = Results(results.path.with_name("paths.json"))
     for row in rows.PATHS.get(dataset, ())[:1]:
@@ -202,41 +206,65 @@ def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dic
 
 
 def rivals_tables(results: Results) -> list[Table]:
-    """For each dataset who is ahead, and where; then what the paper's comparison prints."""
-    made = []
-    for dataset in _by_dataset():
-        entries = _entries(results, dataset)
-        made += [_table(entries, dataset), _strata_table(entries, dataset)]
-        made.append(_tries_table(results, dataset))
-    return [_claims_table(results), *made, _published_table(results)]
+    """Who is ahead, what papers print, and what explains it."""
+    return [table for made in rivals_parts(results).values() for table in made]
 
 
-def _table(entries: Sequence[Entry], dataset: str) -> Table:
+def rivals_parts(results: Results) -> dict[str, list[Table]]:
+    """The same tables by what they are about, as the page needs them."""
+    entries = {dataset: _entries(results, dataset) for dataset in _by_dataset()}
+    return {
+        "ahead": [_ahead_table(*each) for each in entries.items()],
+        "claims": [_claims_table(entries, results)],
+        "published": [_published_table(entries)],
+        "strata": [_strata_table(*each) for each in entries.items()],
+        "settings": [_settings_table(*each) for each in entries.items()],
+        "tries": [_tries_table(results, dataset) for dataset in entries],
+    }
+
+
+def _ahead_table(dataset: str, entries: Sequence[Entry]) -> Table:
     exact = _chances(entries, "exact")
     kept = [own for entry in entries for own in entry.kept("reciprocals")]
     apart = any("overlap" in own for own in kept)
     overlap = _chances(entries, "overlap") if apart else exact
     lines = []
     for entry in entries:
-        title, results = entry.title, entry.results
         own, *hits = cells(entry.mean("exact"))
-        deviation = results.average(entry.cases, "exact", split="test").deviation
+        deviation = entry.results.average(entry.cases, "exact", split="test").deviation
         own += "" if deviation is None else f" ± {mrr(deviation)}"
-        others = [mrr(entry.mean(name).get("mrr")) for name in ("overlap", "static")]
-        chances = (by.get(title) for by in (exact[0], overlap[0], exact[1], overlap[1]))
-        size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
-        lines.append(
-            (
-                *(title, own, *hits, *others, mrr(entry.valid)),
-                *map(mrr, chances),
-                *(mrr(entry.theirs), _PRINTED.get(title, {}).get(dataset, "–")),
-                *(_settings(entry.cases), size, seconds, str(len(entry.cases))),
-            )
+        others = (entry.mean(name).get("mrr") for name in ("overlap", "static"))
+        figures = (own, *hits, *map(mrr, others), mrr(entry.valid))
+        chances = (
+            _both((by.get(entry.title) for by in each), digits=2)
+            for each in zip(exact, overlap, strict=True)
         )
-    shown = Table(_title(dataset), rows=lines, dataset=dataset, **_ALL["table"])
+        lines.append((entry.title, *figures, *chances, str(len(entry.cases))))
+    shown = Table(_title(dataset), rows=lines, dataset=dataset, **_ALL["ahead_table"])
     left_out = [label for label in _ALL["left_out"] if label.startswith(f"{dataset} ")]
     notes = [*shown.notes, f"Left out, for want of time: {', '.join(left_out)}."]
     return replace(shown, notes=notes) if left_out else shown
+
+
+def _both(figures: Iterable[float | None], digits: int = 3) -> str:
+    """A cell with the figures of both filters.
+
+    >>> _both([0.3, 0.25]), _both([1.0, 0.02], digits=2), _both([None, 0.3])
+    ('.300 / .250', '1.00 / .02', '–')
+    """
+    known = [figure for figure in figures if figure is not None]
+    if len(known) < len(KEPT):
+        return "–"
+    return " / ".join(f"{figure:.{digits}f}".removeprefix("0") for figure in known)
+
+
+def _settings_table(dataset: str, entries: Sequence[Entry]) -> Table:
+    lines = []
+    for entry in entries:
+        size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
+        lines.append((entry.title, _settings(entry.cases), size, seconds))
+    title = f"{_title(dataset)}: what valid chose, and what it costs"
+    return Table(title, rows=lines, dataset=dataset, **_ALL["settings_table"])
 
 
 def _title(dataset: str) -> str:
@@ -255,20 +283,17 @@ def _settings(cases: Sequence[Case]) -> str:
     training = case.training
     words = ["the authors'"] if "preset" in training else []
     words += [case.method] if case.method != "timestamp" and training["model"] != "path" else []
-    for name in ("levels", "layers", "each", "dimension", "n3"):
+    for name in ("levels", "layers", "loss", "each", "dimension", "n3"):
         words += [f"{name} {training[name]}"] if name in training else []
     return ", ".join(words) or "as the frame"
 
 
-def _strata_table(entries: Sequence[Entry], dataset: str) -> Table:
+def _strata_table(dataset: str, entries: Sequence[Entry]) -> Table:
     groups = [(kind, group) for kind, own in STRATA.items() for group in own]
     lines = []
     for entry in entries:
-        every = []
-        for kind, group in groups:
-            both = [entry.stratum(name, kind, group) for name in KEPT]
-            every.append("–" if None in both else " / ".join(map(mrr, both)))
-        lines.append((entry.title, *every))
+        both = ([entry.stratum(name, *group) for name in KEPT] for group in groups)
+        lines.append((entry.title, *map(_both, both)))
     title = f"{_title(dataset)}: seen triples and others, instants and intervals"
     return Table(title, rows=lines, dataset=dataset, **_ALL["strata_table"])
 
@@ -276,8 +301,7 @@ def _strata_table(entries: Sequence[Entry], dataset: str) -> Table:
 def _tries_table(results: Results, dataset: str) -> Table:
     lines = []
     for row in _by_dataset()[dataset]:
-        static = "preset" not in row.cases[0].training
-        each = ["–"] if static else []
+        each = [] if _knows_time(row) else ["–"]
         for case in row.cases:
             found = [("valid", "exact"), ("test", "exact"), ("test", "overlap")]
             figures = [results.average([case], name, split=split).mean for split, name in found]
@@ -291,32 +315,34 @@ def _tries_table(results: Results, dataset: str) -> Table:
     return Table(title, columns, filled, dataset=dataset, **shown)
 
 
-def _published_table(results: Results) -> Table:
-    """Beside each published MRR of filter exact, ours with the authors' settings, and the best."""
+def _published_table(entries: Mapping[str, Sequence[Entry]]) -> Table:
+    """Beside what is published, ours with the authors' settings, and the best."""
     lines = []
-    for dataset in _by_dataset():
-        for entry in _entries(results, dataset):
-            printed = _PRINTED.get(entry.title, {}).get(dataset, "")
-            if "exact" in printed:
-                ours = entry.mean("exact").get("mrr")
+    for dataset, own in entries.items():
+        for entry in own:
+            printed, _, protocol = _PRINTED.get(entry.title, {}).get(dataset, "").partition(", ")
+            if not printed:
+                continue
+            ours, apart = entry.mean("exact").get("mrr"), "–"
+            if ours is not None and protocol == "exact":
                 published = float(printed.split(" / ")[0])
-                apart = "–" if ours is None else f"{ours - published:+.3f}".replace("0.", ".")
-                figures = mrr(published), mrr(entry.theirs), mrr(ours)
-                lines.append((dataset, entry.title, *figures, apart))
+                apart = f"{ours - published:+.3f}".replace("0.", ".")
+            figures = printed, protocol or "–", mrr(entry.theirs), mrr(ours), apart
+            lines.append((dataset, entry.title, *figures))
     return Table(rows=lines, **_ALL["published_table"])
 
 
-def _claims_table(results: Results) -> Table:
+def _claims_table(entries: Mapping[str, Sequence[Entry]], results: Results) -> Table:
     fair = Results(results.path.with_name("fair.json"))
     lines = []
-    for claims in (own for own in _ALL["claims"] if own["dataset"] in _by_dataset()):
+    for claims in (own for own in _ALL["claims"] if own["dataset"] in entries):
         dataset = claims["dataset"]
-        entries = {entry.title: entry for entry in _entries(results, dataset)}
+        named = {entry.title: entry for entry in entries[dataset]}
         for claim in claims["rows"]:
             if "method" in claim:
                 entry = Entry(claim["title"], _splime(dataset, claim["method"], fair), fair)
             else:
-                entry = entries.get(claim["title"], Entry(claim["title"], (), results))
+                entry = named.get(claim["title"], Entry(claim["title"], (), results))
             exact, overlap = entry.mean("exact"), entry.mean("overlap").get("mrr")
             ours = " / ".join(cells(exact)) if exact else "–"
             lines.append((dataset, claim["title"], claim["printed"], ours, mrr(overlap)))
@@ -331,7 +357,7 @@ def _splime(dataset: str, method: str, fair: Results) -> list[Case]:
 
 # Accuracy against size
 
-_KINDS = ("knows time", "static, cut in time", "static, with levels", "path")
+_KINDS = ("knows time", "static", "static, with levels", "path")
 
 
 def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:

@@ -216,6 +216,8 @@ def document(results: Path, page: str = "paper") -> str:
         every |= {name: [counts_table(name, counts)] for name in EXACT}
     for name in STUDIES.keys() & wanted:
         every[name] = STUDIES[name].tables(Results(results / f"{name}.json"))
+    if page == "rivals":
+        every |= rivals.rivals_parts(Results(results / "rivals.json"))
     if "main" in every:
         *every["main"], variations = every["main"]
         every["variations"] = [variations]
