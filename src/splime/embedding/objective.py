@@ -157,19 +157,20 @@ class Objective:
         return products and (self.model.gadget is None or not bool(self.model.gadget.strength))
 
     def _loss(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
-        if not self.sampled:
-            return self._against_all(*triples.T)
-        if drawn is None:
+        if self.sampled and drawn is None:
             raise ValueError(f"the loss {self.settings.loss} needs negatives")
-        if self.settings.reciprocal and drawn.dim() == 2:
+        if drawn is not None and drawn.dim() == 2 and self.settings.reciprocal:
             drawn = torch.cat([drawn, drawn])
-        s, p, o = self._queries(triples)
-        parts = self.model.predicates.parts
-        loss = self._against_negatives(parts(p), s, p, o, drawn)
+        s, p, o = self._queries(triples) if self.sampled else triples.T
+
+        def of(p: Tensor) -> Tensor:
+            if drawn is None:
+                return self._against_all(s, p, o)
+            return self._against_negatives(self.model.predicates.parts(p), s, p, o, drawn)
+
+        loss = of(p)
         if self.model.previous is not None:
-            p = self.model.previous[p]
-            before = self._against_negatives(parts(p), s, p, o, drawn)
-            loss = loss + self.model.auxiliary * before
+            loss = loss + self.model.auxiliary * of(self.model.previous[p])
         return loss
 
     def _queries(self, triples: Tensor) -> tuple[Tensor, Tensor, Tensor]:
