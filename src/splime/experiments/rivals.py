@@ -234,7 +234,7 @@ def _ahead_table(dataset: str, entries: Sequence[Entry]) -> Table:
         deviation = entry.results.average(entry.cases, "exact", split="test").deviation
         own += "" if deviation is None else f" ± {mrr(deviation)}"
         others = (entry.mean(name).get("mrr") for name in ("overlap", "static"))
-        figures = (own, *hits, *map(mrr, others), mrr(entry.valid))
+        figures = (own, *hits, *map(mrr, others))
         chances = (
             _both((by.get(entry.title) for by in each), digits=2)
             for each in zip(exact, overlap, strict=True)
@@ -262,7 +262,7 @@ def _settings_table(dataset: str, entries: Sequence[Entry]) -> Table:
     lines = []
     for entry in entries:
         size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
-        lines.append((entry.title, _settings(entry.cases), size, seconds))
+        lines.append((entry.title, _settings(entry.cases), mrr(entry.valid), size, seconds))
     title = f"{_title(dataset)}: what valid chose, and what it costs"
     return Table(title, rows=lines, dataset=dataset, **_ALL["settings_table"])
 
