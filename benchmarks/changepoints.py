@@ -25,9 +25,11 @@ SEEDS = range(10)
 
 
 def quality(**parameters: Any) -> dict[str, Any]:
+    from experiments.world import World
+
     counts = {kind: np.zeros(3, int) for kind in ("intervals", "all")}
     for seed in SEEDS:
-        world = splime.World(seed=seed)
+        world = World(seed=seed)
         segmentation = ChangePointSplit(**parameters).fit(splime.read(world.table()))
         for predicate, planted in world.planted().items():
             found = {int(scope.begin) for scope in segmentation.scopes_of(predicate)[1:]}

@@ -35,7 +35,7 @@ SMALL = (10_000, 100_000, 1_000_000)
 
 
 def make_file(task: tuple[Path, int, int]) -> None:
-    from splime.datasets.world import World, make_world
+    from experiments.world import World, make_world
 
     path, facts, seed = task
     make_world(path, World(facts=facts, seed=seed))
@@ -43,14 +43,15 @@ def make_file(task: tuple[Path, int, int]) -> None:
 
 def make(folder: Path, facts: int) -> float:
     """Make a world, and return how long it took."""
-    from splime.workers import spread
+    from splime.workers import Parallel, worker_pool
 
     started = time.perf_counter()
     folder.mkdir()
     sizes = [FILE] * (facts // FILE) + [facts % FILE] * (facts % FILE > 0)
     tasks = [(folder / f"{seed:05}.parquet", size, seed) for seed, size in enumerate(sizes)]
-    for number, _ in spread(make_file, tasks):
-        print(f"made file {number + 1} of {len(tasks)}", file=sys.stderr, flush=True)
+    with worker_pool(Parallel()) as pool:
+        for number, _ in pool.map_unordered(make_file, tasks):
+            print(f"made file {number + 1} of {len(tasks)}", file=sys.stderr, flush=True)
     return time.perf_counter() - started
 
 

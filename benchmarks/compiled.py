@@ -22,7 +22,7 @@ from record import write_results
 from splime.embedding.making import make_model
 from splime.methods import Timestamp, at_every_timestamp
 from splime.static import StaticGraph, apply
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "compiled.json"
@@ -34,7 +34,10 @@ class Way:
     """A training, with a compiled loss or as it is written."""
 
     def __init__(self, static: StaticGraph, name: str, device: str, *, compiled: bool) -> None:
-        settings = make_settings(name, "published", steps=10_000, **MODELS[name])
+        from experiments.published import resolved
+
+        training = {"model": name, "preset": "published", "steps": 10_000, **MODELS[name]}
+        settings = make_settings(**resolved(training))
         model = make_model(settings, static).to(device)
         self.trainer = Trainer(model, static.train, settings)
         if compiled:

@@ -43,15 +43,15 @@ from peers import (
     wait_for_quiet,
 )
 from record import peak_mb, write_results
-from splime.embedding.models import Model
+from splime.embedding.models.base import Model
 from splime.embedding.scorer import ModelScorer
 from splime.evaluation import Evaluation, evaluate_triples
 from splime.evaluation.metrics import Metrics
-from splime.evaluation.protocols import triples_left
+from splime.evaluation.protocols import ranked_triples
 from splime.evaluation.ranking import Ties
 from splime.static import StaticGraph, Triples
 from splime.times import Ints
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 
 RESULTS = Path(__file__).parent / "results" / "evaluating.json"
 DIMENSION = 100
@@ -78,7 +78,9 @@ SETTINGS = {
 def trained(static: StaticGraph, name: str, steps: int) -> Model:
     """A model that is trained for some steps, so that its ranks are neither all equal nor all 1."""
     trainer = make_trainer(static, SETTINGS[name], static.distinct()[0].train.array())
-    trainer.run_epoch(stop=lambda: trainer.step >= steps)
+    for done in trainer.epoch_steps():
+        if done.step >= steps:
+            break
     return trainer.model
 
 
@@ -92,7 +94,7 @@ class Pykeen:
     def __init__(self, static: StaticGraph, name: str, model: Model) -> None:
         from pykeen.models import ComplEx, TransE
 
-        left = triples_left(static)
+        left = ranked_triples(static)
         self.number = np.cumsum(left.candidates) - 1
         self.candidates = left.candidates
         self.test = self._ids(left.triples)

@@ -24,7 +24,7 @@ from splime.embedding.making import make_model
 from splime.embedding.scorer import ModelScorer
 from splime.evaluation import evaluate_triples
 from splime.static import StaticGraph
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"

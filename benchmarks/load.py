@@ -186,7 +186,7 @@ def ask(folder: Path, *, first: bool) -> Measured:
 def report(folder: Path) -> Measured:
     """The page about the run, which was evaluated before."""
     import splime
-    from splime.plans.showing import write_page
+    from splime.reporting.showing import write_page
 
     run = splime.Run(folder / "run")
     watch = Watch()

@@ -30,7 +30,7 @@ from splime.graph import Facts
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
 from splime.paths.model import PathModel
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import EventScopes, RelativeScopes, Times, fit_relative
 
 RESULTS = Path(__file__).parent / "results"
 BATCH = 32
@@ -162,7 +162,7 @@ def random_facts(count: int, entities: int, predicates: int, days: int) -> Facts
 def on_cpu(rounds: int) -> list[dict[str, Any]]:
     """Demo."""
     graph = splime.load("demo")
-    sizes = (len(graph.entities), len(graph.predicates), RelativeScopes.of(graph))
+    sizes = (len(graph.entities), len(graph.predicates), fit_relative("auto", graph))
     rows = []
     for layers, width, dropout in ((3, 32, 0.1), (3, 16, 0.0), (4, 32, 0.0), (4, 32, 0.1)):
         case = {"data": "demo", "layers": layers, "width": width, "dropout": dropout}
@@ -180,14 +180,12 @@ def on_cpu(rounds: int) -> list[dict[str, Any]]:
 def on_gpu(rounds: int, random: bool, profile: bool) -> list[dict[str, Any]]:
     """ICEWS14, or random facts of its size."""
     if random:
-        train, relative = (
-            random_facts(72_826, 7_128, 230, 365),
-            RelativeScopes("events", "day", (1, 2, 4, 8, 15, 31, 91)),
-        )
+        train = random_facts(72_826, 7_128, 230, 365)
+        relative: RelativeScopes = EventScopes("day", (1, 2, 4, 8, 15, 31, 91))
         entities, predicates = 7_128, 230
     else:
         graph = splime.load("icews14")
-        train, relative = graph.train, RelativeScopes.of(graph)
+        train, relative = graph.train, fit_relative("auto", graph)
         entities, predicates = len(graph.entities), len(graph.predicates)
     rows = []
     for layers, width, dropout in ((4, 32, 0.0), (4, 32, 0.1), (3, 32, 0.1), (4, 64, 0.1)):

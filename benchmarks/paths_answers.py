@@ -50,15 +50,16 @@ import torch
 import splime
 from paths import random_facts
 from record import peak_mb, write_results
-from splime.embedding.settings import Settings
-from splime.evaluation import evaluate_facts
-from splime.explore import Explorer
+from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
+from splime.explorer import Explorer
 from splime.graph import Facts
 from splime.paths.evidence import passing
 from splime.paths.model import PathModel
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import EventScopes, Times
+from splime.paths.scorer import PathScorer
 from splime.scoring.scoping import NAMES
-from splime.training.paths import PathScorer
+from splime.scoring.timed import TimedScoring
+from splime.settings import PathSettings
 
 RESULTS = Path(__file__).parent / "results" / "paths_answers.json"
 FACTS = (10**4, 10**5, 10**6, 10**7)
@@ -68,7 +69,7 @@ PREDICATES, DAYS, BATCH = 230, 365, 32
 
 def point(facts: int, reach: int | None) -> dict[str, Any]:
     """One question and a batch, in this process."""
-    settings = Settings(relative="events:1,2,4,8,15,31,91", dimension=32)
+    settings = PathSettings(relative="events:1,2,4,8,15,31,91", dimension=32)
     known, entities = random_facts(facts, facts // 10, PREDICATES, DAYS), facts // 10
     graph: Any = SimpleNamespace(
         train=known,
@@ -76,7 +77,7 @@ def point(facts: int, reach: int | None) -> dict[str, Any]:
         predicates=range(PREDICATES),
         timeline=SimpleNamespace(granularity="day"),
     )
-    scopes = RelativeScopes("events", "day", (1, 2, 4, 8, 15, 31, 91))
+    scopes = EventScopes("day", (1, 2, 4, 8, 15, 31, 91))
     model = PathModel(PREDICATES, len(scopes), layers=4, width=32, reach=reach).eval()
     # Kernels are compiled, or loaded, before anything is measured.
     small: Any = SimpleNamespace(**{**vars(graph), "train": known.take(np.arange(100))})
@@ -168,8 +169,9 @@ def reach(options: argparse.Namespace) -> list[dict[str, Any]]:
     for bound in (None, *options.bounds):
         scorer.model.reach = bound
         started = time.process_time()
-        evaluation = evaluate_facts(
-            scorer, run.graph, run.segmentation, questions=options.questions
+        scoring = TimedScoring(scorer, run.graph)
+        evaluation = evaluate_scoring(
+            scoring, "fact", EvaluationOptions(questions=options.questions)
         )
         used = time.process_time() - started
         metrics = evaluation.metrics["exact"]["both"]

@@ -26,9 +26,10 @@ import torch
 import splime
 from splime.embedding.initial import make_weights
 from splime.embedding.making import make_model
-from splime.embedding.models import MODELS, Model
-from splime.embedding.settings import Settings
+from splime.embedding.models import MODELS
+from splime.embedding.models.base import Model
 from splime.embedding.tables import Lookup
+from splime.settings import Settings
 from splime.static import StaticGraph, Triples
 from splime.training.trainer import Trainer
 

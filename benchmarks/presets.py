@@ -20,13 +20,13 @@ import torch
 
 import splime
 from record import write_results
-from splime.embedding.device import choose_device, matrix_precision
+from splime.device import choose_device, matrix_precision
 from splime.embedding.making import make_model
 from splime.embedding.scorer import ModelScorer
 from splime.evaluation import evaluate_facts
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
@@ -94,7 +94,7 @@ def train(graph: TemporalGraph, static: StaticGraph, given: dict[str, Any]) -> d
     settings = make_settings(**given)
     model = make_model(settings, static).to(choose_device())
     trainer = Trainer(model, static.distinct()[0].train, settings)
-    scorer = ModelScorer(model, reciprocal=settings.reciprocal)
+    scorer = ModelScorer(model, settings)
     began, looks, best = time.monotonic(), [], {"exact": 0.0, "overlap": 0.0, "epoch": 0.0}
     with matrix_precision(settings.precision):
         while trainer.epoch < trainer.epochs:

@@ -52,11 +52,11 @@ def write_events(path: Path, facts: int) -> None:
 
 def write_world(path: Path, facts: int) -> None:
     """The synthetic world: a new entity for every nine facts, by year, some ends unknown."""
-    import splime
+    from experiments.world import World
 
     options = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     with path.open("wb") as sink:
-        for batch in splime.World(facts=facts).batches():
+        for batch in World(facts=facts).batches():
             table = pa.Table.from_batches([batch]).drop_columns(["split"])
             columns = [column.cast(pa.string()).fill_null("") for column in table.columns]
             csv.write_csv(pa.table(columns, names=list("spobe")), sink, options)

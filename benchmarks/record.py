@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+# Benchmarks are run as files, and some import `experiments`, which is beside their folder.
+sys.path.append(str(Path(__file__).parents[1]))
 
 
 def peak_mb() -> float:

@@ -29,9 +29,8 @@ import torch
 
 from peers import as_triples, random_model, rounded, wait_for_quiet
 from record import peak_mb, write_results
-from splime.embedding.settings import Settings
 from splime.embedding.tables import Lookup
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
@@ -51,7 +50,7 @@ MOST = {"complex": {"entities": 10**5}}
 """Where a series ends early: a step of ComplEx with 10^6 entities takes half a minute."""
 
 
-def settings_of(who: str, dimension: int) -> Settings:
+def settings_of(who: str, dimension: int) -> Any:
     if who == "complex":
         return make_settings(
             "complex", dimension=dimension, batch_size=1000, n3=0.0, smooth=0.0, each="triple"
@@ -72,12 +71,10 @@ def measure(who: str, entities: int, triples: int, dimension: int, limit: float)
     trainer = Trainer(model, as_triples(rows), settings)
     began = time.perf_counter()
     ends: list[float] = []
-
-    def stop() -> bool:
+    for _ in trainer.epoch_steps():
         ends.append(time.perf_counter())
-        return ends[-1] - began > limit and len(ends) > 3
-
-    trainer.run_epoch(stop=stop)
+        if ends[-1] - began > limit and len(ends) > 3:
+            break
     step = float(np.median([after - before for before, after in pairwise(ends)]))
     epoch = ends[0] - began + step * (trainer.steps - 1)
     return {

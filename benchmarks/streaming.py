@@ -155,7 +155,7 @@ def measured(who: str, source: Path, target: Path, repeats: int) -> dict[str, An
 
 def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
     """All results for one size."""
-    from splime.datasets.world import World, make_world
+    from experiments.world import World, make_world
 
     source, target, copied = (folder / f"{name}.parquet" for name in ("facts", "triples", "copy"))
     started = time.perf_counter()

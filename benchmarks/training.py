@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,9 @@ from peers import (
     wait_for_quiet,
 )
 from record import peak_mb, write_results
-from splime.embedding.settings import Settings
+from splime.settings import Settings
 from splime.static import StaticGraph
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results" / "training.json"
@@ -176,13 +177,7 @@ def some_steps(trainer: Trainer, steps: int) -> Callable[[], float]:
     """The seconds of a step, measured over some, without the first one, which shuffles."""
 
     def take() -> float:
-        ends: list[float] = []
-
-        def stop() -> bool:
-            ends.append(time.perf_counter())
-            return len(ends) > steps
-
-        trainer.run_epoch(stop=stop)
+        ends = [time.perf_counter() for _ in islice(trainer.epoch_steps(), steps + 1)]
         return (ends[-1] - ends[0]) / (len(ends) - 1)
 
     return take

@@ -3,13 +3,11 @@
     python benchmarks/workers.py [--entities 500000] [--workers 1,2,4]
     python benchmarks/workers.py --agree [--device cuda]
 
-ComplEx with 64 complex dimensions and Adagrad on random facts, each worker with one thread. The
-vectors of entities (512 bytes for each of them, and as much for the state of Adagrad) are divided
-over the workers (`shard`), or each has all of them and takes a share of the batch (`batch`).
-`sampled` compares 1,000 facts, both ways, with 500 negatives; `softmax` 32 facts with all entities.
+ComplEx with 64 complex dimensions and Adagrad on random facts, each worker with one thread and a
+share of each batch: 1,000 facts, both ways, with 500 negatives.
 
-Bytes are those that a worker sends in a step by the algorithm of a ring: to add up n bytes over N
-workers, each sends 2 (N - 1) / N n of them; to gather n bytes of each, (N - 1) n.
+Bytes are those that a worker sends in a step by the algorithm of a ring: to add n bytes over N
+workers, each sends 2 (N - 1) / N n of them; of sparse gradients, which are gathered, (N - 1) n.
 
 `--agree` trains TransE, ComplEx and the path model with one and with two workers, on one card if
 there is only one, and compares what came of it.
@@ -36,16 +34,15 @@ import splime
 from record import peak_mb, write_results
 from splime import collective
 from splime.embedding.making import make_model
-from splime.embedding.settings import Settings
 from splime.methods import Vanilla
 from splime.runs import Run
+from splime.settings import Settings
 from splime.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
-COMPLEX = {"model": "complex", "dimension": 64, "reciprocal": True, "optimizer": "adagrad"}
-KINDS: dict[str, dict[str, Any]] = {
-    "sampled": {"loss": "sampled_softmax", "negatives": 500, "batch_size": 1000, "steps": 40},
-    "softmax": {"loss": "softmax", "batch_size": 32, "steps": 5},
+COMPLEX = {
+    **{"model": "complex", "dimension": 64, "reciprocal": True, "optimizer": "adagrad"},
+    **{"loss": "sampled_softmax", "negatives": 500, "batch_size": 1000, "steps": 40},
 }
 WARM = 2
 """Steps before the clock runs."""
@@ -74,57 +71,49 @@ class Counted:
 
     def __init__(self) -> None:
         self.sent = 0.0
-        self._add_up, self._gathered = collective.add_up, collective.gathered
-        collective.add_up, collective.gathered = self.add_up, self.gathered
+        self._all_reduce, collective.all_reduce = collective.all_reduce, self.all_reduce
 
-    def add_up(self, tensor: torch.Tensor) -> torch.Tensor:
+    def all_reduce(self, tensor: torch.Tensor) -> torch.Tensor:
         size = collective.size()
         if tensor.is_sparse:  # the parts of all are gathered
-            own = tensor._values().nbytes + tensor._indices().nbytes
-            self.sent += (size - 1) * own
+            self.sent += (size - 1) * (tensor._values().nbytes + tensor._indices().nbytes)
         else:
             self.sent += 2 * (size - 1) / size * tensor.nbytes
-        return self._add_up(tensor)
-
-    def gathered(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        self.sent += (collective.size() - 1) * tensor.nbytes
-        return self._gathered(tensor)
+        return self._all_reduce(tensor)
 
 
-def work(facts: Path, kind: str, how: str, out: Path) -> None:
+def work(facts: Path, out: Path) -> None:
     """Take some steps as one of the workers; the first one writes what all measured."""
     torch.set_num_threads(1)
     program = peak_mb()
     static = Vanilla().fit_transform(splime.load(facts))
     before = peak_mb()
     collective.join("cpu")
-    settings = Settings.of({**COMPLEX, **KINDS[kind]})
-    model = make_model(settings, static, shard=how == "shard")
+    settings = Settings.of(COMPLEX)
+    model = make_model(settings, static)
     trainer = Trainer(model, static.train, settings)
     held = sum(table.nbytes for table in model.parameters())
     held += sum(state["sum"].nbytes for state in trainer.optimizer.state.values())
     counted, clock, sent = Counted(), [0.0], [0.0]
-
-    def advance(step: int, _: float) -> None:
-        if step in (WARM, settings.steps):
+    loss = 0.0
+    for done in trainer.epoch_steps():
+        loss = done.loss
+        if done.step in (WARM, settings.steps):
             clock.append(time.perf_counter())
             sent.append(counted.sent)
-
-    loss = trainer.run_epoch(advance=advance)
     steps = (settings.steps or 0) - WARM
     memory = [program, before, peak_mb(), held / 2**20]
-    own = torch.tensor([*memory, (sent[-1] - sent[1]) / steps])
-    every = torch.stack(collective.gathered(own)).amax(0).tolist()
+    every = torch.zeros(collective.size(), len(memory) + 1)
+    every[collective.rank()] = torch.tensor([*memory, (sent[-1] - sent[1]) / steps])
+    most = collective.all_reduce(every).amax(0).tolist()
     if collective.rank() == 0:
         measured = {
-            "kind": kind,
-            "how": how if collective.size() > 1 else "",
             "workers": collective.size(),
-            "program_mb": round(every[0]),
-            "with_facts_mb": round(every[1]),
-            "peak_mb": round(every[2]),
-            "vectors_and_state_mb": round(every[3]),
-            "bytes_sent_per_step": round(every[4]),
+            "program_mb": round(most[0]),
+            "with_facts_mb": round(most[1]),
+            "peak_mb": round(most[2]),
+            "vectors_and_state_mb": round(most[3]),
+            "bytes_sent_per_step": round(most[4]),
             "steps_per_second": round(steps / (clock[-1] - clock[1]), 2),
             "loss": loss,
         }
@@ -132,10 +121,10 @@ def work(facts: Path, kind: str, how: str, out: Path) -> None:
     collective.leave()
 
 
-def measure(facts: Path, kind: str, how: str, workers: int) -> dict[str, Any]:
+def measure(facts: Path, workers: int) -> dict[str, Any]:
     """What some workers measured."""
-    out = facts.with_name(f"{kind}-{how}-{workers}.json")
-    command = [sys.executable, __file__, "--work", str(facts), kind, how, str(out)]
+    out = facts.with_name(f"{workers}.json")
+    command = [sys.executable, __file__, "--work", str(facts), str(out)]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -146,23 +135,17 @@ def measure(facts: Path, kind: str, how: str, workers: int) -> dict[str, Any]:
     ]
     codes = [process.wait() for process in processes]
     if any(codes):
-        raise SystemExit(f"{kind}, {how}, {workers} workers: failed")
+        raise SystemExit(f"{workers} workers: failed")
     measured: dict[str, Any] = json.loads(out.read_text())
     print(measured, flush=True)
     return measured
 
 
-def table(entities: int, workers: list[int], kinds: list[str]) -> None:
+def table(entities: int, workers: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         facts = Path(folder) / "facts.parquet"
         make_facts(entities, facts)
-        measured = [
-            measure(facts, kind, how, count)
-            for kind in kinds
-            for count in workers
-            for how in (["shard"] if count == 1 else ["shard", "batch"])
-            if (kind, how) != ("softmax", "batch")  # its message has all vectors
-        ]
+        measured = [measure(facts, count) for count in workers]
     command = f"python benchmarks/workers.py --entities {entities}"
     write_results(
         RESULTS / "workers.json", command, torch=torch.__version__, entities=entities, rows=measured
@@ -176,8 +159,6 @@ def agree(device: str) -> None:
         for model, options in AGREE.items():
             runs = {}
             ways: dict[str, list[str]] = {"one": [], "two": ["--workers", "2"]}
-            if model != "path":
-                ways["two, in shards"] = ["--workers", "2", "--shard"]
             for name, more in ways.items():
                 out = Path(folder) / f"{model}, {name}"
                 command = ["train", "demo", "--model", model, "--device", device, *options, *more]
@@ -216,19 +197,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--entities", type=int, default=500_000)
     parser.add_argument("--workers", default="1,2,4")
-    parser.add_argument("--kinds", default="sampled,softmax")
     parser.add_argument("--agree", action="store_true")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        facts, kind, how, out = given.work
-        work(Path(facts), kind, how, Path(out))
+        facts, out = given.work
+        work(Path(facts), Path(out))
     elif given.agree:
         agree(given.device)
     else:
-        workers = [int(each) for each in given.workers.split(",")]
-        table(given.entities, workers, given.kinds.split(","))
+        table(given.entities, [int(count) for count in given.workers.split(",")])
 
 
 if __name__ == "__main__":

@@ -21,16 +21,17 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The machines are shared: a slow example is not a failing one. Derandomised, so that a red CI can
-# be run again; HYPOTHESIS_PROFILE=search looks further.
-settings.register_profile(
-    "steady",
-    deadline=None,
-    derandomize=True,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# be run again. scripts/test.sh takes `steady`; HYPOTHESIS_PROFILE=search looks further.
+for profile, examples in (("quick", 20), ("steady", 60)):
+    settings.register_profile(
+        profile,
+        deadline=None,
+        derandomize=True,
+        max_examples=examples,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.register_profile("search", deadline=None, max_examples=2_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")

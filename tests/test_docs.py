@@ -23,6 +23,7 @@ def check_promises(block: str, printed: str) -> None:
         assert any(line.startswith(beginning) for line in lines), promise
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "document",
     [

@@ -40,6 +40,7 @@ def test_the_image_has_what_it_copies() -> None:
     assert 'ENTRYPOINT ["splime"]' in recipe
 
 
+@pytest.mark.system
 def test_the_shell_completes_commands_and_options() -> None:
     program = Path(sys.executable).with_name("splime")
     for words, expected in {
@@ -81,9 +82,11 @@ def test_packages_install_in_an_empty_environment(tmp_path: Path) -> None:
     }
     with zipfile.ZipFile(wheel) as packed:
         assert files <= set(packed.namelist())
+        assert not any(name.startswith("experiments") for name in packed.namelist())
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"src/{name}" for name in files} | {"docs/site/conf.py", "constraints.txt"} <= names
+    beside = {"docs/site/conf.py", "constraints.txt", "experiments/data/main.toml"}
+    assert {f"src/{name}" for name in files} | beside <= names
     assert not any(name.startswith((".venv", "runs/")) for name in names)
 
     call(*user, "pip", "install", *pins, source)

@@ -42,6 +42,7 @@ def figures(shown: str) -> dict[str, float]:
     }
 
 
+@pytest.mark.system
 def test_your_first_temporal_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run("first-graph", tmp_path, monkeypatch)
     mrr = figures(shown)

@@ -17,10 +17,12 @@ def imported(code: str, *modules: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.system
 def test_importing_is_light() -> None:
     assert imported("pass", "torch", "pandas", "matplotlib", "numpy", "pyarrow", "rich") == []
 
 
+@pytest.mark.system
 def test_loading_is_light() -> None:
     # pandas is not asked for here: Arrow itself imports it where it is installed.
     code = "splime.leakage.report(splime.load('demo'))"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,15 +22,15 @@ from hypothesis import given, settings, strategies as st
 from typer.testing import CliRunner
 
 import splime
+from experiments.world import World, make_world
 from splime.cli.main import app
-from splime.datasets.world import World, make_world
 from splime.errors import DataError, SplimeError, UsageError
 from splime.io.parquet import Batch, Part
 from splime.io.parts import MANIFEST, UNFINISHED
 from splime.methods import Merge, Timestamp
 from splime.progress import Progress, silent
 from splime.streaming import StreamResult, stream_transform, transform_parts
-from splime.streaming.transform import Facts
+from splime.streaming.transform import StreamSource
 from tests.graphs import Row, rows
 
 METHOD = Merge(shrink=4)
@@ -99,16 +100,16 @@ def check_same(result: StreamResult, folder: Path, alone: tuple[StreamResult, pa
 
 
 @contextmanager
-def in_any_order(**_: Any) -> Iterator[Any]:
+def in_any_order(_: Any) -> Iterator[Any]:
     """Workers that are this process, and end in any order."""
 
-    def spread(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def shuffled(function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         numbers = [*range(len(tasks))]
         random.Random(len(tasks)).shuffle(numbers)
         for number in numbers:
             yield number, function(tasks[number])
 
-    yield spread
+    yield SimpleNamespace(map_unordered=shuffled)
 
 
 @settings(max_examples=15)
@@ -156,7 +157,7 @@ def test_any_parts_in_any_order(
     method = Timestamp(fit_on=fit_on)
     one, many = folder / "one.parquet", folder / "many"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("splime.streaming.parts.crew", in_any_order)
+        patch.setattr("splime.streaming.transform.worker_pool", in_any_order)
         try:
             expected = stream_transform(folder / "facts", one, method, **options)
         except SplimeError as error:
@@ -168,6 +169,7 @@ def test_any_parts_in_any_order(
     check_same(result, many, (expected, pq.read_table(one)))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("engine", "workers"), [("processes", 1), ("processes", 3), ("ray", 3)])
 def test_any_number_of_workers(
     tmp_path: Path,
@@ -208,6 +210,7 @@ class Deadly(Part):
             yield batch
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("engine", ["processes", "ray"])
 def test_killed_workers_lose_nothing(
     tmp_path: Path,
@@ -219,13 +222,13 @@ def test_killed_workers_lose_nothing(
     ray_cluster: Any,
 ) -> None:
     """A part kills a worker in the middle of every step."""
-    usual = Facts.parts
+    usual = StreamSource.parts
 
-    def deadly(self: Facts, most_rows: int) -> list[Part]:
+    def deadly(self: StreamSource, most_rows: int) -> list[Part]:
         first, *others = usual(self, most_rows)
         return [Deadly(**vars(first), deaths=tmp_path), *others]
 
-    monkeypatch.setattr(Facts, "parts", deadly)
+    monkeypatch.setattr(StreamSource, "parts", deadly)
     options: dict[str, Any] = {"engine": engine, "workers": 2, **IN_PARTS}
     result = transform_parts(facts, tmp_path / "big", METHOD, **options)
     check_same(result, tmp_path / "big", alone)
@@ -236,6 +239,7 @@ def test_killed_workers_lose_nothing(
     assert reads == {"begin-end": 2, counting: 2, "split-subject-predicate-object-begin-end": 4}
 
 
+@pytest.mark.system
 def test_a_node_that_leaves_loses_nothing(
     tmp_path: Path, facts: Path, alone: tuple[StreamResult, pa.Table], ray_cluster: Any
 ) -> None:
@@ -272,6 +276,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.system
 def test_a_killed_driver_goes_on(
     tmp_path: Path,
     facts: Path,
@@ -301,6 +306,7 @@ def test_a_killed_driver_goes_on(
     assert contents(big) == calm
 
 
+@pytest.mark.system
 def test_receipts_of_other_cuts_do_not_fit(
     tmp_path: Path, facts: Path, alone: tuple[StreamResult, pa.Table]
 ) -> None:
@@ -325,6 +331,7 @@ def broken(facts: Path, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("engine", ["processes", "ray"])
 def test_a_broken_row_is_named(tmp_path: Path, facts: Path, engine: str, ray_cluster: Any) -> None:
     source, big = broken(facts, tmp_path / "broken"), tmp_path / "big"
@@ -333,6 +340,7 @@ def test_a_broken_row_is_named(tmp_path: Path, facts: Path, engine: str, ray_clu
     assert not big.exists()
 
 
+@pytest.mark.system
 def test_folders_of_triples_are_read(
     tmp_path: Path, facts: Path, alone: tuple[StreamResult, pa.Table]
 ) -> None:
@@ -374,6 +382,7 @@ def test_folders_of_triples_are_read(
         splime.load(str(big))
 
 
+@pytest.mark.system
 def test_what_is_in_the_way(tmp_path: Path, facts: Path) -> None:
     big = tmp_path / "big"
     transform_parts(facts, big, METHOD, workers=1)
@@ -415,6 +424,7 @@ def test_files_that_do_not_belong_together(tmp_path: Path, facts: Path) -> None:
     assert not (tmp_path / "big").exists()
 
 
+@pytest.mark.system
 def test_the_command(tmp_path: Path, facts: Path, alone: tuple[StreamResult, pa.Table]) -> None:
     """Small inputs are loaded, unless an engine is asked for."""
     splime_ = [sys.executable, "-m", "splime", "transform", f"{facts}/*.parquet"]

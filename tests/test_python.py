@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import runpy
 import sys
@@ -12,12 +11,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.base import clone
 
 import splime
-import splime.plans
 from splime.errors import SplimeError
+from splime.reporting import notebook
 from splime.runs import Run
 from splime.shown import Shown, Tabular
 from tests.runs.small import CUTS, SETTINGS, small_graph, small_run
@@ -77,10 +77,6 @@ def test_report(runs: list[Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     assert splime.report(runs[0].path) == Path("report.html")
     assert "<html" in (tmp_path / "report.html").read_text("utf-8")
-    package: object = importlib.import_module("splime.report")
-    assert package is splime.report
-    of_function, of_package = map(inspect.signature, (splime.plans.report, splime.report))
-    assert [*of_function.parameters] == [*of_package.parameters]
 
 
 def test_inspect(tmp_path: Path) -> None:
@@ -99,6 +95,7 @@ def test_inspect(tmp_path: Path) -> None:
 def test_transform(tmp_path: Path) -> None:
     graph = small_graph()
     made = splime.transform(graph, splime.Split(grow=2), tmp_path / "out", filter="inter")
+    assert isinstance(made, splime.Transformed)
     expected, removed = splime.Split(grow=2).fit_transform(graph).filter("inter")
     for split in ("train", "valid", "test"):
         assert (getattr(made.static, split).array() == getattr(expected, split).array()).all()
@@ -107,13 +104,57 @@ def test_transform(tmp_path: Path) -> None:
         "segmentation.json", "triples.parquet",
     }  # fmt: skip
     assert "removed by inter" in made._repr_html_()
-    assert splime.transform("demo", "vanilla").static.predicates is not None
+    loaded = splime.transform("demo", "vanilla")
+    assert isinstance(loaded, splime.Transformed)
+    assert loaded.static.predicates is not None
     with pytest.raises(splime.UsageError, match="Did you mean tsv"):
         splime.transform(graph, "split", tmp_path / "wrong", format="tvs")
     with pytest.raises(splime.UsageError, match="Did you mean inter"):
         splime.transform(graph, "split", filter="inner")
     with pytest.raises(splime.UsageError, match="not empty"):
         splime.transform(graph, "split", tmp_path / "out")
+
+
+@pytest.mark.system
+def test_transform_chooses_to_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the number of rows, unless it is said; the triples are the same."""
+    source = tmp_path / "facts.parquet"
+    splime.save(small_graph(), source)
+
+    def transformed(**options: Any) -> tuple[type, str, pa.Table]:
+        out = tmp_path / "out"
+        result = splime.transform(source, "split", out, overwrite=True, **options)
+        assert result.segmentation == splime.load_segmentation(out / "segmentation.json")
+        if (out / "manifest.json").exists():
+            return type(result), "parts", splime.read(out).to_table()
+        return type(result), "file", pq.read_table(out / "triples.parquet")
+
+    kind, _, loaded = transformed()
+    assert kind is splime.Transformed
+    kind, files, streamed = transformed(stream=True)
+    assert (kind, files) == (splime.StreamResult, "file")
+    assert streamed.to_pylist() == loaded.to_pylist()
+    monkeypatch.setattr("splime.streaming.LARGE", 1)
+    assert transformed()[:2] == (splime.StreamResult, "file")
+    assert transformed(stream=False)[0] is splime.Transformed
+    assert isinstance(splime.transform(source, "split"), splime.Transformed)  # nothing is written
+    monkeypatch.setattr("splime.streaming.PART", 1)
+    kind, files, parts = transformed(workers=None)
+    assert (kind, files) == (splime.StreamResult, "parts")
+    assert len(parts) == len(loaded)
+    shown = splime.transform(source, "split", tmp_path / "other", stream=True)
+    assert "rows per second" in shown._repr_html_()
+    for data, options, message in (
+        (source, {"stream": True, "filter": "inter"}, "streaming writes Parquet"),
+        (source, {"engine": "ray", "format": "tsv"}, "streaming writes Parquet"),
+        (source, {"engine": "ray", "stream": True}, "choose one"),
+        (source, {"workers": 2}, "need an engine"),
+        ("demo", {"stream": True}, "reads Parquet files"),
+        (small_graph(), {"stream": True}, "reads Parquet files"),
+    ):
+        with pytest.raises(splime.UsageError, match=message):
+            splime.transform(data, "split", tmp_path / "refused", **options)
+    assert not (tmp_path / "refused").exists()
 
 
 def test_explore(runs: list[Run], tmp_path: Path) -> None:
@@ -130,8 +171,6 @@ def test_explore(runs: list[Run], tmp_path: Path) -> None:
         server.stop()
     with pytest.raises(URLError):
         urlopen(server.address)
-    of_function, of_package = map(inspect.signature, (splime.explore.explore, splime.explore))  # type: ignore[attr-defined]
-    assert [*of_function.parameters] == [*of_package.parameters]
 
 
 def test_results_say_in_a_line_what_they_are(runs: list[Run]) -> None:
@@ -148,6 +187,7 @@ def test_results_say_in_a_line_what_they_are(runs: list[Run]) -> None:
     assert f"exact {evaluation.metrics['exact']['both'].mrr:.3f}" in repr(evaluation)
 
 
+@pytest.mark.system
 def test_run(tmp_path: Path) -> None:
     small = {name: value for name, value in SETTINGS.items() if name != "model"}
     methods = [splime.Split(grow=2), splime.Split(grow=3)]
@@ -155,7 +195,7 @@ def test_run(tmp_path: Path) -> None:
     done = splime.run(graph, out, method=methods, model="distmult", **small)
     assert list(done.runs) == ["split, grow=2", "split, grow=3"]
     assert "Hits@10" in done._repr_html_()
-    assert repr(done).startswith(f"Carried({out}: Comparison(")
+    assert repr(done).startswith(f"PlanResult({out}: Comparison(")
     assert done.report.exists()
     # Its plan can be carried out; what is there is not done again.
     models = [run.path / "model.safetensors" for run in done.runs.values()]
@@ -276,8 +316,10 @@ def test_results_show_themselves(runs: list[Run]) -> None:
     }
     for words, each in results.items():
         assert words in each._repr_html_()
+    assert {kind.__name__ for kind in Shown.__subclasses__()} == set(notebook._TABLES)
 
 
+@pytest.mark.system
 def test_graphs_show_themselves_without_torch() -> None:
     from tests.test_package import imported
 
@@ -300,4 +342,5 @@ def test_methods_are_cloned(method: Any) -> None:
 
 def test_hints_can_be_read() -> None:
     """What is typed for editors alone does not stop those who read types of the rest."""
-    assert Run in get_args(get_type_hints(splime.evaluate)["run"])
+    (run,) = get_args(get_type_hints(splime.compare)["runs"])
+    assert Run in get_args(run)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.system
+
 ROOT = Path(__file__).parents[1]
 SMALL = ["--dimension", "6", "--epochs", "2", "--validate-every", "1", "--batch-size", "200"]
 
@@ -23,19 +25,20 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", home / "src", ignore=shutil.ignore_patterns("__pycache__"))
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = re.compile(
-        r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n\nand its entry in `(src/\S+\.py)`: `(\w+)`",
+        r"`(src/\S+\.py)`:\n\n```python\n(.*?)```\n\nand its entry in `(src/\S+\.py)`: `([^`]+)`",
         re.S,
     )
     recipes = recipe.findall(text)
     assert len(recipes) == 3
-    for path, code, registry, name in recipes:
+    for path, code, registry, entry in recipes:
         (home / path).write_text(code, encoding="utf-8")
         module = path.removeprefix("src/").removesuffix(".py").replace("/", ".")
         listed = (home / registry).read_text(encoding="utf-8")
-        # The import, and a line at the end of the list.
-        listed = re.sub(r"^from splime", f"from {module} import {name}\nfrom splime", listed,
-                        count=1, flags=re.M)  # fmt: skip
-        listed, entries = re.subn(r"\n    \)\n\}", f"\n        {name},\n    )\n}}", listed, count=1)
+        if entry.isidentifier():  # the import, and the end of the list
+            listed = listed.replace("from splime", f"from {module} import {entry}\nfrom splime", 1)
+            listed, entries = re.subn(r"(_BUILTIN.* = \[.*)\]", rf"\1, {entry}]", listed, count=1)
+        else:  # a line of the table
+            listed, entries = re.subn(r"\n\}\n", f"\n    {entry},\n}}\n", listed, count=1)
         assert entries == 1, registry
         (home / registry).write_text(listed, encoding="utf-8")
     return home

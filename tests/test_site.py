@@ -18,7 +18,7 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
 from splime.exports import FORMATS
 from splime.methods import METHODS
-from splime.plans.showing import PICTURES
+from splime.reporting.showing import PICTURES
 from tests.report.test_page import CHROMIUM, browse
 from tests.test_docs import ROOT
 

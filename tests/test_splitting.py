@@ -84,7 +84,7 @@ def test_by_time_takes_the_last_facts() -> None:
 
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (-0.1, 0.1), (0.1, 1.0)])
 def test_shares_must_leave_train(shares: tuple[float, float]) -> None:
-    with pytest.raises(UsageError, match="must leave some train"):
+    with pytest.raises(UsageError, match="must leave facts for train"):
         splime.read([("a", "p", "b", 1)], valid=shares[0], test=shares[1])
 
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import splime
-from splime.datasets.world import World, make_world
+from experiments.world import World, make_world
 from splime.errors import DataError, SplimeError, UsageError
 from splime.exports.formats import to_table
 from splime.graph import SPLITS, TemporalGraph
@@ -31,8 +31,10 @@ from splime.methods import Merge, Method, RandomSplit, Split, Timestamp, Vanilla
 from splime.methods.base import FitOn
 from splime.streaming import StreamResult, passes, stream_transform
 from splime.streaming.duplicates import _RECORD, _of_names, _repeated
-from splime.streaming.passes import Frame, Tally, count
+from splime.streaming.passes import ReadPlan, Tally, count
 from tests.graphs import Row, graphs, rows
+
+pytestmark = pytest.mark.system
 
 Triple = tuple[Any, ...]
 
@@ -143,7 +145,7 @@ def test_unknown_times_of_a_saved_graph(
 def test_what_unknown_times_become(
     folder: Path, graph: TemporalGraph, first: int, last: int, keep_duplicates: bool
 ) -> None:
-    table = splime.to_table(graph)  # without what only splime knows about the graph
+    table = graph.to_table()  # without what only splime knows about the graph
     source = folder / "limits.parquet"
     pq.write_table(table, source)
     options = {"first": first, "last": last, "keep_duplicates": keep_duplicates}
@@ -196,7 +198,6 @@ def written(
     return path
 
 
-@settings(max_examples=60)
 @given(
     small,
     st.data(),
@@ -249,11 +250,10 @@ def test_new_buckets_of_a_saved_graph(
     check_equal(source, splime.load(source, **options), Timestamp(), batch_rows=4, **options)
 
 
-@settings(max_examples=50)
 @given(small, st.data())
 def test_tallies_add_up_in_any_order(folder: Path, facts: list[Row], data: st.DataObject) -> None:
     """Whatever the parts, however they are put together, and after a journey as bytes."""
-    frame = Frame("year", fit_on_all=False)
+    frame = ReadPlan("year", fit_on_all=False)
     whole = counted(facts, folder / "whole.parquet", frame)
     cuts = sorted(data.draw(st.sets(st.integers(1, max(len(facts) - 1, 1)), max_size=4)))
     bounds = [0, *(cut for cut in cuts if cut < len(facts)), len(facts)]
@@ -279,7 +279,7 @@ def same(one: Tally, two: Tally) -> bool:
     )
 
 
-def counted(facts: list[Row], path: Path, frame: Frame) -> Tally:
+def counted(facts: list[Row], path: Path, frame: ReadPlan) -> Tally:
     written(facts, path)
     (part,) = FactFile(path).parts(len(facts), 7)
     return count(part, frame)
@@ -301,6 +301,7 @@ def make_table(path: Path) -> pa.Table:
     return pq.read_table(path).replace_schema_metadata(None)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("step", ["finding duplicates", "counting", "applying"])
 def test_a_killed_run_leaves_no_result(tmp_path: Path, step: str) -> None:
     """Killed in the middle of a pass, so that nothing can be cleaned up."""
@@ -347,7 +348,6 @@ def test_colliding_names_of_scopes(tmp_path: Path) -> None:
 names_of_facts = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
-@settings(max_examples=50)
 @given(
     st.lists(names_of_facts, min_size=1, max_size=20, unique=True),
     st.integers(0, 3),
@@ -510,8 +510,8 @@ class Curious(Vanilla):
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        (Curious(), {}, "Curious needs the facts themselves.*splime.load"),
-        (Timestamp(target="both"), {}, "not both; splime.load"),
+        (Curious(), {}, "Curious needs the facts themselves.*no-stream"),
+        (Timestamp(target="both"), {}, "not both.*no-stream"),
         (Vanilla(), {"batch_rows": 0}, "at least 1 row"),
         (RandomSplit(predicates=10**6), {}, "cannot reach"),
         (Vanilla(), {"first": "soon"}, "cannot read 'soon'"),
@@ -523,7 +523,7 @@ class Curious(Vanilla):
         (
             Vanilla(),
             {"split": "time", "allow_unseen": True, "valid": 0.5, "test": 0.6},
-            "must leave some train",
+            "must leave facts for train",
         ),
         (Vanilla(), {"entities": "ids.txt"}, "cannot read with entities = ids.txt.*--no-stream"),
         (Vanilla(), {"unknown_time": 0}, "cannot read with unknown_time = 0"),
@@ -605,7 +605,7 @@ def test_what_is_settled_in_a_saved_graph(tmp_path: Path, options: dict[str, Any
 def test_splits_of_the_file_are_kept(tmp_path: Path) -> None:
     source = tmp_path / "facts.parquet"
     pq.write_table(split_of_one("valid"), source)
-    with pytest.raises(UsageError, match="split cannot be chosen: it has splits of its own"):
+    with pytest.raises(UsageError, match="split cannot be chosen: it has splits"):
         transform(source, tmp_path / "triples.parquet", Vanilla(), split="none")
     with pytest.raises(UsageError, match="streaming keeps the splits"):
         transform(source, tmp_path / "triples.parquet", Vanilla(), split="time")
@@ -734,6 +734,7 @@ def test_interrupted_runs_leave_nothing(tmp_path: Path) -> None:
     assert [*tmp_path.iterdir()] == [source]
 
 
+@pytest.mark.system
 def test_memory_does_not_grow_with_the_facts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -758,6 +759,7 @@ def test_memory_does_not_grow_with_the_facts(
     assert most(3_000_000) < 2 * most(300_000)
 
 
+@pytest.mark.system
 def test_worlds_agree_with_memory(tmp_path: Path) -> None:
     source = tmp_path / "world.parquet"
     make_world(source, World(facts=20_000))

@@ -219,7 +219,7 @@ def test_python_times() -> None:
     assert raw_time(np.datetime64("2012-05")) == "2012-05"
     assert raw_time(np.datetime64("NaT")) == ""
     for wrong in (1.5, True, object()):
-        with pytest.raises(UsageError, match="is no time"):
+        with pytest.raises(UsageError, match="is not a time"):
             raw_time(wrong)
 
 

@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 
 import splime
+from experiments.rows import Results
+from experiments.running import run_cases
 from splime.errors import SplimeError, UsageError
-from splime.experiments.rows import Results
-from splime.experiments.running import run_cases
 from splime.io.files import LOCK
-from splime.plans import Plan, PlannedRun, carry_out
+from splime.plans import Plan, PlannedRun, execute
 from splime.progress import Showing, silent
 from splime.runs import is_finished
-from splime.runs.spreading import Spreading, check_left, check_seen, sort_engines
-from splime.tuning import Tuned, tune
-from tests.experiments.small import save_small, small_case
+from splime.runs.parallel import check_left, check_seen, sort_engines, takes_old_keywords
+from splime.tuning import TuningResult, tune
+from splime.workers import Parallel
+from tests.experiments.small import call_experiments, save_small, small_case
 from tests.runs.small import call, small_graph
 
 LONG = 200
@@ -34,7 +35,7 @@ LONG = 200
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn here, and workers are looked at often."""
-    for name in ("tuning.search.save_picture", "tuning.search.plot_importance"):
+    for name in ("tuning.search.save_picture", "tuning.search.plot_importances"):
         monkeypatch.setattr(f"splime.{name}", lambda *_, **__: None)
     monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)
     monkeypatch.setattr("splime.workers._POLL", 0.02)
@@ -55,7 +56,7 @@ def small_plan(data: Path) -> Plan:
     return Plan(str(data), runs, training={**training, **long})
 
 
-def search(out: Path, **changes: Any) -> Tuned:
+def search(out: Path, **changes: Any) -> TuningResult:
     """So few trials that none depends on how others end: they are drawn, and none is pruned."""
     small: dict[str, Any] = {
         "trials": 3,
@@ -70,7 +71,7 @@ def search(out: Path, **changes: Any) -> Tuned:
     return tune(small_graph(), out, **{**small, **changes})
 
 
-def outcomes(tuned: Tuned) -> list[object]:
+def outcomes(tuned: TuningResult) -> list[object]:
     return [(one.number, one.state, one.valid, one.chosen, one.epochs) for one in tuned.trials]
 
 
@@ -113,9 +114,10 @@ class Kills(Showing):
 @pytest.fixture(scope="module")
 def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plan, one run after the other."""
-    return carry_out(small_plan(data), tmp_path_factory.mktemp("plan") / "alone").out
+    return execute(small_plan(data), tmp_path_factory.mktemp("plan") / "alone").out
 
 
+@pytest.mark.system
 def test_cases_and_trials_on_ray(ray_cluster: Any, tmp_path: Path) -> None:
     data = save_small(tmp_path / "data")
     cases = [small_case(seed=seed) for seed in range(2)] + [small_case("split", grow=10_000)]
@@ -128,25 +130,31 @@ def test_cases_and_trials_on_ray(ray_cluster: Any, tmp_path: Path) -> None:
                 cases,
                 results,
                 data=data,
-                spreading=Spreading(engine, device="cpu"),
+                parallel=Parallel(engine, device="cpu"),
                 progress=lambda *update: updates.append(update[:3]),
             )
     for case in cases[:2]:
         assert stored["ray"][case]["figures"] == stored[None][case]["figures"]
     assert updates[:3] == [("trainings", done, 3) for done in (1, 2, 3)]
     told: list[int] = []
-    tuned = search(tmp_path / "ray", engine="ray", progress=lambda *each: told.append(each[1]))
-    assert outcomes(tuned) == outcomes(search(tmp_path / "alone", processes=1))
+    tuned = search(
+        tmp_path / "ray", parallel=Parallel("ray"), progress=lambda *each: told.append(each[1])
+    )
+    assert outcomes(tuned) == outcomes(search(tmp_path / "alone", parallel=1))
     assert (told[0], told[-1], told) == (0, 3, sorted(told))
 
 
+@pytest.mark.system
 def test_a_worker_of_a_cluster_is_killed(
     ray_cluster: Any, data: Path, alone: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     kills = Kills(out / "runs")
-    done = carry_out(
-        small_plan(data), out, engine="ray", watching=lambda _: nullcontext(kills), processors=1
+    done = execute(
+        small_plan(data),
+        out,
+        parallel=Parallel("ray", processors=1),
+        watching=lambda _: nullcontext(kills),
     )
     assert kills.killed
     assert same_runs(out, alone)
@@ -156,13 +164,14 @@ def test_a_worker_of_a_cluster_is_killed(
     assert {row.metrics.mrr for row in done.comparison.rows} == {row.metrics.mrr for row in rows}
 
 
+@pytest.mark.system
 def test_a_process_of_a_search_is_killed(tmp_path: Path) -> None:
     out = tmp_path / "search"
     kills = Kills(out / "trials")
     settings = {"epochs": LONG, "validate_every": LONG // 2, "trials": 2, "methods": ["vanilla"]}
     tuned = search(out, stop=kills.stop, **settings)
     assert kills.killed
-    assert outcomes(tuned) == outcomes(search(tmp_path / "alone", processes=1, **settings))
+    assert outcomes(tuned) == outcomes(search(tmp_path / "alone", parallel=1, **settings))
 
 
 def wait_until(there: Callable[[], object]) -> None:
@@ -179,6 +188,7 @@ def start(*arguments: object, **environment: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.system
 def test_the_driver_is_killed(ray_cluster: Any, data: Path, alone: Path, tmp_path: Path) -> None:
     """Meanwhile nobody else may work in the folder; afterwards the same command resumes."""
     out = tmp_path / "out"
@@ -195,6 +205,7 @@ def test_the_driver_is_killed(ray_cluster: Any, data: Path, alone: Path, tmp_pat
     assert same_runs(out, alone)
 
 
+@pytest.mark.system
 def test_an_interrupted_search_leaves_no_process(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "search"
     small = ("--models", "distmult", "--methods", "vanilla", "--dimension", 4, "--batch-size", 32)
@@ -217,7 +228,7 @@ def test_without_ray(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         done = call(command, data, "--engine", "ray", "--out", tmp_path / "out")
         assert done.code == 1
         assert "pip install 'splime[cluster]'" in done.err
-    assert call("reproduce", "main", "--engine", "ray").code == 1
+    assert call_experiments("main", "--engine", "ray").code == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -242,6 +253,24 @@ def test_engines_by_name() -> None:
             sort_engines(engines)
 
 
+def test_old_keywords() -> None:
+    """They are one object now, and work for one version."""
+
+    @takes_old_keywords
+    def trains(**given: Any) -> dict[str, Any]:
+        return given
+
+    assert trains(engine="pykeen", parallel=2) == {"engine": "pykeen", "parallel": 2}
+    with pytest.warns(DeprecationWarning, match=r"parallel=splime.Parallel\(processes=2\)"):
+        assert trains(processes=2, seed=1) == {"parallel": Parallel(processes=2), "seed": 1}
+    with pytest.warns(DeprecationWarning, match="processors=4"):
+        given = trains(engine=["pykeen", "ray"], processors=4)
+    assert given == {"engine": "pykeen", "parallel": Parallel("ray", processors=4)}
+    plan = splime.Plan("no-such-data", [splime.PlannedRun("a", splime.Vanilla())])
+    with pytest.warns(DeprecationWarning, match="splime.execute"), pytest.raises(SplimeError):
+        splime.carry_out(plan, "nowhere")
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -255,4 +284,4 @@ def test_engines_by_name() -> None:
 )
 def test_nonsense(how: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        Spreading(**how)
+        Parallel(**how)

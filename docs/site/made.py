@@ -24,17 +24,15 @@ from sphinx.ext.napoleon import Config, GoogleDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import splime
-from splime import paths
 from splime.cli.main import app as program
 from splime.datasets import DATASETS
 from splime.embedding.losses import LOSSES
-from splime.embedding.models import MODELS
-from splime.embedding.presets import PRESETS, PUBLISHED, QUICK, STRONG
+from splime.embedding.presets import PRESETS, QUICK, STRONG
 from splime.exports import FORMATS
+from splime.io import READERS
 from splime.methods import METHODS
-from splime.plans.showing import PICTURES
-from splime.training import latest
-from splime.training.engines import LATEST, PATH, make_settings
+from splime.reporting.showing import PICTURES
+from splime.training.registry import find_model, model_names
 
 
 def _plain(text: str) -> str:
@@ -75,14 +73,12 @@ def methods() -> str:
 def models() -> str:
     """The models of splime itself."""
     rows = []
-    for name, model in MODELS.items():
-        settings = make_settings(name)
-        time = "yes" if model.knows_time else ""
-        rows.append((name, _first(model), time, settings.loss, str(settings.dimension)))
-    # The two that are no `Model`.
-    rows.append((PATH, _first(paths), "yes", "", str(make_settings(PATH).dimension)))
-    rows.append((LATEST, _first(latest), "yes", "", ""))
-    return _table(("model", "what it scores", "knows time", "loss", "dimension"), *rows)
+    for entry in map(find_model, model_names()):
+        settings = entry.make_settings().values()
+        time = "yes" if entry.is_temporal else ""
+        strong = (str(settings.get(name, "")) for name in ("loss", "dimension"))
+        rows.append((entry.name, entry.about, time, *strong))
+    return _table(("model", "what it scores", "temporal", "loss", "dimension"), *rows)
 
 
 def losses() -> str:
@@ -90,7 +86,7 @@ def losses() -> str:
     rows = []
     for loss in LOSSES.values():
         negatives = "all entities" if loss.against == "all" else "sampled negatives"
-        rows.append((loss.name, loss.about, negatives, ", ".join(loss.search)))
+        rows.append((loss.name, loss.about, negatives, ", ".join(loss.settings)))
     return _table(("loss", "what it is", "compares with", "its settings"), *rows)
 
 
@@ -107,6 +103,15 @@ def formats() -> str:
     """The formats of static graphs."""
     listed = ((name, _first(each.write), ", ".join(each.files)) for name, each in FORMATS.items())
     return _table(("format", "what it is", "files"), *listed)
+
+
+def readers() -> str:
+    """The formats that facts are read from."""
+    listed = (
+        (name, reader.help, ", ".join(reader.suffixes), "yes" if reader.compressed else "no")
+        for name, reader in READERS.items()
+    )
+    return _table(("format", "what it is", "suffixes", ".gz, .zst"), *listed)
 
 
 def pictures() -> str:
@@ -210,9 +215,9 @@ def choices() -> str:
     """The names of everything that there is to choose from."""
     registries: dict[str, Iterable[str]] = {
         "--method": METHODS,
-        "--model": (*MODELS, PATH, LATEST),
+        "--model": model_names(),
         "--loss": LOSSES,
-        "--preset": (*PRESETS, STRONG, QUICK, *PUBLISHED),
+        "--preset": (*PRESETS, STRONG, QUICK),
         "--format": FORMATS,
         "--what": PICTURES,
         "datasets": DATASETS,
@@ -254,7 +259,7 @@ def _restructured(*lines: str) -> str:
 MADE: dict[str, Callable[[], str]] = {
     each.__name__: each
     for each in (
-        *(methods, models, losses, presets, formats, pictures, datasets),
+        *(methods, models, losses, presets, readers, formats, pictures, datasets),
         *(commands, names, briefly, questions, functions, choices),
     )
 }

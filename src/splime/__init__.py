@@ -1,23 +1,30 @@
 """splime: link prediction at a time, with any static embedding model.
 
-The public names are those of `__init__.pyi`. They are imported when they are asked for, so that
-`import splime` costs nothing. Without PyTorch those that need it say so when they are used.
+The public names are those of `__init__.pyi`. They are imported on first use, so that `import
+splime` costs nothing. Without PyTorch, using a name that needs it is an error with what to install.
 """
-
-from importlib import import_module
 
 import lazy_loader
 
-__version__ = "0.2.0"
+from splime import shown
+
+__version__ = "0.3.0.dev0"
 _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
     try:
-        if name in ("report", "explore"):  # also packages, which are called as these functions
-            return import_module(f"splime.{name}")
         return _public(name)
     except ImportError as error:
-        from splime.errors import Missing
+        from splime.errors import not_installed
 
-        return Missing(f"splime.{name}", error)
+        raise not_installed(f"splime.{name}", error) from None
+
+
+def _to_html(result: shown.Shown) -> str:
+    from splime.reporting.notebook import html_of  # not before a result is shown: it needs rich
+
+    return html_of(result)
+
+
+shown.to_html = _to_html

@@ -3,12 +3,10 @@ from .analysis import Comparison as Comparison, compare as compare, smoothness a
 from .datasets import (
     Inspection as Inspection,
     Transformed as Transformed,
-    World as World,
     inspect as inspect,
     load as load,
     transform as transform,
 )
-from .embedding.settings import Settings as Settings
 from .errors import (
     DataError as DataError,
     DownloadError as DownloadError,
@@ -21,7 +19,7 @@ from .evaluation import (
     evaluate_predicates as evaluate_predicates,
     evaluate_triples as evaluate_triples,
 )
-from .explore import explore as explore
+from .explorer import explore as explore
 from .exports import (
     export as export,
     labelled_triples as labelled_triples,
@@ -50,25 +48,29 @@ from .methods import (
 from .plans import (
     Plan as Plan,
     PlannedRun as PlannedRun,
+    PlanResult as PlanResult,
     carry_out as carry_out,
-    plot as plot,
+    execute as execute,
     read_plan as read_plan,
-    report as report,
     run as run,
-    write_page as write_page,
 )
 from .progress import progress_bar as progress_bar
 from .query import Answer as Answer, Answers as Answers, Query as Query, ask as ask
+from .reporting.showing import plot as plot, report as report, write_page as write_page
 from .runs import Run as Run, combine as combine, evaluate as evaluate, train as train
+from .scoring.scorer import Scorer as Scorer
 from .segmentation import Segmentation as Segmentation
+from .settings import Settings as Settings
 from .splitting import split_graph as split_graph
 from .static import StaticGraph as StaticGraph, apply as apply
 from .statistics import describe as describe
+from .streaming import StreamResult as StreamResult
 from .timeline import Timeline as Timeline
 from .times import parse_times as parse_times
-from .training.engines import make_settings as make_settings
-from .tuning import Tuned as Tuned, tune as tune
+from .training.registry import make_settings as make_settings
+from .tuning import Tuned as Tuned, TuningResult as TuningResult, tune as tune
 from .vocabulary import Vocabulary as Vocabulary
+from .workers import Parallel as Parallel
 
 __version__: str
 __all__: list[str]

@@ -1,8 +1,8 @@
-"""Array operations that numpy lacks, or does slowly."""
+"""Array operations that numpy lacks, or that are slow in numpy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Self, TypeVar
 
@@ -12,19 +12,21 @@ import numpy.typing as npt
 from splime.times import Bools, Ints
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
+_T = TypeVar("_T", bound=np.integer)
 
 
 def frozen(array: _Array) -> _Array:
-    """An array that nobody else holds, read-only from now on."""
+    """Make an array read-only, and return it."""
     array.setflags(write=False)
     return array
 
 
 class Immutable:
-    """A base of frozen dataclasses whose arrays are their own, and read-only to the last.
+    """A base of frozen dataclasses with read-only arrays.
 
-    What is given is copied: whoever gives an array can go on writing to it. Copies and unpickled
-    objects are immutable too; what was cached stays behind.
+    Arrays are copied when an object is made, so the caller's array stays writable. Copies and
+    unpickled objects are immutable too, and do not keep cached values. Objects are equal if all
+    their values are.
     """
 
     def __post_init__(self) -> None:
@@ -38,15 +40,26 @@ class Immutable:
 
     @classmethod
     def owning(cls, *values: Any) -> Self:
-        """Made from arrays that nobody else will write to, without copying them."""
-        made = object.__new__(cls)
+        """Make an object from arrays without copying them; the caller must not write to them."""
+        new = object.__new__(cls)
         names = (field.name for field in fields(cls))  # type: ignore[arg-type]
-        made.__setstate__(dict(zip(names, values, strict=True)))
-        made._check()
-        return made
+        new.__setstate__(dict(zip(names, values, strict=True)))
+        new._check()
+        return new
 
     def _check(self) -> None:
         """Raise an error if the values do not fit together."""
+
+    def __eq__(self, other: Any) -> bool:  # `object` is a column of some
+        return isinstance(other, type(self)) and all(
+            np.array_equal(mine, theirs) if isinstance(mine, np.ndarray) else mine == theirs
+            for name, mine in self.__getstate__().items()
+            for theirs in [getattr(other, name)]
+        )
+
+    def __hash__(self) -> int:
+        values = self.__getstate__().values()
+        return hash(tuple(len(v) if isinstance(v, np.ndarray) else v for v in values))
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -59,19 +72,19 @@ class Immutable:
 
 
 def expand(first: Ints, count: Ints) -> tuple[Ints, Ints]:
-    """The numbers first, first + 1, … of every item, `count` of them, and whose they are.
+    """For every item `count` numbers from `first` on; returns the item of each, and the numbers.
 
-    >>> whose, number = expand(np.array([5, 9]), np.array([2, 1]))
-    >>> whose.tolist(), number.tolist()
+    >>> item, number = expand(np.array([5, 9]), np.array([2, 1]))
+    >>> item.tolist(), number.tolist()
     ([0, 0, 1], [5, 6, 9])
     """
-    whose = np.repeat(np.arange(len(first)), count)
+    item = np.repeat(np.arange(len(first)), count)
     before = count.cumsum() - count
-    return whose, np.arange(len(whose)) + (first - before)[whose]
+    return item, np.arange(len(item)) + (first - before)[item]
 
 
 def changes(*columns: npt.NDArray[np.integer]) -> Bools:
-    """Whether each row differs from the one before it; the first one does.
+    """Whether each row differs from the previous one; true for the first.
 
     >>> changes(np.array([4, 4, 4, 5]), np.array([0, 1, 1, 1])).tolist()
     [True, True, False, True]
@@ -83,10 +96,10 @@ def changes(*columns: npt.NDArray[np.integer]) -> Bools:
     return new
 
 
-def distinct(numbers: Ints) -> Ints:
+def distinct(numbers: npt.NDArray[_T]) -> npt.NDArray[_T]:
     """The distinct numbers in ascending order.
 
-    numpy 2.4's own `unique` hashes integers, which takes 15 times longer for millions of them.
+    `unique` of numpy 2.4 hashes integers, which takes 15 times longer for millions of them.
 
     >>> distinct(np.array([3, 1, 3])).tolist()
     [1, 3]
@@ -96,9 +109,9 @@ def distinct(numbers: Ints) -> Ints:
 
 
 def batches(costs: Ints, most: int) -> Iterator[slice]:
-    """Neighbouring items that cost at most so much together, or one that alone costs more.
+    """Slices of neighbouring items that cost at most `most` together, or of one that costs more.
 
-    >>> [(some.start, some.stop) for some in batches(np.array([2, 2, 9, 1]), 4)]
+    >>> [(batch.start, batch.stop) for batch in batches(np.array([2, 2, 9, 1]), 4)]
     [(0, 2), (2, 3), (3, 4)]
     """
     upto, start = costs.cumsum(), 0
@@ -110,9 +123,9 @@ def batches(costs: Ints, most: int) -> Iterator[slice]:
 
 
 def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:
-    """The number of each row's group of equal rows, and one row of every group, the first.
+    """Group equal rows: the number of each row's group, and the first row of every group.
 
-    Groups are in the order of the first column, then of the second, and so on.
+    Groups are ordered by the first column, then by the second, and so on.
 
     >>> number, row = grouped([np.array([2, 1, 2, 2]), np.array([0, 5, 0, 4])])
     >>> number.tolist(), row.tolist()
@@ -123,3 +136,33 @@ def grouped(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[Ints, Ints]:
     number = np.empty(len(order), np.int64)
     number[order] = new.cumsum() - 1
     return number, order[new]
+
+
+def in_sorted(keys: npt.NDArray[np.integer], ordered: npt.NDArray[np.integer]) -> Bools:
+    """Which keys occur in a sorted array; several times faster than `np.isin` for many."""
+    if not len(ordered):
+        return np.zeros(len(keys), bool)
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)
+
+
+def repeated(
+    keys: Callable[[], npt.NDArray[np.integer]],
+    columns: Callable[[Ints], Sequence[npt.NDArray[np.integer]]],
+) -> Ints:
+    """The rows that are equal to an earlier one.
+
+    Keys are equal for equal rows, and nearly always different for others; sorting them is several
+    times faster than sorting all columns. They are made twice rather than kept: memory is dearer,
+    and repeats are rare. Rows of equal keys are compared by their columns.
+    """
+    ordered = keys()
+    ordered.sort()
+    twice = distinct(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    if not len(twice):
+        return twice.astype(np.int64)
+    suspects = np.flatnonzero(in_sorted(keys(), twice))
+    compared = columns(suspects)
+    # lexsort is stable: of equal rows the first one comes first.
+    order = np.lexsort(compared)
+    return suspects[order[~changes(*(column[order] for column in compared))]]

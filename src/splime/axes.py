@@ -1,4 +1,4 @@
-"""What a search may try for a parameter: some values, or all numbers between two."""
+"""The search space of a parameter: a list of values, or a range of numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from splime.errors import UsageError, check_name
 
 @dataclass(frozen=True)
 class Values:
-    """One of some values; a single one is fixed."""
+    """A list of values; a single value is fixed."""
 
     values: tuple[Any, ...]
 
@@ -34,12 +34,12 @@ class Values:
         return self.values
 
     def plain(self) -> Any:
-        """What `read_axis` reads."""
+        """The axis in the form that `read_axis` takes."""
         return self.values[0] if len(self.values) == 1 else list(self.values)
 
 
 class Range(msgspec.Struct, frozen=True):
-    """A number between two, both included; whole if both are."""
+    """A range of numbers, both ends included; of integers if both ends are."""
 
     low: int | float
     high: int | float
@@ -53,7 +53,7 @@ class Range(msgspec.Struct, frozen=True):
             raise UsageError(f"with log = true low must be above 0, not {self.low}")
 
     def suggest(self, trial: Any, name: str) -> float:
-        """A value for a trial, of three digits: more would make no difference."""
+        """A value for a trial, rounded to three digits."""
         if self.low == self.high:
             return self.low
         if self.whole:
@@ -63,7 +63,7 @@ class Range(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether the numbers are whole ones."""
+        """Whether the numbers are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def ends(self) -> tuple[Any, ...]:
@@ -71,7 +71,7 @@ class Range(msgspec.Struct, frozen=True):
         return self.low, self.high
 
     def plain(self) -> Any:
-        """What `read_axis` reads."""
+        """The axis in the form that `read_axis` takes."""
         return {"low": self.low, "high": self.high, "log": self.log}
 
 

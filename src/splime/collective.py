@@ -9,10 +9,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,37 +19,11 @@ if TYPE_CHECKING:
 _ENVIRONMENT = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _rank, _size = 0, 1
 _store: Any = None
-_heard: TextIO | None = None  # standard error, of a worker that is quiet
+_stderr: TextIO | None = None  # the standard error of a worker that is silenced
 
 
 class WorkerError(SplimeError):
     """Another worker ended, or cannot be reached."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a table that this worker holds, where others hold the rest.
-
-    >>> Rows(4, 7, 11).most
-    11
-    """
-
-    start: int
-    stop: int
-    total: int
-
-    def __len__(self) -> int:
-        return self.stop - self.start
-
-    @property
-    def most(self) -> int:
-        """How many rows the worker with the most holds: what all must decide alike goes by it."""
-        return -(-self.total // _size)
-
-    def own(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Which of some ids are here, as positions among them, and their rows here."""
-        at = ((ids >= self.start) & (ids < self.stop)).nonzero().squeeze(-1)
-        return at, ids[at] - self.start
 
 
 def rank() -> int:
@@ -64,23 +37,12 @@ def size() -> int:
 
 
 def share(count: int) -> slice:
-    """Which of some rows are this worker's.
+    """The range of `count` rows that this worker takes.
 
     >>> share(10)
     slice(0, 10, None)
     """
     return slice(count * _rank // _size, count * (_rank + 1) // _size)
-
-
-def rows(total: int) -> Rows:
-    """The rows of a table that this worker holds."""
-    if total < _size:
-        raise UsageError(
-            f"{total:,} entities cannot be divided over {_size:,} workers: take at most {total:,}"
-            " workers (--workers)"
-        )
-    own = share(total)
-    return Rows(own.start, own.stop, total)
 
 
 def launched() -> bool:
@@ -134,11 +96,11 @@ def _reached() -> Iterator[None]:
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise WorkerError(
             f"another worker ended, or cannot be reached, so this one stops ({why:.200}); the same"
-            " command goes on from the last checkpoint, if there is one"
+            " command resumes from the last checkpoint, if there is one"
         ) from None
 
 
-def add_up(tensor: Tensor) -> Tensor:
+def all_reduce(tensor: Tensor) -> Tensor:
     """Put the sum over all workers in the place of a tensor, which is also returned."""
     if _size > 1:
         from torch import distributed
@@ -148,40 +110,27 @@ def add_up(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def gathered(tensor: Tensor) -> list[Tensor]:
-    """The tensors of all workers, which have the same shape."""
-    if _size == 1:
-        return [tensor]
-    import torch
-    from torch import distributed
-
-    every = [torch.empty_like(tensor) for _ in range(_size)]
-    with _reached():
-        distributed.all_gather(every, tensor.contiguous())
-    return every
-
-
-def told(number: int) -> int:
-    """The number that worker 0 has. Numbers alone are told: nothing here can run code."""
+def broadcast(number: int) -> int:
+    """The number that worker 0 has. Only numbers are sent: nothing received can run code."""
     if _size == 1:
         return number
     import torch
 
-    return int(add_up(torch.tensor(0 if _rank else number)))
+    return int(all_reduce(torch.tensor(0 if _rank else number)))
 
 
-def any_of(*flags: bool) -> list[bool]:
-    """Whether some worker says yes, for each of some questions."""
+def any_rank(*flags: bool) -> list[bool]:
+    """Whether a flag is set on any worker, for each of the flags."""
     if _size == 1:
         return [*flags]
     import torch
 
-    return [bool(each) for each in add_up(torch.tensor(flags, dtype=torch.int64))]
+    return [bool(count) for count in all_reduce(torch.tensor(flags, dtype=torch.int64))]
 
 
 def wait() -> None:
     """Until all workers are here."""
-    any_of(False)
+    any_rank(False)
 
 
 @contextmanager
@@ -194,28 +143,28 @@ def worker_0_first() -> Iterator[None]:
         wait()
 
 
-def hush() -> None:
-    """Let worker 0 alone print, in a process that is a program of ours."""
-    global _heard
+def silence_other_ranks() -> None:
+    """Let only worker 0 print, in a process of the command line."""
+    global _stderr
     if launched():
-        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # which also tells of lost workers
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # which also reports lost workers
     if launched() and os.environ["RANK"] != "0":
-        _heard, quiet = sys.stderr, open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+        _stderr, quiet = sys.stderr, open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
         sys.stdout = sys.stderr = quiet
 
 
-def tells() -> bool:
-    """Whether this worker is the one that says what went wrong: the first that failed.
+def should_report_error() -> bool:
+    """Whether this worker reports what went wrong: only the first one that failed does.
 
-    What the others see is that it ended. Before they have met, they all see the same, and worker 0
-    says it.
+    The others only notice that it ended. Before they have joined, all see the same error, and
+    worker 0 reports it.
     """
     if _store is None:
-        return _heard is None
+        return _stderr is None
     try:
         first: bool = _store.compare_set("failed", "", str(_rank)) == str(_rank).encode()
     except RuntimeError:
         first = False  # worker 0 is gone, and said why if it could
-    if first and _heard is not None:
-        sys.stderr = _heard
+    if first and _stderr is not None:
+        sys.stderr = _stderr
     return first

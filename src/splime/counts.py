@@ -1,7 +1,7 @@
 """How many facts of each predicate (or entity) begin, end and hold at each timestamp.
 
-All that choosing cuts needs, in a few numbers for each timestamp at which a fact of a name begins
-or ends: memory follows from what occurs, not from all names at all timestamps.
+This is all that most methods need to choose cuts. Only timestamps at which facts of a name begin or
+end take memory, not all names at all timestamps.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from splime.arrays import changes, expand
 from splime.graph import Ids
 from splime.times import Ints
 
-# Scopes that are looked up at once: bounds the memory.
+# Scopes looked up at once: bounds the memory.
 _AT_ONCE = 1 << 20
 
 
 class Held(NamedTuple):
-    """The timestamps at which facts of each name hold, and how many do; name after name."""
+    """The timestamps at which facts of each name hold, and their numbers; name after name."""
 
     offsets: Ints
     """Where the timestamps of each name begin; one more than there are names."""
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 class Counts:
     """Cells of a name and a timestamp: instants, and begins and ends of longer facts.
 
-    There are cells for what occurs, in the order of the names, and for each in the order of time.
+    Cells exist where facts begin or end. They are ordered by name, then by time.
     """
 
     timestamps: int
@@ -67,7 +67,7 @@ class Counts:
         cell, kind = np.divmod(happens, 3)
         new = changes(cell)
         number, cells = new.cumsum() - 1, cell[new]
-        tables = (np.bincount(number[kind == each], minlength=len(cells)) for each in range(3))
+        tables = (np.bincount(number[kind == code], minlength=len(cells)) for code in range(3))
         name, time = np.divmod(cells, timestamps)
         return cls(timestamps, np.searchsorted(name, np.arange(names + 1)), time, *tables)
 
@@ -86,9 +86,9 @@ class Counts:
 
     @property
     def held(self) -> Held:
-        """At which timestamps how many facts hold; it may be large, so it is not kept."""
+        """How many facts hold at which timestamps; not cached, because it may be large."""
         level = self._level[1:]
-        # Facts that go on behind a cell hold until the next one, which is of the same name.
+        # Facts that continue after a cell hold until the next cell, which is of the same name.
         beyond = np.zeros(len(self.time), np.int64)
         beyond[:-1] = np.where(level[:-1] > 0, np.diff(self.time) - 1, 0)
         cell, time = expand(self.time, beyond + 1)
@@ -101,7 +101,7 @@ class Counts:
     def _level(self) -> Ints:
         """How many longer facts began and did not end before each cell, and after the last.
 
-        Over all cells before those of a name, as many ended as began: it is 0 where a name begins.
+        It is 0 at the first cell of a name: all facts of earlier names have ended.
         """
         return _upto(self.begins - self.ends)
 
@@ -112,9 +112,9 @@ class Counts:
         """
         facts, first, last = (np.empty(len(source), kind) for kind in (np.int64, *[np.int32] * 2))
         for start in range(0, len(source), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            facts[some], first[some], last[some] = self._within(
-                source[some], left[some], right[some]
+            chunk = slice(start, start + _AT_ONCE)
+            facts[chunk], first[chunk], last[chunk] = self._within(
+                source[chunk], left[chunk], right[chunk]
             )
         return facts, first, last
 
@@ -139,7 +139,7 @@ class Counts:
         return facts, first, last
 
     def _behind(self, source: Ints, cut: Ints) -> Ints:
-        """The first cell behind a doubled cut of a name: as many cells lie before it."""
+        """The first cell after a doubled cut of a name, which is the number of cells before it."""
         stride = self.timestamps + 1
         at = np.clip(cut // 2 + 1, 0, self.timestamps)
         return np.searchsorted(self._keys, source * stride + at)
@@ -152,12 +152,12 @@ class Counts:
 
     @cached_property
     def _cumulated(self) -> tuple[Ints, Ints, Ints]:
-        """Instants, begins and ends before each cell, and in all."""
+        """Instants, begins and ends before each cell, and their totals."""
         return _upto(self.instants), _upto(self.begins), _upto(self.ends)
 
     @cached_property
     def _next(self) -> Ints:
-        """The timestamp of the first cell from one on in which something begins."""
+        """The timestamp of the first cell, from each cell on, in which a fact begins."""
         index = np.where(self.instants + self.begins > 0, np.arange(len(self.time)), len(self.time))
         index = np.append(index, len(self.time))
         following: Ints = np.append(self.time, 0)[np.minimum.accumulate(index[::-1])[::-1]]
@@ -165,14 +165,14 @@ class Counts:
 
     @cached_property
     def _previous(self) -> Ints:
-        """The timestamp of the last cell before one in which something ends."""
+        """The timestamp of the last cell, before each cell, in which a fact ends."""
         index = np.where(self.instants + self.ends > 0, np.arange(len(self.time)) + 1, 0)
         previous: Ints = np.append(0, self.time)[np.append(0, np.maximum.accumulate(index))]
         return previous
 
 
 def _upto(numbers: npt.NDArray[np.integer]) -> Ints:
-    """The sum of the numbers before each place, and of all."""
+    """The sum of the numbers before each position, and the total."""
     upto = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum(numbers, out=upto[1:])
     return upto

@@ -1,23 +1,20 @@
-"""What can go wrong, said to a person: one hierarchy, with exit codes that scripts can use."""
+"""Errors: one hierarchy, with exit codes that scripts can use; and checks."""
 
 from __future__ import annotations
 
-import inspect
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from types import SimpleNamespace, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-# What a terminal obeys instead of showing it, what turns the order of letters around, and what
-# cannot be seen at all: C0 and C1, marks of direction, separators, spaces without width, halves of
-# letters. Joiners are not among them: Persian and emoji need those.
+# Control characters (C0 and C1), marks of direction, separators, spaces without width, lone
+# surrogates. Joiners are not among them: Persian and emoji need those.
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069"
     r"\ufeff\ud800-\udfff]"
@@ -47,6 +44,12 @@ class SplimeError(Exception):
         return visible(super().__str__())
 
 
+class Interrupted(SplimeError):  # noqa: N818  # nothing went wrong
+    """The training was asked to stop."""
+
+    exit_code = 130
+
+
 class UsageError(SplimeError):
     """A parameter that makes no sense, or names something that does not exist."""
 
@@ -60,7 +63,7 @@ class DataError(SplimeError):
 
 
 class WriteError(SplimeError):
-    """A file could not be written: the disk is full, perhaps. What was to be written is fine."""
+    """A file could not be written, perhaps because the disk is full."""
 
 
 class DownloadError(SplimeError):
@@ -70,7 +73,7 @@ class DownloadError(SplimeError):
 
 
 def check_name(kind: str, name: str, known: Iterable[str]) -> None:
-    """An error that suggests the nearest, unless a name is among the known ones.
+    """Raise an error that suggests the nearest name, unless a name is among the known ones.
 
     >>> check_name("dataset", "icews15", ["icews14", "yago11k"])
     Traceback (most recent call last):
@@ -83,7 +86,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> None:
         )
 
 
-def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
     """The known names closest to a misspelt one, as the end of an error message.
 
     >>> nearest("icews15", ["icews14", "yago11k"])
@@ -91,130 +94,75 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> str:
     >>> nearest("zzz", ["icews14", "yago11k"])
     ''
     """
-    matches = get_close_matches(name, list(known), n=most, cutoff=0.6)
+    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
     return f" Did you mean {' or '.join(matches)}?" if matches else ""
 
 
-_KINDS: Mapping[Any, tuple[type, str]] = {
+_TYPES: Mapping[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
     str: (str, "text"),
     Path: (Path, "a path"),
-    type(None): (type(None), "None"),
 }
-"""What fits a type (numpy's numbers too), and the words for it."""
+"""What is accepted for a type, numpy's numbers too, and the words for it in messages."""
+
+
+def check_fields(value: Any) -> None:
+    """Raise an error unless the fields of a dataclass have their declared types and choices."""
+    hints = _type_hints(value.__class__)
+    for field in fields(value):
+        check_kind(field.name, getattr(value, field.name), hints[field.name])
+
+
+_type_hints = cache(get_type_hints)
 
 
 def check_kind(name: str, value: object, hint: Any) -> None:
-    """An error unless a value is of a type that a field or parameter allows.
+    """Raise an error unless a value has the type, or is one of the choices, of a field.
 
     >>> check_kind("seed", "one", int | None)
     Traceback (most recent call last):
     splime.errors.UsageError: seed must be a whole number, not 'one'
     """
-    if not _fits(value, hint):
-        literals = (each for each in _either(hint) if get_origin(each) is Literal)
-        if choices := [word for each in literals for word in get_args(each)]:
-            raise UsageError(
-                f"{name} is one of {', '.join(choices)}, not {value!r:.80}."
-                f"{nearest(str(value), choices)}"
-            )
-        words = [_words(each) for each in _either(hint) if each is not type(None)]
-        raise UsageError(f"{name} must be {' or '.join(words)}, not {value!r:.80}")
-    if name == "seed" and isinstance(value, Integral) and value < 0:
-        raise UsageError(f"seed must be 0 or more, not {value}")
+    if _matches(value, hint):
+        return
+    allowed = [one for one in _alternatives(hint) if one is not type(None)]
+    if choices := [word for one in allowed if get_origin(one) is Literal for word in get_args(one)]:
+        raise UsageError(
+            f"{name} is one of {', '.join(choices)}, not {value!r:.80}."
+            f"{nearest(str(value), choices)}"
+        )
+    words = " or ".join(_TYPES[one][1] if one in _TYPES else f"a {_name(one)}" for one in allowed)
+    raise UsageError(f"{name} must be {words}, not {value!r:.80}")
 
 
-def _either(hint: Any) -> tuple[Any, ...]:
+def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type; of types that say nothing here everything is."""
-    if len(either := _either(hint)) > 1:
-        return any(_fits(value, each) for each in either)
-    kind = get_origin(hint) or hint
-    if kind is Literal:
-        return isinstance(value, str) and value in get_args(hint)
-    if hint in _KINDS:
-        return isinstance(value, _KINDS[hint][0]) and (hint is bool or not isinstance(value, bool))
-    if getattr(kind, "_is_protocol", False):
-        names = [name for name in vars(kind) if name == "__call__" or not name.startswith("_")]
-        return all(inspect.getattr_static(value, name, None) is not None for name in names)
-    if hint is Any or not isinstance(kind, type):
+def _name(hint: Any) -> str:
+    return str((get_origin(hint) or hint).__name__)
+
+
+def _matches(value: Any, hint: Any) -> bool:
+    if len(alternatives := _alternatives(hint)) > 1:
+        return any(_matches(value, one) for one in alternatives)
+    origin, items = get_origin(hint) or hint, get_args(hint)
+    if origin is Literal:
+        return isinstance(value, str) and value in items
+    if origin in _TYPES:
+        accepted = isinstance(value, _TYPES[origin][0])
+        return accepted and (origin is bool or not isinstance(value, bool))
+    if origin is Callable:
+        return callable(value)
+    if not isinstance(origin, type):  # such as a type that only type checkers know
         return True
-    if kind is not str and isinstance(value, str | bytes):
-        return False  # text has letters, which nobody means as items
-    # The first ones are enough to see a mistake, and cost nothing.
-    items = value[:100] if isinstance(value, list | tuple) and issubclass(kind, Iterable) else ()
-    inner = get_args(hint)
-    return isinstance(value, (tuple, list) if kind is tuple else kind) and all(
-        _fits(item, inner[0]) for item in items if inner
-    )
-
-
-def _words(hint: Any) -> str:
-    if hint in _KINDS:
-        return _KINDS[hint][1]
-    kind = get_origin(hint) or hint
-    if kind is tuple:
-        return "a pair"
-    if kind is Callable or "__call__" in vars(kind):
-        return "something to call"
-    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
-
-
-def check_fields(made: Any, *, choices: bool = True) -> None:
-    """An error unless the fields of a dataclass are of their types.
-
-    Without `choices` a word need not be one of those that a field allows: somebody else looks.
-    """
-    hints = _hints(made.__class__, choices)
-    for field in fields(made):
-        if field.name in hints:
-            check_kind(field.name, getattr(made, field.name), hints[field.name])
-
-
-@cache
-def _hints(what: Any, choices: bool) -> dict[str, Any]:
-    """The types of fields or parameters; not those that only type checkers import."""
-    hints: dict[str, Any] = {}
-    for owner in reversed(what.__mro__) if isinstance(what, type) else (what,):
-        names = vars(sys.modules[owner.__module__])
-        for name, text in inspect.get_annotations(owner).items():
-            with suppress(NameError, TypeError):  # TypeError: a ClassVar, which is no field
-                alone = SimpleNamespace(__annotations__={name: text})
-                hint = get_type_hints(alone, names)[name]
-                if not choices:
-                    either = (str if get_origin(e) is Literal else e for e in _either(hint))
-                    hint = Union[tuple(either)]  # noqa: UP007
-                hints[name] = hint
-    return hints
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that people call: arguments of other types than it says are an error of ours.
-
-    Which words it knows it says itself.
-    """
-    signature = inspect.signature(function)
-    single = [one.name for one in signature.parameters.values() if one.kind.name[:3] != "VAR"]
-
-    @wraps(function)
-    def entrance(*args: P.args, **kwargs: P.kwargs) -> R:
-        hints = _hints(function, False)
-        given = signature.bind(*args, **kwargs).arguments
-        for name in single:
-            if name in given and name in hints:
-                check_kind(name, given[name], hints[name])
-        return function(*args, **kwargs)
-
-    return entrance
+    if "__call__" in vars(origin):  # a protocol of functions
+        return callable(value)
+    if origin is Sequence:
+        return isinstance(value, list | tuple) and all(_matches(item, items[0]) for item in value)
+    return isinstance(value, origin)
 
 
 _EXTRAS = {
@@ -226,7 +174,7 @@ _EXTRAS = {
 
 
 def not_installed(what: str, error: ImportError) -> SplimeError:
-    """The error that says which extra to install; another ImportError is raised as it is."""
+    """The error that says which extra to install; any other ImportError is raised as it is."""
     package = (error.name or "").partition(".")[0]
     if package not in _EXTRAS:
         raise error
@@ -236,37 +184,18 @@ def not_installed(what: str, error: ImportError) -> SplimeError:
     )
 
 
-class Missing:
-    """Stands for a public name that cannot be imported: to use it is an error that says why."""
-
-    def __init__(self, name: str, error: ImportError) -> None:
-        self._error = not_installed(name, error)
-
-    def __call__(self, *_: object, **__: object) -> None:
-        """Say what is missing."""
-        raise self._error
-
-    def __getattr__(self, name: str) -> None:
-        if name.startswith("__"):  # what inspecting it looks for
-            raise AttributeError(name)
-        raise self._error
-
-    def __repr__(self) -> str:
-        return f"<{self._error}>"
-
-
 @contextmanager
-def enough_memory(advice: str) -> Iterator[None]:
+def explain_out_of_memory(advice: str) -> Iterator[None]:
     """Turn "out of memory" into an error that says which number to lower.
 
-    PyTorch's own error has different names in different versions, and none on a processor, so it is
-    known by its words.
+    The class of PyTorch's error depends on the version and the device, so the message is matched.
     """
     words = ("out of memory", "not enough memory", "allocate memory")
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        text = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        if not isinstance(error, MemoryError) and not any(w in str(error).lower() for w in words):
+        message = str(error)
+        if not isinstance(error, MemoryError) and not any(one in message.lower() for one in words):
             raise
-        raise SplimeError(f"there is not enough memory: {advice} ({text})") from None
+        reason = (message.splitlines() or [type(error).__name__])[0][:200]
+        raise SplimeError(f"there is not enough memory: {advice} ({reason})") from None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
+from typing import Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from splime.arrays import Immutable
-from splime.errors import UsageError, check_name, checked, visible
+from splime.errors import UsageError, check_name, visible
 from splime.reading import Reading
 from splime.shown import Shown, Tabular
 from splime.timeline import Timeline
@@ -28,7 +28,7 @@ BEGIN_UNKNOWN, END_UNKNOWN = 1, 2
 
 
 class Fact(NamedTuple):
-    """A fact for people: names and dates; None is an unknown time."""
+    """A fact with names and dates; None is an unknown time."""
 
     subject: str
     predicate: str
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Statements(Immutable):
-    """Columns of facts or triples: the ids of their names, and more."""
+    """Facts or triples, as columns: the ids of their names, and more."""
 
     subject: Ids
     predicate: Ids
@@ -61,11 +61,11 @@ class Statements(Immutable):
         return len(self.subject)
 
     def take(self, rows: Bools | npt.NDArray[np.integer] | slice) -> Self:
-        """Some of them, by a mask, by positions or by a slice."""
+        """A selection, by a mask, by positions or by a slice."""
         return self.owning(*(column[rows] for column in self.columns()))
 
     def named_in(self, train: Statements) -> Bools:
-        """Which ones have only entities and predicates that others have too."""
+        """Which have only entities and predicates that occur in `train`."""
         entities = np.concatenate([train.subject, train.object])
         subject, object_ = np.isin(self.subject, entities), np.isin(self.object, entities)
         return subject & object_ & np.isin(self.predicate, train.predicate)
@@ -91,32 +91,23 @@ class Splits(Generic[_Statements]):
             yield split, getattr(self, split)
 
     def keep(self, masks: Mapping[str, Bools]) -> Self:
-        """What a mask for each split chooses."""
+        """Only the rows that the mask of each split selects."""
         train, valid, test = (
-            own if masks[split].all() else own.take(masks[split]) for split, own in self.splits()
+            part if masks[split].all() else part.take(masks[split]) for split, part in self.splits()
         )
         return replace(self, train=train, valid=valid, test=test)
 
 
 @dataclass(frozen=True, eq=False)
 class Facts(Statements):
-    """The columns of some facts: ids of names, ticks of times.
+    """Facts, as columns: ids of names, ticks of times.
 
-    An unknown begin or end holds the first or last tick of the graph, and `unknown` remembers it.
+    An unknown begin or end holds the first or last tick of the graph, and is flagged in `unknown`.
     """
 
     begin: Ints
     end: Ints
     unknown: npt.NDArray[np.uint8]
-
-    def __eq__(self, other: Any) -> bool:  # `object` is a column here
-        return isinstance(other, Facts) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(self.columns(), other.columns(), strict=True)
-        )
-
-    def __hash__(self) -> int:
-        return hash(len(self))
 
     def renumber(self, of_entity: Ids, of_predicate: Ids) -> Facts:
         """The same facts with other ids for their names."""
@@ -125,7 +116,7 @@ class Facts(Statements):
 
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
-        """Facts one after the other."""
+        """All facts of the parts."""
         parts = [part for part in parts if len(part)]
         if len(parts) <= 1:
             return parts[0] if parts else cls.empty()
@@ -157,8 +148,6 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
     timeline: Timeline
     reading: Reading = field(default_factory=Reading)
     name: str = ""
-
-    shown_by = "splime.report.tables:graph_tables"
 
     def __post_init__(self) -> None:
         for split, facts in self.splits():
@@ -192,11 +181,11 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
         return f"TemporalGraph({name}{', '.join(sizes)}, {repr(self.timeline)[9:-1]})"
 
     def facts(self, *splits: SplitName) -> Facts:
-        """The facts of some splits, of all if none is named."""
+        """The facts of the named splits, or of all."""
         return Facts.concat(getattr(self, check_split(split)) for split in splits or SPLITS)
 
     def rows(self, *splits: SplitName, limit: int | None = None) -> Iterator[Fact]:
-        """Facts with their names and dates, for people."""
+        """Facts with their names and dates."""
         facts = self.facts(*splits)
         if limit is not None:
             facts = facts.take(np.arange(min(limit, len(facts))))
@@ -251,9 +240,9 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
         during: tuple[When, When] | None = None,
         split: SplitName | None = None,
     ) -> TemporalGraph:
-        """The facts that match everything asked for; names and timeline stay as they are.
+        """The facts that match all conditions; names and timeline stay as they are.
 
-        `entity` matches subject or object; `during` matches facts that hold at some time of it.
+        `entity` matches subject or object; `during` matches facts that hold at any time of it.
         """
         conditions = [
             (columns, _chosen(names, vocabulary))
@@ -278,14 +267,13 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
         return self.keep(masks)
 
     def at(self, when: When) -> TemporalGraph:
-        """The snapshot of facts that hold at a time (at some tick of it, if it is coarser)."""
+        """The snapshot of facts that hold at a time (at any tick of it, if it is coarser)."""
         return self.where(during=(when, when))
 
-    @checked
     def bucket(self, min_facts: int = 300, *splits: SplitName) -> TemporalGraph:
         """The same facts over timestamps merged until each holds `min_facts` facts.
 
-        The facts of the named splits decide (of all, as in the paper, if none is named).
+        The facts of the named splits decide, or all facts, as in the paper.
         """
         facts = self.facts(*splits)
         ticks = np.concatenate([facts.begin, facts.end])
@@ -298,19 +286,19 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
         """The same graph without names that no fact uses."""
         facts = [facts for _, facts in self.splits()]
         entities, of_entity = _used(
-            self.entities, [ids for own in facts for ids in (own.subject, own.object)]
+            self.entities, [ids for part in facts for ids in (part.subject, part.object)]
         )
-        predicates, of_predicate = _used(self.predicates, [own.predicate for own in facts])
+        predicates, of_predicate = _used(self.predicates, [part.predicate for part in facts])
         if entities is self.entities and predicates is self.predicates:
             return self
-        train, valid, test = (own.renumber(of_entity, of_predicate) for own in facts)
+        train, valid, test = (part.renumber(of_entity, of_predicate) for part in facts)
         return replace(
             self, train=train, valid=valid, test=test, entities=entities, predicates=predicates
         )
 
 
 def check_split(split: SplitName) -> SplitName:
-    """The name of a split; an error if there is no such one."""
+    """The name of a split; an error if there is no such split."""
     check_name("split", split, SPLITS)
     return split
 
@@ -324,13 +312,11 @@ def _chosen(names: Names, vocabulary: Vocabulary) -> Bools:
 
 
 def _used(vocabulary: Vocabulary, columns: list[Ids]) -> tuple[Vocabulary, Ids]:
-    """The part of a vocabulary that occurs, and the new id of every old one."""
+    """The names of a vocabulary that occur, and the new id of every name."""
     used = np.zeros(len(vocabulary), bool)
     for column in columns:
         used[column] = True
     if used.all():
         return vocabulary, np.arange(len(vocabulary), dtype=np.int32)
-    import pyarrow as pa
-
     kept = Vocabulary(vocabulary.labels.filter(pa.array(used)), kind=vocabulary.kind)
     return kept, (used.cumsum() - 1).astype(np.int32)

@@ -1,13 +1,20 @@
 """Keyword arguments, for editors and type checkers; made by scripts/keywords.py.
 
-What they mean is said where they are fields: `splime.Settings`, and `splime.read`.
+What they mean is said where they are fields: `splime.Settings`, `splime.read`, and
+`splime.evaluation.EvaluationOptions`.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict
 
+from splime.evaluation.protocols import Questions
+from splime.evaluation.ranking import Estimate, Ties
+from splime.graph import SplitName
 from splime.io.options import EndBeforeBegin, WithoutTime
+from splime.leakage import LeakFilter
+from splime.progress import Progress
+from splime.settings import Past
 from splime.splitting import HowToSplit
 from splime.static import Aggregate
 from splime.times import Granularity, When
@@ -38,6 +45,21 @@ class Reading(TypedDict, total=False):
 
 class TrialSettings(TypedDict, total=False):
     dimension: int
+    learning_rate: float
+    batch_size: int
+    epochs: int
+    validate_every: int
+    patience: int
+    steps: int | None
+    dropout: float | None
+    precision: Literal["float32", "tf32"]
+    past: Past | None
+    layers: int
+    aggregation: Literal["sum", "mean"] | None
+    reach: int | None
+    relative: str
+    begin_only: bool | None
+    unknown_scopes: bool | None
     norm: int
     init: str
     levels: str | None
@@ -56,31 +78,29 @@ class TrialSettings(TypedDict, total=False):
     smooth: float
     smooth_cubes: bool | None
     unit: Literal["penalty", "clip"] | None
-    static_share: float | None
-    variance: float | None
-    gran: int | None
-    terms: str | None
-    gadget: Literal["pairs", "recurrent"] | None
     optimizer: Literal["adam", "adagrad", "sgd"]
-    learning_rate: float
     reduction: Literal["mean", "sum"]
-    batch_size: int
-    epochs: int
-    steps: int | None
     each: Literal["triple", "fact", "ends", "begin"]
     aggregate: Aggregate | None
     distinct: bool
-    validate_every: int
-    patience: int
-    layers: int | None
-    dropout: float | None
-    aggregation: Literal["sum", "mean"] | None
-    reach: int | None
-    relative: str | None
-    begin_only: bool | None
-    unknown_scopes: bool | None
-    past: Literal["train", "all"] | None
-    precision: Literal["float32", "tf32"]
+    terms: str | None
+    gadget: Literal["pairs", "recurrent"] | None
+    variance: float | None
+    gran: int | None
+    static_share: float | None
 
 class Training(TrialSettings, total=False):
     seed: int
+
+class Evaluating(TypedDict, total=False):
+    split: SplitName
+    filter: LeakFilter | None
+    distinct: bool | None
+    aggregate: Aggregate | None
+    ties: Ties | None
+    bootstrap: int | None
+    questions: Questions
+    seed: int
+    memory: int | None
+    progress: Progress
+    estimate: Estimate | None

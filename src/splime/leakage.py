@@ -1,7 +1,7 @@
-"""Test leakage: what of valid and test is known from train once the time is stripped.
+"""Test leakage: triples of valid and test that are known from train once time is stripped.
 
-Section "Test Leakage in Current Literature" of the paper: stripping the time makes facts equal
-that were not, inside a split and between splits, and a static model is then tested on triples that
+Section "Test Leakage in Current Literature" of the paper: without their times, different facts
+become equal triples, within a split and between splits, so a static model is tested on triples that
 it was trained on.
 """
 
@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from splime.arrays import distinct, expand
+from splime.arrays import distinct, expand, in_sorted
 from splime.errors import check_name
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints
 
-Triples: TypeAlias = npt.NDArray[np.integer]
+TripleRows: TypeAlias = npt.NDArray[np.integer]
 """Rows of subject, predicate and object ids."""
 LeakFilter: TypeAlias = Literal["none", "intra", "inter", "both"]
 FILTERS: tuple[LeakFilter, ...] = get_args(LeakFilter)
@@ -29,7 +29,7 @@ _DISTANCES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 @dataclass(frozen=True)
 class Share:
-    """A count, and of how many."""
+    """A count and its total."""
 
     count: int
     of: int
@@ -45,18 +45,18 @@ class Share:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How far away in time the nearest train fact with the same triple is."""
+    """The distance in time to the nearest train fact with the same triple."""
 
     facts: int
     """Facts whose triple is known from train."""
     median: float | None
     within: Mapping[int, int]
-    """Distance in units of the granularity, and how many facts have a recurrence that near."""
+    """The number of facts with a recurrence within a distance, in units of the granularity."""
 
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What the paper counts in its table of duplicates, and more of the kind."""
+    """The counts of the paper's table of duplicates, and related ones."""
 
     granularity: Granularity
     duplicates: Mapping[str, Share]
@@ -64,14 +64,14 @@ class LeakReport:
     in_train: Mapping[str, Share]
     """Valid, test: distinct triples that are in train, of the distinct triples."""
     pair_in_train: Mapping[str, Share]
-    """Distinct triples whose subject and object some predicate links in train."""
+    """Distinct triples whose subject and object are linked in train by any predicate."""
     reversed_in_train: Mapping[str, Share]
-    """Distinct triples of which train holds the same with subject and object exchanged."""
+    """Distinct triples that are in train with subject and object exchanged."""
     fact_in_train: Mapping[str, Share]
-    """Facts that are in train with the very same time."""
+    """Facts that are in train with the same time."""
     recurrence: Mapping[str, Recurrence]
     self_loops: Mapping[str, Share]
-    """Facts whose subject is their object. They count everywhere, but are not their own reverse."""
+    """Facts whose subject is also the object. All counts have them, except `reversed_in_train`."""
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
@@ -80,7 +80,7 @@ class LeakReport:
 
 @dataclass(frozen=True)
 class Filtered:
-    """Which triples a leak filter keeps, and how many it removed from each split."""
+    """The triples that a leak filter keeps, and the number removed from each split."""
 
     kind: LeakFilter
     keep: Mapping[str, Bools]
@@ -92,7 +92,7 @@ class Filtered:
 
 
 def report(graph: TemporalGraph) -> LeakReport:
-    """Count what of valid and test is known from train.
+    """Count the facts of valid and test that are known from train.
 
     >>> import splime
     >>> graph = splime.read({"train": [("Obama", "visited", "NL", 2014)],
@@ -101,11 +101,11 @@ def report(graph: TemporalGraph) -> LeakReport:
     >>> str(leaks.in_train["test"]), leaks.recurrence["test"].median
     ('1 (100.00 %)', 4.0)
     """
-    triples = [triples_of(facts) for _, facts in graph.splits()]
+    triples = [facts.array() for _, facts in graph.splits()]
     both_ways = _keys([*triples, *(t[:, ::-1] for t in triples)])
     keys, back, pairs = (
-        dict(zip(map(str, SPLITS), own, strict=True))
-        for own in (both_ways[:3], both_ways[3:], _keys([t[:, [0, 2]] for t in triples]))
+        dict(zip(map(str, SPLITS), by_split, strict=True))
+        for by_split in (both_ways[:3], both_ways[3:], _keys([t[:, [0, 2]] for t in triples]))
     )
     order = np.argsort(keys["train"], kind="stable")
     train, train_pairs = keys["train"][order], np.sort(pairs["train"])
@@ -113,12 +113,12 @@ def report(graph: TemporalGraph) -> LeakReport:
     for split in ("valid", "test"):
         facts: Facts = getattr(graph, split)
         once = np.unique(keys[split], return_index=True)[1]
-        known = _in_sorted(keys[split], train)
+        known = in_sorted(keys[split], train)
         in_train[split] = Share(int(known[once].sum()), len(once))
-        linked[split] = Share(int(_in_sorted(pairs[split][once], train_pairs).sum()), len(once))
-        # (a, knows, a) is its own reverse and would be counted as the triple itself.
+        linked[split] = Share(int(in_sorted(pairs[split][once], train_pairs).sum()), len(once))
+        # (a, knows, a) equals its reverse and would be counted as the triple itself.
         apart = facts.subject[once] != facts.object[once]
-        reverse = _in_sorted(back[split][once], train) & apart
+        reverse = in_sorted(back[split][once], train) & apart
         turned[split] = Share(int(reverse.sum()), len(once))
         # Only train facts of the known triples matter for the rest.
         wanted = distinct(keys[split][known])
@@ -145,11 +145,13 @@ def report(graph: TemporalGraph) -> LeakReport:
     )
 
 
-def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilter) -> Filtered:
+def filter_triples(
+    train: TripleRows, valid: TripleRows, test: TripleRows, kind: LeakFilter
+) -> Filtered:
     """Apply one of the paper's filters to any triples, vanilla or transformed.
 
-    `intra` keeps each triple once in every split, `inter` removes from valid and test what is in
-    train, `both` does both.
+    `intra` keeps each triple once in every split, `inter` removes triples of train from valid and
+    test, `both` does both.
 
     >>> train, test = np.array([[0, 0, 1], [0, 0, 1]]), np.array([[0, 0, 1], [1, 0, 1]])
     >>> print(filter_triples(train, test[:0], test, "inter"))
@@ -161,7 +163,7 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
     if kind in ("inter", "both"):
         ordered = np.sort(keys["train"])
         for split in ("valid", "test"):
-            keep[split] &= ~_in_sorted(keys[split], ordered)
+            keep[split] &= ~in_sorted(keys[split], ordered)
     if kind in ("intra", "both"):
         for split, key in keys.items():
             first = np.zeros(len(key), bool)
@@ -172,25 +174,20 @@ def filter_triples(train: Triples, valid: Triples, test: Triples, kind: LeakFilt
 
 def filter_graph(graph: TemporalGraph, kind: LeakFilter) -> tuple[TemporalGraph, Filtered]:
     """Apply a filter to the vanilla triples of a graph."""
-    train, valid, test = (triples_of(facts) for _, facts in graph.splits())
+    train, valid, test = (facts.array() for _, facts in graph.splits())
     filtered = filter_triples(train, valid, test, kind)
     return graph.keep(filtered.keep), filtered
-
-
-def triples_of(facts: Facts) -> Triples:
-    """Facts with their time stripped: rows of subject, predicate and object."""
-    return facts.array()
 
 
 def nearest_recurrence(facts: Facts, train: Facts, triple: Ints, train_triple: Ints) -> Ints:
     """The distance in ticks to the nearest train fact of the same triple; 0 if they overlap.
 
-    Triples are given by numbers from 0; each one of the facts must occur in train.
+    Triples are given by numbers from 0; those of the facts must occur in train.
     """
     if not len(facts):
         return np.empty(0, np.int64)
-    # Times are compared by their ranks: a triple and a rank fit into one number, and binary
-    # searches for it stay inside the triple's own facts.
+    # Times are compared by their ranks: a triple and a rank fit into one number, and a binary
+    # search for it stays within the facts of the triple.
     ticks = distinct(np.concatenate([train.begin, train.end, facts.begin, facts.end]))
     begins, ends, until = (np.searchsorted(ticks, t) for t in (train.begin, train.end, facts.end))
     order = np.lexsort((begins, train_triple))
@@ -207,31 +204,24 @@ def nearest_recurrence(facts: Facts, train: Facts, triple: Ints, train_triple: I
 
 
 def _keys(tables: Sequence[npt.NDArray[np.integer]]) -> list[Ints]:
-    """One integer for every row, equal where rows are, across all tables."""
+    """An integer for every row, such that rows are equal if their integers are, in all tables."""
     columns = np.concatenate(tables).astype(np.int64).T
     if not columns.shape[1]:
         return [np.empty(0, np.int64) for _ in tables]
     key = columns[0]
     for column in columns[1:]:
         if (int(key.max()) + 1) * (int(column.max()) + 1) >= 1 << 63:
-            # Numbered anew, there are not more of them than rows.
+            # Renumbered, the ids are at most as many as the rows.
             key, column = (np.searchsorted(distinct(ids), ids) for ids in (key, column))
         key = key * (int(column.max()) + 1) + column
     return np.split(key, np.cumsum([len(table) for table in tables])[:-1])
 
 
-def _in_sorted(keys: Ints, ordered: Ints) -> Bools:
-    """Which keys occur among some sorted ones; several times faster than `np.isin` for many."""
-    if not len(ordered):
-        return np.zeros(len(keys), bool)
-    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)
-
-
 def _same_facts(facts: Facts, train: Facts) -> int:
-    """How many facts occur in train with the same times as given."""
+    """The number of facts that occur in train with the same times."""
     tables = [np.stack([c.astype(np.int64) for c in f.columns()], axis=1) for f in (facts, train)]
     low = min((int(table[:, 3:5].min()) for table in tables if len(table)), default=0)
     for table in tables:
         table[:, 3:5] -= low  # keys are made of numbers from 0
-    mine, known = _keys(tables)
-    return int(_in_sorted(mine, np.sort(known)).sum())
+    keys, train_keys = _keys(tables)
+    return int(in_sorted(keys, np.sort(train_keys)).sum())

@@ -1,4 +1,4 @@
-"""Progress: bars for people, in a terminal or a notebook; a line now and then for log files."""
+"""Progress: bars in a terminal or a notebook, a line now and then in log files."""
 
 from __future__ import annotations
 
@@ -12,38 +12,34 @@ from html import escape
 from types import FrameType
 from typing import Any, Protocol
 
-from splime.errors import SplimeError, checked, visible
+from splime.errors import Interrupted, visible
 
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
-"""What asks the program to end."""
-INTERRUPTED = 130
-"""The exit code of what was asked to stop, and stopped well."""
+"""Signals that ask the program to end."""
 
 EVERY = 30.0
-"""Seconds between two lines where no terminal shows a bar; what takes less than that has none."""
+"""Seconds between two lines in log files; shorter work has none."""
 
-
-OFTEN = 0.2
+REDRAW = 0.2
 """Seconds between two drawings of a bar in a notebook."""
 
 
 class Progress(Protocol):
-    """The callback that hears of progress."""
+    """A callback for progress."""
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
-        """Take what is being worked on, how much is done, and how much there is (if known)."""
+        """Take the name of the work, how much of it is done, and how much there is, if known."""
 
 
 def silent(what: str, done: int, total: int | None = None, note: str = "") -> None:
     """Show nothing: the default."""
 
 
-@checked
 @contextmanager
 def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     """A bar for each thing that is worked on; lines where there is no terminal and no notebook.
 
-    What it gives is what functions take as `progress`.
+    Functions take it as `progress`.
 
     >>> with progress_bar() as progress:
     ...     progress("counting", 10, 10)
@@ -78,29 +74,29 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
 
 
 class _Lines:
-    """A line every so often, and one for the end of what had a line before."""
+    """A line now and then, and one for the end of work that had a line before."""
 
     def __init__(self, bytes: bool) -> None:
         self._bytes, self._last = bytes, time.monotonic()
-        self._begun: set[str] = set()
-        self._untold: dict[str, str] = {}
+        self._started: set[str] = set()
+        self._pending: dict[str, str] = {}
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
-        """Take the progress, and perhaps tell it."""
-        self._untold[what] = self._line(what, done, total, note)
-        if time.monotonic() - self._last >= EVERY or (what in self._begun and done == total):
-            self._tell(what)
+        """Print a line if it is time."""
+        self._pending[what] = self._line(what, done, total, note)
+        if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
+            self._print(what)
 
     def end(self) -> None:
-        """Tell how far it came."""
-        for what in [*self._untold]:
-            if what in self._begun:
-                self._tell(what)
+        """Print how far it came."""
+        for what in [*self._pending]:
+            if what in self._started:
+                self._print(what)
 
-    def _tell(self, what: str) -> None:
-        _write(self._untold.pop(what))
+    def _print(self, what: str) -> None:
+        _write(self._pending.pop(what))
         self._last = time.monotonic()
-        self._begun.add(what)
+        self._started.add(what)
 
     def _line(self, what: str, done: int, total: int | None, note: str) -> str:
         amount = self._amount(done)
@@ -117,13 +113,13 @@ class _Lines:
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook shows what this process displays; a terminal of IPython has no kernel."""
+    """Whether this process is the kernel of a notebook; IPython in a terminal has none."""
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 class _Cell(_Lines):
-    """Bars below the cell of a notebook, which needs no further package for them."""
+    """Bars below the cell of a notebook. Those of rich and tqdm need ipywidgets, these nothing."""
 
     def __init__(self, bytes: bool) -> None:
         super().__init__(bytes)
@@ -131,20 +127,20 @@ class _Cell(_Lines):
         self._shown: Any = None
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
-        """Take the progress, and draw it some times a second."""
-        self._untold[what] = line = visible(self._line(what, done, total, note))
+        """Draw the bars, some times a second."""
+        self._pending[what] = line = visible(self._line(what, done, total, note))
         place = "" if total is None else f' value="{done}" max="{total}"'
         self._bars[what] = f"<div><progress{place}></progress> {escape(line)}</div>"
-        if self._shown is None or time.monotonic() - self._last >= OFTEN:
+        if self._shown is None or time.monotonic() - self._last >= REDRAW:
             self.end()
 
     def end(self) -> None:
-        """Draw it."""
+        """Draw the bars."""
         from IPython.display import display
 
         drawn = {
             "text/html": "".join(self._bars.values()),
-            "text/plain": "\n".join(self._untold.values()),
+            "text/plain": "\n".join(self._pending.values()),
         }
         if self._shown is not None:
             self._shown.update(drawn, raw=True)
@@ -160,7 +156,7 @@ def _write(line: str) -> None:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life for work of unknown length; lines where there is no terminal."""
+    """A spinner for work of unknown length; lines where there is no terminal."""
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.text import Text
@@ -170,23 +166,15 @@ def working(what: str) -> Iterator[None]:
         return
     done, start = threading.Event(), time.monotonic()
 
-    def tell() -> None:
+    def report() -> None:
         while not done.wait(EVERY):
             _write(f"{what} {time.monotonic() - start:,.0f} s")
 
-    threading.Thread(target=tell, daemon=True).start()
+    threading.Thread(target=report, daemon=True).start()
     try:
         yield
     finally:
         done.set()
-
-
-class Validated(Protocol):
-    """An epoch of a training."""
-
-    @property
-    def valid(self) -> float | None:
-        """The MRR on valid, if it was measured."""
 
 
 class Showing:
@@ -205,32 +193,32 @@ class Showing:
         note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
         self._progress(self._name, done, epochs * steps, note)
 
-    def epoch(self, epoch: Validated, best: bool) -> None:
-        """Remember the last validation."""
+    def epoch(self, epoch: Any, best: bool) -> None:
+        """Remember the last validation: `epoch.valid` is its MRR, or None."""
         if epoch.valid is not None:
             self._valid = f", valid MRR {epoch.valid:.3f}{' (best)' if best else ''}"
 
     def stop(self) -> bool:
-        """Nobody asks here."""
+        """Never stops."""
         return False
 
 
 class Watching(Showing):
-    """Shows the progress of a training; the first Ctrl-C or SIGTERM ends it well, a second at once.
+    """Shows the progress of a training; the first Ctrl-C or SIGTERM saves it, a second ends it.
 
     Containers, Slurm and systemd send SIGTERM, and some seconds later kill.
     """
 
-    _signal = 0  # that was received
+    _signal = 0  # the number of the one that was received
 
     def __enter__(self) -> Watching:
-        self._before = {each: signal.signal(each, self._interrupt) for each in SIGNALS}
+        self._before = {number: signal.signal(number, self._interrupt) for number in SIGNALS}
         return self
 
     def __exit__(self, _: object, error: object, __: object) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
-        if self._signal and isinstance(error, SplimeError) and error.exit_code == INTERRUPTED:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        if self._signal and isinstance(error, Interrupted):
             error.exit_code = 128 + self._signal
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -242,5 +230,5 @@ class Watching(Showing):
         self._signal = number
 
     def stop(self) -> bool:
-        """Whether somebody asked to stop."""
+        """Whether a signal asked to stop."""
         return bool(self._signal)

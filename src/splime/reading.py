@@ -15,7 +15,7 @@ from splime.errors import DataError
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
 EVENT_WITHOUT_TIME = "event without a time"
-FACT_WITHOUT_TIME = "fact without a time"  # dropped because it was asked for
+FACT_WITHOUT_TIME = "fact without a time"  # dropped by an option
 END_BEFORE_BEGIN = "end before begin"
 DUPLICATE = "duplicate"
 UNSEEN_IN_TRAIN = "entity or predicate unseen in train"
@@ -31,7 +31,7 @@ _KEPT_BY = {
     DUPLICATE: "keep_duplicates=True (--keep-duplicates) keeps repeated facts",
     UNSEEN_IN_TRAIN: "allow_unseen=True (--allow-unseen) keeps such facts",
 }
-"""What keeps facts that are dropped for a reason."""
+"""Option that keeps rows dropped for this reason."""
 _MUCH, _TOO_MUCH = 0.1, 0.5
 """Shares of the rows of a file: from which on dropping them is a warning, and an error."""
 LOG = logging.getLogger("splime")
@@ -39,7 +39,7 @@ LOG = logging.getLogger("splime")
 
 
 @dataclass(frozen=True)
-class Example:
+class RowExample:
     """One of the first facts that something happened to."""
 
     where: str
@@ -68,7 +68,7 @@ class Source:
 
     @property
     def lost(self) -> int:
-        """Rows that are not in the graph, and nobody asked for that; a repeated fact is in it."""
+        """Rows lost without an option for it; a repeated fact is still in the graph."""
         meant = self.dropped.get(DUPLICATE, 0) + self.dropped.get(FACT_WITHOUT_TIME, 0)
         return self.rows - self.kept - meant
 
@@ -86,7 +86,7 @@ class Reading:
     """
 
     sources: tuple[Source, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[RowExample, ...] = ()
     remarks: tuple[str, ...] = ()
     """What was guessed and decided for the whole graph, such as how it was split."""
     emptied: tuple[str, ...] = ()

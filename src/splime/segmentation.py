@@ -1,9 +1,9 @@
-"""Where predicates (or entities) are cut in time, and the scoped ones that this gives.
+"""Where predicates (or entities) are cut in time, and the scoped predicates that result.
 
 A cut lies at a timestamp or between two. One rule puts a fact `[b, e]` on the sides of a cut `c`:
 left if e <= c, else right if b >= c, else both. With sorted cuts an instant then lies in the scope
-`#{c < b}`, and a longer fact in the scopes `#{c <= b}` to `#{c < e}`. Cuts are kept doubled, so
-that those between two timestamps are integers too: `2t` is at timestamp t, `2t - 1` just before it.
+`#{c < b}`, and a longer fact in the scopes `#{c <= b}` to `#{c < e}`. Cuts are stored doubled, so
+that cuts between two timestamps are integers too: `2t` is at timestamp t, `2t - 1` just before it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TABLE = 1 << 23
 
 
 class Scope(NamedTuple):
-    """One scoped predicate (or entity), for people."""
+    """One scoped predicate (or entity), with names and dates."""
 
     name: str
     source: str
@@ -45,18 +45,18 @@ class Scope(NamedTuple):
 class Scopes(Immutable):
     """The cuts of one vocabulary, and the scopes between them.
 
-    Scopes are numbered in the order of the names, and for each name in the order of time: a name
-    with m cuts has m + 1 scopes. The name that a scope belongs to is its source.
+    Scopes are numbered by name, then by time: a name with m cuts has m + 1 scopes. The name that a
+    scope belongs to is its source.
     """
 
     names: Vocabulary
     timeline: Timeline
     cuts: Ints
-    """Doubled; those of a name are sorted and stand together."""
+    """Doubled, grouped by name and sorted."""
     offsets: Ints
     """Where the cuts of each name begin; one more than there are names."""
     facts: Ints
-    """How many of the facts that the cuts were fitted on each scope holds."""
+    """The number of facts in each scope, of those that the cuts were fitted on."""
     first: Ids
     """The first timestamp at which a fact of the scope holds."""
     last: Ids
@@ -66,26 +66,16 @@ class Scopes(Immutable):
     def of(
         cls, names: Vocabulary, timeline: Timeline, cuts: Sequence[Ints], counts: Counts
     ) -> Scopes:
-        """The scopes that the cuts of each name give, with what `counts` says about them."""
+        """The scopes between the cuts of each name, with their facts and times from `counts`."""
         flat, offsets = _flat(cuts)
         sources = np.repeat(np.arange(len(names)), np.diff(offsets) + 1)
-        # The doubled cuts on both sides of every scope; the first and the last reach to the ends.
+        # The doubled cuts on both sides of every scope; the first and last scopes are unbounded.
         left = np.insert(flat, offsets[:-1], -1)
         right = np.insert(flat, offsets[1:], 2 * len(timeline) + 1)
         return cls(names, timeline, flat, offsets, *counts.within(sources, left, right))
 
     def __len__(self) -> int:
         return len(self.names) + len(self.cuts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scopes) and all(
-            (mine == theirs) if part in ("names", "timeline") else np.array_equal(mine, theirs)
-            for part in self.__dataclass_fields__
-            for mine, theirs in [(getattr(self, part), getattr(other, part))]
-        )
-
-    def __hash__(self) -> int:
-        return hash((len(self), self.names))
 
     @property
     def starts(self) -> Ints:
@@ -100,7 +90,7 @@ class Scopes(Immutable):
 
     @cached_property
     def middle(self) -> Ints:
-        """The timestamp in the middle of each scope: its own, where each has one."""
+        """The timestamp in the middle of each scope."""
         return frozen((self.first.astype(np.int64) + self.last) // 2)
 
     def cuts_of(self, name: int) -> Ints:
@@ -123,17 +113,17 @@ class Scopes(Immutable):
         )
 
     def check_distinct(self) -> None:
-        """An error if a name is that of a scope of another one, as `p[1990]` may be."""
+        """An error if a name equals that of a scope of another name, as `p[1990]` may."""
         counts = pc.value_counts(self.labels)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
         if len(twice):
             raise UsageError(
                 f"two scopes would be called {twice[0].as_py()!r}: a {self.names.kind} has the name"
-                " of a scope of another one; rename it"
+                " of a scope of another; rename it"
             )
 
     def scope(self, number: int) -> Scope:
-        """One scope, for people."""
+        """One scope, with names and dates."""
         ticks = np.array(
             [self.timeline.starts[self.first[number]], self.timeline.ends[self.last[number]]]
         )
@@ -160,7 +150,7 @@ class Scopes(Immutable):
         return self._behind_cuts(source, timestamp.astype(np.int32), below=True)
 
     def _behind_cuts(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
-        """The scope behind all cuts below a timestamp (or up to it)."""
+        """The scope after all cuts below a timestamp (or up to it)."""
         if len(self.names) * len(self.timeline) <= min(_TABLE, 4 * len(source)):
             table = self._tables[0 if below else 1]
             return np.take(table, source.astype(np.int64) * len(self.timeline) + timestamp)
@@ -168,7 +158,7 @@ class Scopes(Immutable):
 
     def _search(self, source: Ids, timestamp: Ids, *, below: bool) -> Ids:
         key = source.astype(np.int64) * self._stride + 2 * timestamp.astype(np.int64)
-        # In their order keys are looked up much faster among millions of cuts: the cache helps.
+        # Sorted keys are looked up much faster among millions of cuts, because of the cache.
         order = np.argsort(key)
         cuts = np.empty(len(key), np.int64)
         cuts[order] = np.searchsorted(self._keys, key[order], side="left" if below else "right")
@@ -192,14 +182,14 @@ class Scopes(Immutable):
     def _tables(self) -> tuple[Ids, Ids]:
         cells = np.indices((len(self.names), len(self.timeline)), np.int32)
         source, timestamp = cells.reshape(2, -1)
-        below, upto = (self._search(source, timestamp, below=each) for each in (True, False))
+        below, upto = (self._search(source, timestamp, below=below) for below in (True, False))
         return frozen(below), frozen(upto)
 
     def cut(self, source: Ids, begin: Ids, end: Ids, low: Ids, high: Ids) -> tuple[Ids, Ids, Ids]:
-        """Facts repeated for every scope that they hold in, from `low` to `high` as `find` gives.
+        """Repeat facts for every scope that they hold in, from `low` to `high` as `find` returns.
 
-        Returns how many scopes each fact has; and for each of them the scope and the overlap: the
-        number of timestamps at which the fact holds inside of the scope. This is the kernel of
+        Returns the number of scopes of each fact; and for each of them the scope and the overlap:
+        the number of timestamps at which the fact holds inside the scope. This is the kernel of
         applying cuts: nothing is looked up twice for a triple.
 
         >>> from splime.counts import Counts
@@ -228,9 +218,9 @@ class Scopes(Immutable):
 
     @cached_property
     def _width(self) -> Ids:
-        """How many timestamps a fact that crosses both cuts of a scope holds at inside of it.
+        """The number of timestamps inside a scope for a fact that crosses both of its cuts.
 
-        Cuts of different names give nonsense for first scopes, which no fact crosses.
+        Meaningless for first scopes, which no fact crosses.
         """
         width = np.zeros(len(self), np.int32)
         inner = np.arange(1, len(self.cuts)) + self.cut_sources[1:]
@@ -238,7 +228,7 @@ class Scopes(Immutable):
         return frozen(width)
 
     def coarsen(self, count: int) -> Scopes:
-        """Scopes that each join up to `count` neighbours of the same name.
+        """Coarser scopes, which join up to `count` neighbours of the same name.
 
         >>> import splime
         >>> graph = splime.read([("a", "p", "b", year) for year in range(1990, 1995)], split="none")
@@ -246,18 +236,18 @@ class Scopes(Immutable):
         ['p[1990..1991]', 'p[1992..1993]', 'p[1994]']
         """
         if count < 1:
-            raise UsageError(f"scopes are joined by 1 or more, not by {count}")
+            raise UsageError(f"the number of scopes to join is 1 or more, not {count}")
         cuts = [self.cuts_of(name)[count - 1 :: count] for name in range(len(self.names))]
         starts = [start for name in range(len(self.names)) for start in self.of_name(name)[::count]]
         last = self.last[np.append(starts[1:], len(self)) - 1]
-        # A fact that crosses a cut between joined scopes counts in each of them.
+        # A fact that crosses a cut between joined scopes is counted in each of them.
         facts = np.add.reduceat(self.facts, starts)
         return Scopes(self.names, self.timeline, *_flat(cuts), facts, self.first[starts], last)
 
     def members(self, coarser: Scopes) -> Ids:
-        """For every scope the one of `coarser` scopes that it lies in.
+        """The scope of `coarser` that contains each scope.
 
-        The coarser ones have some of the same cuts and no others.
+        The coarser scopes have a subset of the cuts.
 
         >>> import splime
         >>> graph = splime.read([("a", "p", "b", year) for year in range(1990, 1995)], split="none")
@@ -267,7 +257,7 @@ class Scopes(Immutable):
         """
         if self.names != coarser.names or not np.isin(coarser._keys, self._keys).all():
             raise UsageError("the coarser scopes have cuts that the finer ones do not have")
-        # Before a scope lie as many cuts as its number says, less one scope for each source.
+        # The number of cuts before a scope is its number, less one for each source before it.
         coarser_cuts = np.append(0, np.isin(self._keys, coarser._keys).cumsum())
         before = np.arange(len(self)) - self.sources
         return np.asarray(coarser_cuts[before] + self.sources, np.int32)
@@ -275,17 +265,12 @@ class Scopes(Immutable):
 
 @dataclass(frozen=True)
 class Segmentation(Shown):
-    """The cuts of predicates and entities; knows nothing of how they were chosen.
-
-    `method` only remembers it for people.
-    """
+    """The cuts of predicates and entities, whatever chose them; `method` records it."""
 
     predicates: Scopes
     entities: Scopes | None = None
     """None where entities are not cut."""
     method: dict[str, Any] = field(default_factory=dict)
-
-    shown_by = "splime.report.tables:segmentation_table"
 
     @property
     def timeline(self) -> Timeline:
@@ -322,54 +307,24 @@ class Segmentation(Shown):
         return [self.predicates.scope(number) for number in self.predicates.of_name(name)]
 
     def source(self, scoped: str) -> Scope:
-        """Back from a scoped predicate to its source and dates."""
+        """The source and dates of a scoped predicate, by its name."""
         labels = self.predicates.labels
         number = pc.index(labels, pa.scalar(scoped, labels.type)).as_py()
         if number < 0:
             raise UsageError(f"no scoped predicate is called {scoped!r}")
         return self.predicates.scope(number)
 
-    def compare(self, other: Segmentation) -> SharedCuts:
-        """Which cuts of the predicates two segmentations share."""
-        if self.predicates.names != other.predicates.names or self.timeline != other.timeline:
-            raise UsageError(
-                "only segmentations of the same predicates and timeline can be compared"
-            )
-        shared = int(np.isin(self.predicates._keys, other.predicates._keys).sum())
-        only = (len(scopes.cuts) - shared for scopes in (self.predicates, other.predicates))
-        return SharedCuts(shared, *only)
-
-
-@dataclass(frozen=True)
-class SharedCuts:
-    """How many cuts two segmentations share, and how many only one of them has."""
-
-    shared: int
-    only_first: int
-    only_second: int
-
-    @property
-    def first_refines_second(self) -> bool:
-        """Whether the first has all cuts of the second."""
-        return self.only_second == 0
-
-    @property
-    def jaccard(self) -> float:
-        """Shared cuts among all; 1 where neither has any."""
-        union = self.shared + self.only_first + self.only_second
-        return self.shared / union if union else 1.0
-
 
 def _flat(cuts: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """The cuts of all names in a row, and where those of each begin."""
+    """The cuts of all names, concatenated, and the offset of each name."""
     offsets = np.cumsum([0, *map(len, cuts)])
     return np.concatenate([np.empty(0, np.int64), *cuts]).astype(np.int64), offsets
 
 
 def covering_cuts(timestamps: Sequence[int] | Ints) -> Ints:
-    """Cuts that leave each of some ascending timestamps in a scope of its own.
+    """Cuts that put each of the given ascending timestamps into a separate scope.
 
-    Where timestamps are missing in between, the cut lies in the middle, so that a fact there comes
+    Where timestamps are missing in between, the cut lies in the middle, so that a fact there goes
     to the nearest scope.
 
     >>> covering_cuts([3, 4, 8]).tolist()

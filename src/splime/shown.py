@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from splime.errors import not_installed
 
@@ -12,17 +12,15 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+to_html: Callable[[Any], str] = repr
+"""Makes the HTML of a result; `splime/__init__.py` sets it to what `reporting` has for it."""
+
 
 class Shown:
     """Shows itself in a notebook, by the tables that the terminal has for it."""
 
-    shown_by: ClassVar[str]
-    """The module and the function that make those tables; imported when they are asked for."""
-
     def _repr_html_(self) -> str:
-        module, _, function = self.shown_by.partition(":")
-        parts = getattr(import_module(module), function)(self)
-        return str(import_module("splime.report.html").rendered(parts))
+        return to_html(self)
 
 
 class Tabular:

@@ -1,4 +1,4 @@
-"""Train, valid and test from facts that come without splits."""
+"""Split facts into train, valid and test."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from splime.errors import UsageError, checked
+from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
-from splime.reading import UNSEEN_IN_TRAIN, Example, Reading
+from splime.reading import UNSEEN_IN_TRAIN, Reading, RowExample
 from splime.times import Granularity, Ints, format_ticks
 
 HowToSplit: TypeAlias = Literal["random", "time", "none"]
 _EXAMPLES = 3
 
 
-@checked
 def split_graph(
     graph: TemporalGraph,
     how: HowToSplit = "random",
@@ -26,12 +25,12 @@ def split_graph(
     seed: int = 0,
     allow_unseen: bool = False,
 ) -> TemporalGraph:
-    """All facts of a graph, split anew.
+    """Split all facts of a graph again.
 
-    `random` draws valid and test with a seed. `time` gives the facts that begin last to test and
-    those before them to valid; facts that begin at the same time stay together. Unless
-    `allow_unseen`, valid and test name no entity or predicate that train does not: `random` keeps
-    enough facts in train, `time` cannot, and drops such facts, which the reading counts.
+    `random` draws valid and test with a seed. `time` puts the facts that begin last into test and
+    those before them into valid; facts that begin at the same time stay together. Unless
+    `allow_unseen`, valid and test have no entity or predicate that train does not have: `random`
+    keeps enough facts in train; `time` drops such facts, and the reading counts them.
     """
     check_shares(valid, test)
     facts = graph.facts()
@@ -54,12 +53,12 @@ def _random(
     order = np.random.default_rng(seed).permutation(len(facts))
     free = order
     if not allow_unseen:
-        # The first fact of each name stays in train; assigned from the back, it is what remains.
+        # The first fact of each name stays in train: assigned in reverse, it overwrites the others.
         names = np.stack([facts.subject, facts.object, facts.predicate + len(graph.entities)], 1)
         stays = np.full(len(graph.entities) + len(graph.predicates), -1)
         stays[names[order[::-1]].ravel()] = np.repeat(order[::-1], 3)
         free = order[~np.isin(order, stays)]
-    least = int(len(facts) > 4)  # even of few facts a split that is asked for gets one
+    least = int(len(facts) > 4)  # then a split with a share gets at least one fact
     tests, valids = (max(round(share * len(facts)), least * (share > 0)) for share in (test, valid))
     both = tests + valids
     test_rows, valid_rows = np.sort(free[:tests]), np.sort(free[tests:both])
@@ -79,10 +78,10 @@ def _random(
 def time_limits(
     ticks: Ints, begins: Ints, granularity: Granularity, valid: float, test: float
 ) -> tuple[int, int]:
-    """The ticks from which on facts are of valid and of test, if so many begin at each tick."""
+    """The first ticks of valid and test, from the number of facts that begin at each tick."""
     check_shares(valid, test)
     upto = np.cumsum(begins)
-    # A share of nothing begins after the last fact.
+    # An empty share begins after the last fact.
     starts = np.append(ticks, ticks[-1] + 1)
     valid_from, test_from = (
         int(starts[np.searchsorted(upto, round(share * upto[-1]), side="right")])
@@ -92,7 +91,7 @@ def time_limits(
         at = format_ticks(np.array([valid_from]), granularity)[0]
         raise UsageError(
             f"cannot split by time: too many facts begin at {at}, the first time of the graph;"
-            " split at random, or ask for smaller shares of valid and test"
+            " split at random, or choose smaller shares of valid and test"
         )
     return valid_from, test_from
 
@@ -100,7 +99,9 @@ def time_limits(
 def check_shares(valid: float, test: float) -> None:
     """An error if shares of valid and test leave nothing for train."""
     if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
-        raise UsageError(f"the shares of valid ({valid}) and test ({test}) must leave some train")
+        raise UsageError(
+            f"the shares of valid ({valid}) and test ({test}) must leave facts for train"
+        )
 
 
 def _by_time(
@@ -137,11 +138,11 @@ def _remarked(reading: Reading, remark: str) -> Reading:
 
 
 def _dropped(reading: Reading, graph: TemporalGraph, lost: Facts) -> Reading:
-    """The reading of a single source, with the facts that a split by time had to drop."""
+    """The reading, with the facts that a split by time dropped from its first source."""
     if not len(lost):
         return reading
     examples = tuple(
-        Example("valid or test", tuple(text or "" for text in fact), UNSEEN_IN_TRAIN)
+        RowExample("valid or test", tuple(text or "" for text in fact), UNSEEN_IN_TRAIN)
         for fact in replace(graph, train=lost).rows("train", limit=_EXAMPLES)
     )
     sources = reading.sources

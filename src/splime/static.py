@@ -1,4 +1,4 @@
-"""A static graph: triples over scoped predicates, each knowing the fact that it came from."""
+"""A static graph: triples over scoped predicates, with the facts that they came from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import changes, expand
-from splime.errors import UsageError, checked, nearest
+from splime.errors import UsageError, nearest
 from splime.graph import (
     BEGIN_UNKNOWN,
     END_UNKNOWN,
@@ -28,25 +28,23 @@ from splime.times import Bools, Ints
 from splime.vocabulary import Vocabulary
 
 Aggregate: TypeAlias = Literal["mean", "ends", "begin", "max", "sum"]
-"""How the scores of a fact's triples become one: their mean weighted by overlap, the mean of the
-first and the last, the first, the highest, or their sum."""
+"""How the scores of a fact's triples are combined: the mean weighted by overlap, the mean of the
+first and the last, the first, the highest, or the sum."""
 
 
 @dataclass(frozen=True, eq=False)
 class Triples(Statements):
-    """The columns of some triples."""
+    """Triples, as columns."""
 
     fact: Ints
     """The position of the fact in its split."""
     overlap: Ids
-    """At how many timestamps the fact holds inside of the scope."""
+    """The number of timestamps at which the fact holds inside the scope."""
 
 
 @dataclass(frozen=True, eq=False)
 class StaticGraph(Splits[Triples], Shown):
-    """What a segmentation makes of a temporal graph: triples for any static model."""
-
-    shown_by = "splime.report.tables:static_tables"
+    """A temporal graph cut by a segmentation: triples for any static model."""
 
     segmentation: Segmentation
     graph: TemporalGraph
@@ -54,7 +52,7 @@ class StaticGraph(Splits[Triples], Shown):
 
     @property
     def name(self) -> str:
-        """What the graph is called."""
+        """The name of the graph."""
         return self.graph.name
 
     def __repr__(self) -> str:
@@ -83,7 +81,6 @@ class StaticGraph(Splits[Triples], Shown):
         for s, p, o in triples.array().tolist():
             yield entities[s].as_py(), predicates[p].as_py(), entities[o].as_py()
 
-    @checked
     def filter(self, kind: LeakFilter) -> tuple[StaticGraph, Filtered]:
         """Apply one of the leak filters to the transformed triples."""
         train, valid, test = (triples.array() for _, triples in self.splits())
@@ -91,11 +88,11 @@ class StaticGraph(Splits[Triples], Shown):
         return self.keep(filtered.keep), filtered
 
     def distinct(self) -> tuple[StaticGraph, Filtered]:
-        """Every triple once in each split; the first fact that gave it is remembered."""
+        """Every triple once in each split, with the first fact that it came from."""
         return self.filter("intra")
 
     def without_unseen(self) -> tuple[StaticGraph, dict[str, int]]:
-        """Valid and test without triples that name an entity or scope which train does not."""
+        """Valid and test without triples of entities or scopes that train does not have."""
         masks: dict[str, Bools] = {
             split: triples.named_in(self.train) for split, triples in self.splits()
         }
@@ -105,10 +102,10 @@ class StaticGraph(Splits[Triples], Shown):
 def first_and_last(
     fact: npt.NDArray[np.integer], unknown: npt.NDArray[np.integer]
 ) -> tuple[Ints, Bools]:
-    """The first and the last triple of each fact, as two columns, and which are at its end.
+    """The first and the last triple of each fact, as two columns, and whether they are at its end.
 
-    Where the begin (or the end) is unknown, the other one stands in for it; `unknown` has the bits
-    of each fact, and `fact` the fact of each triple.
+    Where the begin (or the end) is unknown, the other end replaces it; `unknown` has the bits of
+    each fact, and `fact` the fact of each triple.
 
     >>> rows, at_end = first_and_last(np.array([0, 0, 0, 1, 1]), np.array([0, BEGIN_UNKNOWN]))
     >>> rows.tolist(), at_end.tolist()
@@ -124,16 +121,15 @@ def first_and_last(
     return rows, at_end
 
 
-@checked
 def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
-    """Put every fact of a graph into the scopes that it holds in."""
+    """Cut the facts of a graph: a triple for every scope in which a fact holds."""
     _check(segmentation, graph)
     train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())
     return StaticGraph(train, valid, test, segmentation, graph)
 
 
 def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) -> Triples:
-    """The triples of some facts, in the order of the facts and of time."""
+    """The triples of facts, ordered by fact and time."""
     begin, end = graph.timestamps(facts)
     scopes, entities = segmentation.predicates, segmentation.entities
     if entities is not None:
@@ -151,8 +147,8 @@ def cut_facts(segmentation: Segmentation, facts: Facts, graph: TemporalGraph) ->
 def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Triples:
     """Cut facts at the cuts of their subject, their predicate and their object together.
 
-    A triple begins where its fact does, and at every cut inside of the fact. One number says of
-    which fact, where, and by whose cut; sorted, they give the triples in the order of time.
+    A triple begins where its fact begins, and at every cut inside the fact. One number encodes the
+    fact, the place and whose cut it is; sorting the numbers orders the triples by time.
     """
     kinds = len(keys) + 1
     width = 2 * len(keys[0][0].timeline) + 2
@@ -175,11 +171,11 @@ def _cut_all(keys: tuple[tuple[Scopes, Ids], ...], begin: Ids, end: Ids) -> Trip
     first = np.flatnonzero(np.append(True, ~goes_on))[rows]
     columns = []
     for kind, low in enumerate(lowest, start=1):
-        # Every cut that is passed leads to the next scope.
+        # Each cut that is passed leads to the next scope.
         passed = np.cumsum(kind_of == kind, dtype=np.int32)[last]
         columns.append(low[rows] + passed - passed[first])
     subject, predicate, object_ = columns
-    # A triple reaches to the next cut, the last one of a fact to its end.
+    # A triple reaches to the next cut, the last triple of a fact to the end of the fact.
     right = 2 * end[rows].astype(np.int64)
     right[:-1][goes_on] = left[1:][goes_on]
     overlap = (right // 2 - (left + 1) // 2 + 1).astype(np.int32)

@@ -1,4 +1,4 @@
-"""What is in a graph, in numbers."""
+"""The sizes of a graph, how valid and test relate to train, and facts over time."""
 
 from __future__ import annotations
 
@@ -9,35 +9,34 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import checked
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, TemporalGraph
 from splime.times import Bools, Granularity, Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _EXAMPLES = 3
 _FEW, _GAP = 10, 10
-"""Facts that are too few to say which times are usual; and a gap that is not worth a word."""
+"""Too few facts to tell which times are usual; and a gap that is too small to report."""
 
 
 @dataclass(frozen=True)
 class BesideTrain:
-    """What of a split train does not have."""
+    """How a split differs from train."""
 
     facts: int
     """All facts of the split."""
     entities: int
     unseen_entities: int
-    """Those that train never names."""
+    """Entities that train does not have."""
     predicates: int
     unseen_predicates: int
     unseen: int
-    """Facts that name such an entity or predicate."""
+    """Facts with an unseen entity or predicate."""
     outside: int
     """Facts with a time before the first or after the last of train."""
     begins: str | None
     """The first time of the split."""
     after_train: bool
-    """Whether all of its facts begin after all of train's: a chronological split."""
+    """Whether all of its facts begin after all facts of train: a chronological split."""
     still_hold: int
     """Facts of train that still hold when the split begins."""
 
@@ -48,17 +47,17 @@ class FarTimes:
 
     count: int
     facts: tuple[Fact, ...]
-    """The first of them."""
+    """Examples."""
     begin: str
     end: str
-    """The time of the others."""
+    """The time of the other facts."""
     filled: int
-    """Facts whose unknown begin or end became such a far time."""
+    """Facts whose unknown begin or end was filled with a far time."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """The sizes of a graph, and of what kind its facts are."""
+    """The sizes of a graph, and the kinds of its facts."""
 
     name: str
     entities: int
@@ -69,7 +68,7 @@ class Statistics:
     begin: str
     end: str
     rows: Mapping[str, int]
-    """Rows as they were read: per split, or of `all` where the source has no splits."""
+    """Rows of the source: per split, or `all` if it has no splits."""
     facts: Mapping[str, int]
     instant: int
     interval: int
@@ -80,7 +79,7 @@ class Statistics:
     without_time: int
     """Facts whose begin and end are both unknown."""
     beside_train: Mapping[str, BesideTrain]
-    """Of valid and test, where they have facts."""
+    """For valid and test, if they have facts."""
     far_times: FarTimes | None
 
     def to_json(self) -> dict[str, Any]:
@@ -88,9 +87,8 @@ class Statistics:
         return asdict(self)
 
 
-@checked
 def describe(graph: TemporalGraph) -> Statistics:
-    """Count what is in a graph.
+    """The statistics of a graph.
 
     >>> import splime
     >>> sizes = describe(splime.read([("Ada", "bornIn", "Ulm", 1990)], split="none"))
@@ -126,9 +124,9 @@ def describe(graph: TemporalGraph) -> Statistics:
         unknown_end=int((facts.unknown & END_UNKNOWN != 0).sum()),
         without_time=int((facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN).sum()),
         beside_train={
-            split: _beside_train(graph, own, split in after)
-            for split, own in graph.splits()
-            if split != "train" and len(own) and len(graph.train)
+            split: _beside_train(graph, part, split in after)
+            for split, part in graph.splits()
+            if split != "train" and len(part) and len(graph.train)
         },
         far_times=_far_times(graph),
     )
@@ -143,7 +141,7 @@ def known_times(facts: Facts) -> tuple[Ints, Ints, Bools]:
 
 
 def begins_after_train(graph: TemporalGraph) -> dict[str, int]:
-    """Those of valid and test that begin after all facts of train, and the tick at which they do.
+    """The first ticks of valid and test, if they begin after all facts of train.
 
     >>> import splime
     >>> facts = {"train": [("a", "p", "b", 1990)], "test": [("a", "p", "b", 1995)]}
@@ -151,7 +149,7 @@ def begins_after_train(graph: TemporalGraph) -> dict[str, int]:
     {'test': 1995}
     """
     train = known_times(graph.train)[0]
-    firsts = {split: known_times(own)[0] for split, own in graph.splits() if split != "train"}
+    firsts = {split: known_times(facts)[0] for split, facts in graph.splits() if split != "train"}
     return {
         split: int(first.min())
         for split, first in firsts.items()
@@ -164,9 +162,9 @@ def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> Besi
     entities, predicates = (
         np.zeros((2, len(names)), bool) for names in (graph.entities, graph.predicates)
     )
-    for row, own in enumerate((facts, train)):
-        entities[row, own.subject] = entities[row, own.object] = True
-        predicates[row, own.predicate] = True
+    for row, part in enumerate((facts, train)):
+        entities[row, part.subject] = entities[row, part.object] = True
+        predicates[row, part.predicate] = True
     first, last, _ = known_times(facts)
     train_first, train_last, _ = known_times(train)
     begins = int(first.min()) if len(first) else None
@@ -190,7 +188,7 @@ def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> Besi
 
 
 def _far_times(graph: TemporalGraph) -> FarTimes | None:
-    """At most one fact in a hundred, beyond a gap that is longer than the time of all others."""
+    """At most 1 % of the facts, beyond a gap that is longer than the time of all others."""
     facts = graph.facts()
     first, last, dated = known_times(facts)
     if len(first) <= _FEW:
@@ -206,32 +204,32 @@ def _far_times(graph: TemporalGraph) -> FarTimes | None:
     far = np.flatnonzero(dated)[(first < low) | (last > high)]
     if not len(far):
         return None
-    some = tuple(replace(graph, train=facts.take(far[:_EXAMPLES])).rows("train"))
+    examples = tuple(replace(graph, train=facts.take(far[:_EXAMPLES])).rows("train"))
     begin, end = format_ticks(np.array([low, high]), graph.timeline.granularity)
     filled = ((facts.unknown & BEGIN_UNKNOWN) != 0) & (facts.begin < low)
     filled |= ((facts.unknown & END_UNKNOWN) != 0) & (facts.end > high)
-    return FarTimes(len(far), some, begin, end, int(filled.sum()))
+    return FarTimes(len(far), examples, begin, end, int(filled.sum()))
 
 
 @dataclass(frozen=True)
 class Window:
-    """The time that pictures show: all of it, unless a few facts would take most of the room."""
+    """The time that pictures show: all of it, unless a few facts would take up most of it."""
 
     first: int
     last: int
     origin: int = 0
-    """The tick from which places along an axis are counted, so that they stay small numbers."""
+    """The tick at 0 on the axis, so that coordinates stay small numbers."""
     remark: str = ""
-    """What lies outside."""
+    """The facts outside."""
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The places where the axis begins and ends; the tick 5 reaches from 4.5 to 5.5."""
+        """The limits of the axis; the tick 5 reaches from 4.5 to 5.5."""
         return self.first - self.origin - 0.5, self.last - self.origin + 0.5
 
 
 def time_window(graph: TemporalGraph) -> Window:
-    """The time of a graph, without the first or last fiftieth of its times if it takes over half.
+    """The time of a graph, without the first or last 2 % of its times if they take over half.
 
     >>> import splime
     >>> years = [-431, *range(1900, 2000)]
@@ -247,10 +245,10 @@ def time_window(graph: TemporalGraph) -> Window:
         return Window(first, last, first)
     outer = [most, len(times) - 1 - most]
     low, high = np.clip(np.partition(times, outer)[outer], first, last).tolist()
-    for _ in range(2):  # what one side leaves out decides about the other
+    for _ in range(2):  # the limit of one side depends on the other
         first = low if low - first > last - low else first
         last = high if last - high > high - first else last
-    margin = (last - first) // 40  # so that one sees that there is more
+    margin = (last - first) // 40  # shows that there is more
     first, last = max(graph.timeline.first, first - margin), min(graph.timeline.last, last + margin)
     dates = format_ticks(
         np.array([first, begin.min(), last, end.max()]), graph.timeline.granularity
@@ -266,10 +264,10 @@ def time_window(graph: TemporalGraph) -> Window:
 
 
 def facts_over_time(graph: TemporalGraph, predicates: Ints) -> tuple[Floats, Ints, Ints]:
-    """How many facts hold: limits of stretches, all facts, and `predicates x stretches`.
+    """The number of facts that hold: limits of stretches, all facts, `predicates x stretches`.
 
-    A stretch is a timestamp, or the time between two at which nothing begins or ends. Limits are
-    counted from the first tick.
+    A stretch is a timestamp, or the time between two timestamps. Limits are relative to the first
+    tick.
 
     >>> import splime
     >>> graph = splime.read([("a", "p", "b", 1, 4), ("a", "q", "c", 2, 2)], split="none")
@@ -281,12 +279,12 @@ def facts_over_time(graph: TemporalGraph, predicates: Ints) -> tuple[Floats, Int
     begin, end = graph.timestamps(facts)
     ticks = np.stack([timeline.starts, timeline.ends], axis=1) - timeline.first
     limits = np.add(ticks, [-0.5, 0.5]).ravel()
-    there = np.ones(len(limits), bool)  # every timestamp, and what lies between if something does
+    there = np.ones(len(limits), bool)  # every timestamp, and gaps between them
     there[1::2] = np.append(timeline.starts[1:] > timeline.ends[:-1] + 1, False)
 
     def holding(rows: Bools | slice) -> Ints:
         begun, ended = (np.bincount(at[rows], minlength=len(timeline)) for at in (begin, end))
-        after = (begun - ended).cumsum()  # what goes on when a timestamp is over
+        after = (begun - ended).cumsum()  # facts that continue after a timestamp
         return np.stack([after + ended, after], axis=1).ravel()[there]
 
     table = [holding(facts.predicate == predicate) for predicate in predicates]
@@ -294,7 +292,7 @@ def facts_over_time(graph: TemporalGraph, predicates: Ints) -> tuple[Floats, Int
 
 
 def evenly(limits: Floats, holding: Ints, window: Window, most: int) -> Floats:
-    """The means of stretches over cells of equal length, at most so many, and at least a tick.
+    """The means of stretches over cells of equal length: at most `most` cells, of a tick or more.
 
     >>> limits, holding = np.array([-0.5, 1.5, 3.5]), np.array([[2, 4]])
     >>> evenly(limits, holding, Window(0, 3), 2).tolist()
@@ -306,12 +304,12 @@ def evenly(limits: Floats, holding: Ints, window: Window, most: int) -> Floats:
     bounds = np.linspace(*window.ends, cells + 1)
     area = np.pad((holding * np.diff(limits)).cumsum(axis=1), ((0, 0), (1, 0)))
     within = np.diff([np.interp(bounds, limits, row) for row in area], axis=1)
-    within[within < 1e-12 * area[:, -1:]] = 0  # rounding is not a fact
+    within[within < 1e-12 * area[:, -1:]] = 0  # rounding
     return within / np.diff(bounds)
 
 
 def frequent_predicates(graph: TemporalGraph) -> tuple[Ints, Ints]:
-    """The predicates by their numbers of facts, most first (the first name on ties); and these.
+    """The predicates, most facts first (in order of names on ties); and their numbers of facts.
 
     >>> import splime
     >>> rows = [("a", "p", "b", 1), ("a", "q", "c", 2), ("c", "q", "a", 2)]

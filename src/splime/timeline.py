@@ -16,8 +16,8 @@ from splime.times import Granularity, Ints, When, format_ticks, tick_range
 class Timeline(Immutable):
     """Timestamps 0..n-1; timestamp `i` stands for the ticks `starts[i]` to `ends[i]`.
 
-    Without buckets the timestamps are the distinct ticks that occur in the facts. Between two of
-    them there may be ticks that do not occur: those belong to the earlier timestamp.
+    Without buckets the timestamps are the distinct ticks of the facts. A tick between two
+    timestamps belongs to the earlier one.
 
     >>> years = Timeline.of(np.array([1990, 1985, 2001, 1990]), "year")
     >>> len(years), years.labels(), years.index(np.array([1985, 1995, 2020])).tolist()
@@ -44,17 +44,6 @@ class Timeline(Immutable):
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Timeline)
-            and self.granularity == other.granularity
-            and np.array_equal(self.starts, other.starts)
-            and np.array_equal(self.ends, other.ends)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.granularity, len(self), int(self.starts[0]), int(self.ends[-1])))
-
     def __repr__(self) -> str:
         first, last = format_ticks(np.array([self.first, self.last]), self.granularity)
         return f"Timeline({len(self):,} timestamps by {self.granularity}, {first}..{last})"
@@ -71,7 +60,7 @@ class Timeline(Immutable):
 
     @property
     def bucketed(self) -> bool:
-        """Whether some timestamp stands for more than one tick."""
+        """Whether any timestamp stands for more than one tick."""
         return bool((self.starts != self.ends).any())
 
     def index(self, ticks: Ints) -> npt.NDArray[np.int32]:
@@ -86,7 +75,7 @@ class Timeline(Immutable):
         return np.maximum(timestamps, 0)
 
     def labels(self) -> list[str]:
-        """What each timestamp stands for: a date, or the first and last date of a bucket."""
+        """The date of each timestamp, or the first and last date of a bucket."""
         pairs = zip(
             format_ticks(self.starts, self.granularity),
             format_ticks(self.ends, self.granularity),
@@ -95,20 +84,19 @@ class Timeline(Immutable):
         return [first if first == last else f"{first}..{last}" for first, last in pairs]
 
     def label(self, index: int) -> str:
-        """What one timestamp stands for.
+        """The date of one timestamp, or the dates of a bucket.
 
         >>> Timeline("year", np.array([1900, 1951]), np.array([1950, 1960])).label(1)
         '1951..1960'
         """
         if not -len(self) <= index < len(self):
             raise UsageError(f"timestamp {index} does not exist; there are {len(self):,}")
-        one = Timeline(self.granularity, self.starts[[index]], self.ends[[index]])
-        return one.labels()[0]
+        return Timeline(self.granularity, self.starts[[index]], self.ends[[index]]).labels()[0]
 
     def interval(self, begin: When, end: When, *, ahead: bool = False) -> tuple[int, int]:
-        """The first and last tick from one date to another, which must meet the graph's time.
+        """The first and last tick from one date to another, which must overlap the graph's time.
 
-        With `ahead` it may also lie after it.
+        With `ahead` it may also be later.
 
         >>> Timeline.of(np.array([1990, 2000]), "year").interval("1995-05", 2100)
         (1995, 2100)
@@ -118,17 +106,17 @@ class Timeline(Immutable):
         if first > last:
             raise UsageError(f"the time {begin} to {end} ends before it begins")
         if last < self.first or (first > self.last and not ahead):
-            asked = f"{begin}" if begin == end else f"{begin} to {end}"
+            given = f"{begin}" if begin == end else f"{begin} to {end}"
             ours = format_ticks(np.array([self.first, self.last]), self.granularity)
-            raise UsageError(f"{asked} lies outside of the graph's time, {ours[0]} to {ours[1]}")
+            raise UsageError(f"{given} lies outside of the graph's time, {ours[0]} to {ours[1]}")
         return first, last
 
     def bucket(
         self, begin: Ints, end: Ints, *, min_facts: int = 300, facts: Ints | None = None
     ) -> Timeline:
-        """Neighbouring timestamps merged until each bucket holds enough of the facts.
+        """Merge neighbouring timestamps until each bucket holds enough facts.
 
-        `facts` says how many facts have each begin and end; one each by default.
+        `facts` has the number of facts with each begin and end; by default 1.
 
         The paper's rule: a bucket grows while fewer than `min_facts` facts have their begin or
         end inside it, or while fewer than `min_facts` facts end at or after its last timestamp.
@@ -150,8 +138,8 @@ class Timeline(Immutable):
         upto = np.searchsorted(first[by_begin], np.arange(len(self) + 1))
 
         closing: list[int] = []
-        # Ends, per timestamp, of the facts that begin before the bucket: those that begin inside
-        # it are counted by their begin.
+        # Ends, per timestamp, of the facts that begin before the bucket; facts that begin inside
+        # are counted by their begin.
         ends_from_before = np.zeros(len(self), np.int64)
         start, inside = 0, 0
         for at in range(len(self)):
@@ -164,7 +152,7 @@ class Timeline(Immutable):
         if start < len(self):
             closing.append(len(self) - 1)
         last_ticks = self.ends[closing]
-        # Ticks between two buckets belong to the later one, so that no date is left without.
+        # Ticks between two buckets belong to the later one, so that every date has a bucket.
         return Timeline(
             self.granularity, np.concatenate([self.starts[:1], last_ticks[:-1] + 1]), last_ticks
         )

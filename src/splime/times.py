@@ -1,8 +1,8 @@
-"""Times as people write them, and the integers ("ticks") that stand for them.
+"""Times as text, and the integers ("ticks") that stand for them.
 
 A tick counts units of one granularity: the calendar year itself for `year`, units since
 1970-01-01 for `month` to `second` (UTC), the number itself for `step`. The lower half of the file
-takes the text of times apart; the upper half turns their calendar fields into ticks.
+parses text into calendar fields; the upper half turns these into ticks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, check_name, checked
+from splime.errors import UsageError, check_name
 
 Granularity: TypeAlias = Literal["step", "year", "month", "day", "hour", "minute", "second"]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -51,7 +51,7 @@ DATES = {
     "minute": "M8[m]",
     "second": "M8[s]",
 }
-"""numpy's type of dates for each unit; such a date is a tick, except that of a year (from 1970)."""
+"""numpy's type of dates for each unit; its integers are ticks, except for years (from 1970)."""
 _SECONDS = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 
 _DATE = r"^(?P<year>[+-]?[0-9]{1,18})"
@@ -61,11 +61,11 @@ _ISO = (
     r"(?:[.,](?P<fraction>[0-9]+))?)?)?"
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
-# How tables, databases and YAGO write that a time is not known.
+# Texts for an unknown time in tables, databases and YAGO.
 _UNKNOWN = r"(?i)^(-?#+(-#+)*|-|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
 # RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
 _QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
-# With a forced granularity only the front of a time is read: what follows is not looked at.
+# With a forced granularity only the front of a time is read; the rest is ignored.
 _FRONT = {
     "year": _DATE + "-",
     "month": _DATE + r"-(?P<month>[0-9]{2})-",
@@ -79,7 +79,7 @@ STRAY_SHARE = 0.01
 
 @dataclass(frozen=True)
 class ParsedTimes:
-    """What became of a column of raw times: a tick and a state for each."""
+    """A column of parsed times: a tick and a state for each."""
 
     granularity: Granularity
     ticks: Ints
@@ -89,15 +89,14 @@ class ParsedTimes:
 
 
 Kinds: TypeAlias = Counter[str]
-"""How many times there are of each kind: all that decides how a single one is read. They add up."""
+"""The number of times of each kind, which decides how each time is read. Can be added."""
 
 
 def count_kinds(values: pa.Array, weights: Ints, granularity: Granularity | None = None) -> Kinds:
-    """The kinds of some times; `weights` says how often each one occurs."""
+    """The kinds of times; `weights` has the number of occurrences of each."""
     return _kinds(_read_fields(values, granularity), weights)
 
 
-@checked
 def parse_times(
     values: pa.Array,
     *,
@@ -105,11 +104,11 @@ def parse_times(
     granularity: Granularity | None = None,
     among: Kinds | None = None,
 ) -> ParsedTimes:
-    """Read times of one kind from text; `weights` says how often each one occurs.
+    """Parse times from text; `weights` has the number of occurrences of each.
 
     The granularity is the coarsest precision that at least 1 % of the readable times have, unless
-    it is forced. Finer times are truncated to it, coarser ones are not guessed. Where these are
-    only some of the times, `among` says of which kinds all of them are.
+    it is given. Finer times are truncated to it, coarser ones are not guessed. If these are only a
+    part of the times, `among` has the kinds of all of them.
 
     >>> parsed = parse_times(pa.array(["2012-##-##", "-431-##-##", "####-##-##", "195#-##-##"]))
     >>> parsed.granularity, parsed.ticks.tolist(), parsed.state.tolist()
@@ -132,7 +131,7 @@ def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
     (2012, 2012)
     """
     text = raw_time(when)
-    # A tick of the other granularities is no number that people write, so a number is a year.
+    # Ticks of the other granularities are not written as text, so a number is a year.
     fields = _read_fields(pa.array([text], pa.string()), granularity)
     state, precision = int(fields.state[0]), int(fields.precision[0])
     if state != KNOWN:
@@ -142,13 +141,13 @@ def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
         raise UsageError(f"the times of this graph are plain integers, not dates like {text!r}")
     if granularity in ("step", "year"):
         return int(fields.year[0]), int(fields.year[0])
-    own = GRANULARITIES[min(max(precision, YEAR), GRANULARITIES.index(granularity))]
-    tick = int(_ticks(fields, own)[0])
-    if own == granularity:
+    written = GRANULARITIES[min(max(precision, YEAR), GRANULARITIES.index(granularity))]
+    tick = int(_ticks(fields, written)[0])
+    if written == granularity:
         return tick, tick
-    # The tick and the one after it, as dates, and these as ticks of the finer unit.
-    starts = np.array([tick, tick + 1]) - (1970 if own == "year" else 0)
-    first, following = starts.astype(DATES[own]).astype(DATES[granularity]).astype(int).tolist()
+    # This tick and the next, converted to dates and then to ticks of the finer unit.
+    starts = np.array([tick, tick + 1]) - (1970 if written == "year" else 0)
+    first, following = starts.astype(DATES[written]).astype(DATES[granularity]).astype(int).tolist()
     return first, following - 1
 
 
@@ -174,7 +173,7 @@ def raw_time(when: object) -> str:
     if isinstance(when, np.datetime64):
         return "" if np.isnat(when) else str(when)
     raise UsageError(
-        f"{when!r} is no time; expected text, an integer, a date, a datetime or None (unknown)"
+        f"{when!r} is not a time; expected text, an integer, a date, a datetime or None (unknown)"
     )
 
 
@@ -212,16 +211,17 @@ def calendar(ticks: Ints, granularity: Granularity) -> Ints:
     dates = ticks.astype(DATES[granularity])
     units = [dates.astype(f"M8[{unit}]") for unit in "YMDhms"[: GRANULARITIES.index(granularity)]]
     rest = [(fine - coarse).astype(np.int64) for coarse, fine in itertools.pairwise(units)]
-    first = [units[0].astype(np.int64) + 1970, *(each + 1 for each in rest[:2]), *rest[2:]]
-    return np.stack(first, axis=1)
+    year, months_and_days = units[0].astype(np.int64) + 1970, [unit + 1 for unit in rest[:2]]
+    return np.stack([year, *months_and_days, *rest[2:]], axis=1)
 
 
 def _kinds(fields: Fields, weights: Ints) -> Kinds:
-    """How many times are of each precision; and of some kinds that differ in more than that."""
+    """The number of times of each precision, and of further kinds."""
     known = (fields.state == KNOWN) & (weights > 0)
     weights, precision, number = weights[known], fields.precision[known], np.abs(fields.year[known])
     bare, clocked = precision == STEP, precision >= HOUR
-    kinds = Kinds(dict(zip(GRANULARITIES, _weigh(precision, weights), strict=True)))
+    levels = enumerate(GRANULARITIES)
+    kinds = Kinds({name: int(weights[precision == level].sum()) for level, name in levels})
     for kind, chosen in (
         ("like a year", bare & (number >= 1000) & (number <= 2999)),
         ("zero", bare & (number == 0)),
@@ -237,12 +237,8 @@ def _kinds(fields: Fields, weights: Ints) -> Kinds:
     return kinds
 
 
-def _weigh(precision: Ints, weights: Ints) -> list[int]:
-    return [int(weights[precision == level].sum()) for level in range(len(GRANULARITIES))]
-
-
 def infer_granularity(kinds: Kinds) -> Granularity:
-    """The granularity of times of some kinds."""
+    """The granularity of times of these kinds."""
     dated = sum(kinds[name] for name in GRANULARITIES[YEAR:])
     if not dated + kinds["step"]:
         return "year"
@@ -277,7 +273,7 @@ def _resolve(fields: Fields, granularity: Granularity, among: Kinds) -> ParsedTi
         truncated = fields.truncated | left_over
         truncated |= (precision > level) & (min(level, DAY) < np.minimum(precision, DAY))
         if any(among[name] for name in GRANULARITIES[YEAR:]):
-            # "20140513" among dates is no year.
+            # "20140513" among dates is not a year.
             state[known & bare & (np.abs(fields.year) > 9999)] = NOT_A_TIME
         clocked = known & (fields.precision >= HOUR)
         if level >= DAY and 0 < among["zoned"] < among["clocked"]:
@@ -310,7 +306,7 @@ class Fields:
 
 
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
-    """Match every text against the grammar of times and take it apart."""
+    """Parse every text by the grammar of times."""
     text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
     text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
     match = pc.extract_regex(text, _ISO)
@@ -356,7 +352,7 @@ def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
 
 
 def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
-    """Give the times that are no dates as a whole a second chance, down to the forced unit."""
+    """Parse only the front, down to the forced unit, of times that are not dates as a whole."""
     rows = np.flatnonzero((fields.state == NOT_A_TIME) | (fields.state >= PARTLY_MASKED))
     match = pc.extract_regex(text.take(pa.array(rows)), _FRONT[forced])
     matches = _mask(match.is_valid())
@@ -376,7 +372,7 @@ def _read_fronts(fields: Fields, text: pa.Array, forced: Granularity) -> None:
 
 
 def _mark_impossible(fields: Fields, also: Bools) -> None:
-    """Set the state of dates that no calendar has, and make their fields harmless."""
+    """Set the state of impossible dates, and reset their fields."""
     dated = fields.precision != STEP
     wrong = also | (dated & ((fields.month < 1) | (fields.month > 12)))
     wrong |= dated & (np.abs(fields.year) > LAST_YEAR)
@@ -404,7 +400,7 @@ def _shift_to_utc(fields: Fields, offset: Ints) -> None:
 
 def _days_of(fields: Fields) -> Ints:
     """The day, since 1970-01-01, of every time."""
-    # Bare numbers may be beyond any calendar; their days are never looked at.
+    # Bare numbers may be beyond any calendar; their days are not used.
     year = np.clip(fields.year, -LAST_YEAR, LAST_YEAR)
     months = ((year - 1970) * 12 + fields.month - 1).astype("M8[M]")
     return months.astype("M8[D]").astype(np.int64) + fields.day - 1
@@ -415,8 +411,8 @@ def _mask(values: pa.Array) -> Bools:
 
 
 def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
-    """Digits as integers (0 where there are none or they are masked), and where there are some."""
-    # Arrow's cast takes no plus sign.
+    """Digits as integers (0 where they are missing or masked), and where there are any."""
+    # Arrow's cast does not accept a plus sign.
     text = pc.replace_substring_regex(text, r"^\+", "")
     there = pc.match_substring_regex(text, "[0-9]").fill_null(False)
     numbers = pc.if_else(there, text, "0").fill_null("0").cast(pa.int64())
@@ -424,7 +420,7 @@ def _numbers(text: pa.Array) -> tuple[Ints, Bools]:
 
 
 def _offsets(zone: pa.Array) -> tuple[Ints, Bools, Bools]:
-    """Seconds east of UTC, where a zone was given at all, and where it is none on Earth."""
+    """Seconds east of UTC, where a zone was given, and where it is impossible."""
     zoned = _mask(pc.not_equal(zone, ""))
     digits = pc.extract_regex(zone, r"^(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?$")
     hours, _ = _numbers(digits.field("hours"))

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, checked, nearest
+from splime.errors import UsageError, nearest
 
-# Suggestions compare the misspelt name with every label; beyond this many that takes seconds.
+# Suggestions compare the misspelt name with every label; with more labels that takes seconds.
 _MOST_SUGGESTED_FROM = 200_000
 
 
@@ -29,7 +29,6 @@ class Vocabulary:
     labels: pa.Array
     kind: str
 
-    @checked
     def __init__(self, labels: Iterable[str] | pa.Array, *, kind: str) -> None:
         array = labels if isinstance(labels, pa.Array) else pa.array(labels, pa.large_string())
         array = pc.unique(array.cast(pa.large_string()))
@@ -65,7 +64,7 @@ class Vocabulary:
         return index if index < len(self) and self[index] == label else None
 
     def id(self, label: str) -> int:
-        """The integer of a label; an unknown one is an error that suggests the nearest names."""
+        """The id of a label; an error that suggests the nearest names if it is unknown."""
         index = self._find(label)
         if index is None:
             known = self if len(self) <= _MOST_SUGGESTED_FROM else ()
@@ -73,7 +72,7 @@ class Vocabulary:
         return index
 
     def ids(self, labels: pa.Array) -> npt.NDArray[np.int32]:
-        """The integers of many labels, -1 where a label is unknown."""
+        """The ids of many labels; -1 for unknown labels."""
         positions = pc.index_in(labels.cast(pa.large_string()), value_set=self.labels)
         return np.asarray(positions.fill_null(-1).to_numpy(), np.int32)
 

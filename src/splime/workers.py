@@ -1,4 +1,4 @@
-"""Work on many workers: processes of this machine, or of a Ray cluster, which only this knows."""
+"""Tasks on many workers: processes of this machine, or of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from multiprocessing import parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Any, TypeAlias, TypeVar
 
-from splime.errors import SplimeError, UsageError, check_name, not_installed
+from splime.errors import SplimeError, UsageError, check_fields, check_name, not_installed
 
 T = TypeVar("T")
 R = TypeVar("R")
 _Outcome: TypeAlias = tuple[Exception | None, Any]
-"""What a task raised, or gave."""
+"""The error that a task raised, or its result."""
+ENGINES = ("processes", "ray")
+"""The kinds of worker pools."""
 _ATTEMPTS = 3
 _LOCAL = "local"
-# How long a worker may take to clean up or to save a checkpoint when it is asked to end, and how
-# long nobody asks whether to stop, in seconds.
+# Seconds that a worker has to clean up or to save a checkpoint before it is killed, and seconds
+# between two looks at whether to stop.
 _GRACE = 30.0
 _POLL = 0.2
-
-
-class _Died(str):
-    """How a worker ended before its task did."""
-
-    __slots__ = ()
 
 
 def available() -> int:
@@ -47,117 +46,173 @@ def available() -> int:
     return os.cpu_count() or 1
 
 
-class Spread(Protocol):
-    """Does a function of each task; gives (number of the task, result) as they end."""
+def check_workers(count: int, name: str = "workers") -> None:
+    """An error unless this machine can have so many processes; more would only exhaust it."""
+    most = max(64, 4 * available())
+    if not 1 <= count <= most:
+        bound = "at least 1" if count < 1 else f"at most {most} on this machine"
+        raise UsageError(f"{name} must be {bound}, not {count:,}")
 
-    def __call__(
-        self, function: Callable[[T], R], tasks: Iterable[T], /, stop: Callable[[], bool] = ...
-    ) -> Iterator[tuple[int, R]]:
-        """Do it; what is not needed any more when this is closed is ended."""
+
+def _about(text: str, metavar: str | None = None) -> Any:
+    """A field that is an option of commands, with its help."""
+    return field(default=None, metadata={"help": text, "metavar": metavar})
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """What to run several tasks at once on, how many, and what each needs.
+
+    >>> Parallel(processes=4).one_by_one
+    False
+    """
+
+    engine: str | None = None
+    """processes or ray; None is processes if there are to be several, else this process."""
+    processes: int | None = _about(
+        "how many at once; on this machine they share the cores. Default: 1 (tune: 2), or with"
+        " --engine processes or ray as many as there is room for"
+    )
+    processors: int | None = _about("with --engine ray: how many processors each needs. Default: 1")
+    gpu: float | None = _about(
+        "with --engine ray: how much of a GPU each needs, such as 0.25, if four fit on one."
+        " Default: 1 if this machine computes on a GPU, else 0"
+    )
+    address: str | None = _about(
+        "with --engine ray: the cluster to join. Default: RAY_ADDRESS, or else a cluster of this"
+        " machine alone is started",
+        "HOST:PORT",
+    )
+    device: str = "auto"
+    """Where each computes: auto, cpu or cuda. Functions that have a device put theirs here."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        ray = self.engine == "ray"
+        if self.engine is not None:
+            check_name("engine", self.engine, ENGINES)
+        if self.processes is not None and not (ray and _cluster(self.address) != _LOCAL):
+            check_workers(self.processes, "processes")
+        for name in ("processes", "processors"):
+            if (count := getattr(self, name)) is not None and count < 1:
+                raise UsageError(f"{name} must be at least 1, not {count}")
+        if self.gpu is not None and not 0 <= self.gpu < math.inf:
+            raise UsageError(f"gpu must be 0 or more, not {self.gpu}")
+        for name in ("processors", "gpu", "address"):
+            if not ray and getattr(self, name) is not None:
+                raise UsageError(f"{name} belongs to the engine ray")
+        if ray:
+            need_ray(self.address)  # without it, it fails now
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether one task follows the other, in this process."""
+        return self.engine is None and self.processes in (None, 1)
 
 
 def never() -> bool:
-    """Nobody asks to stop: the default."""
+    """Never stop: the default."""
     return False
 
 
-def spread(
-    function: Callable[[T], R],
-    tasks: Iterable[T],
-    *,
-    stop: Callable[[], bool] = never,
-    **options: Any,
-) -> Iterator[tuple[int, R]]:
-    """Do a function of each task on many workers; gives (number of the task, result) as they end.
-
-    A task whose worker died is done again, twice at most, and then an error that names the task. An
-    error of a task itself ends all. The function, the tasks and the results are sent between
-    processes; `str` of a task names it in errors. Of an iterator no more tasks are taken than there
-    is room for. Once `stop` says so, workers are asked to end. The options are those of `crew`.
-    """
-    if tasks:
-        with crew(**options) as over:
-            yield from over(function, tasks, stop)
-
-
 @contextmanager
-def crew(
-    *,
-    engine: str = "processes",
-    workers: int | None = None,
-    address: str | None = None,
-    processors: int = 1,
-    gpu: float = 0.0,
-) -> Iterator[Spread]:
-    """Workers that are kept for several calls: what it gives does what `spread` does.
+def worker_pool(parallel: Parallel) -> Iterator[WorkerPool]:
+    """Workers for several calls of `map_unordered`; they end with the block.
 
-    Args:
-        engine: `processes` of this machine, or `ray`.
-        workers: how many tasks to do at once; by default as many as there are processors for.
-        address: the Ray cluster to join. By default that of RAY_ADDRESS, or else a cluster of this
-            machine alone is started, and stopped in the end.
-        processors: how many of them a task needs.
-        gpu: what share of a GPU a task needs, of those that Ray knows.
+    By default as many as there are processors for. Without an address of a Ray cluster that of
+    RAY_ADDRESS is joined, or else one of this machine alone is started, and stopped in the end.
     """
-    check_name("engine", engine, ENGINES)
-    for name, value in (("workers", workers), ("processors", processors)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}")
-    if engine != "ray" and address is not None:
-        raise UsageError(f"an address belongs to the engine ray, not to {engine}")
-    with ENGINES[engine](workers, address, processors, gpu) as pool:
-        yield partial(_spread, pool)
+    with ExitStack() as stack:
+        ray = parallel.engine == "ray"
+        pool = _ray_pool(parallel, stack) if ray else _Processes(parallel.processes or available())
+        stack.callback(pool.stop)
+        yield pool
 
 
-def _spread(
-    pool: _Processes | _Ray,
-    function: Callable[[T], R],
-    tasks: Iterable[T],
-    stop: Callable[[], bool] = never,
-) -> Iterator[tuple[int, R]]:
-    numbered, deaths = enumerate(tasks), Counter[int]()
-    again: list[tuple[int, T]] = []
-    running: dict[int, T] = {}
-    pool.take(function, ahead=isinstance(tasks, Sized))
+class WorkerPool(ABC):
+    """Workers that do tasks; what differs between engines is abstract."""
 
-    def begin() -> None:
-        while pool.has_room() and (one := again.pop() if again else next(numbered, None)):
-            number, task = one
-            running[number] = task
-            pool.begin(number, task)
+    most: float
+    """How many tasks may be submitted at once."""
+    most_ahead: float
+    """The same where all tasks are known, and some may wait for a worker."""
 
-    try:
-        begin()
-        while running:
-            if stop():
-                pool.end_well()
-                return
-            if (ended := pool.next()) is None:
-                continue
-            number, outcome = ended
-            task = running.pop(number)
-            if isinstance(outcome, _Died):
-                deaths[number] += 1
-                if deaths[number] == _ATTEMPTS:
-                    raise SplimeError(
-                        f"{task}: the worker died {_ATTEMPTS} times ({outcome}); if it ran out of"
-                        " memory, take fewer workers"
-                    )
-                again.append((number, task))
-                begin()
-                continue
-            error, result = outcome
-            if error is not None:
-                raise error
-            begin()  # nobody has to wait until the result is taken
-            yield number, result
-    finally:
-        if running:
-            pool.stop()
+    def map_unordered(
+        self, function: Callable[[T], R], tasks: Iterable[T], *, stop: Callable[[], bool] = never
+    ) -> Iterator[tuple[int, R]]:
+        """Call a function with each task; gives (number of the task, result) as they end.
+
+        A task whose worker died is done again, twice at most, and then it is an error that names
+        the task. An error of a task itself ends all. Function, tasks and results are sent between
+        processes; `str` of a task names it in errors. An iterator is advanced only when a task can
+        begin. Once `stop` is true, or when the generator is closed, workers are asked to end.
+        """
+        prepared = self.prepare(function)
+        most = self.most_ahead if isinstance(tasks, Sized) else self.most
+        numbered, deaths = enumerate(tasks), Counter[int]()
+        again: list[tuple[int, T]] = []
+        running: dict[Future[_Outcome], tuple[int, T]] = {}
+
+        def begin() -> None:
+            while len(running) < most:
+                if (waiting := again.pop() if again else next(numbered, None)) is None:
+                    return
+                running[self.submit(prepared, waiting[1])] = waiting
+
+        try:
+            begin()
+            while running:
+                if stop():
+                    self.stop_gracefully()
+                    return
+                ended = next(iter(wait(running, _POLL, FIRST_COMPLETED).done), None)
+                if ended is None:
+                    continue
+                number, task = running.pop(ended)
+                if (death := self.death(ended)) is not None:
+                    deaths[number] += 1
+                    if deaths[number] == _ATTEMPTS:
+                        raise SplimeError(
+                            f"{task}: the worker died {_ATTEMPTS} times ({death}); if it ran out"
+                            " of memory, take fewer workers"
+                        )
+                    again.append((number, task))
+                    begin()
+                    continue
+                if unsent := ended.exception():
+                    raise SplimeError(f"{task}: it or its result cannot be sent: {unsent}")
+                error, result = ended.result()
+                if error is not None:
+                    raise error
+                begin()  # before the result is used
+                yield number, result
+        finally:
+            if running:
+                self.stop()
+
+    @abstractmethod
+    def prepare(self, function: Callable[[Any], Any]) -> Any:
+        """The function, in the form that `submit` takes."""
+
+    @abstractmethod
+    def submit(self, function: Any, task: Any) -> Future[_Outcome]:
+        """Begin a task."""
+
+    @abstractmethod
+    def death(self, ended: Future[_Outcome]) -> str | None:
+        """How the worker of a task died; None if it did not."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End all workers."""
+
+    def stop_gracefully(self) -> None:
+        """Ask all workers to end, as Ctrl-C does, and end those that take too long."""
+        self.stop()
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> _Outcome:
-    """The outcome of a task, which can be sent to another process."""
+    """The outcome of a task; its error is one that can be sent to another process."""
     try:
         return None, function(task)
     except Exception as error:
@@ -169,295 +224,246 @@ def _attempt(function: Callable[[Any], Any], task: Any) -> _Outcome:
             return SplimeError(f"{task}: {type(error).__name__}: {error}"), None
 
 
-@dataclass
+# Processes of this machine
+
+
+class _Spawn(SpawnContext):
+    """Spawns processes, since CUDA and the threads of Arrow do not survive a fork."""
+
+    process: SpawnProcess | None = None
+    """The last one: executors neither report how it ended, nor end it."""
+
+    def Process(self, *args: Any, **options: Any) -> SpawnProcess:  # type: ignore[override] # noqa: N802
+        """Make a process."""
+        self.process = SpawnProcess(*args, **options)
+        return self.process
+
+
 class _Worker:
-    process: BaseProcess
-    connection: Connection
-    number: int | None = None
-    """The task that it works on."""
-    function: bytes = b""
-    """What it knows that it has to do."""
+    """A process with a separate executor: in a shared one, a death ends the tasks of all."""
+
+    def __init__(self, threads: int) -> None:
+        self.context = _Spawn()
+        self.executor = ProcessPoolExecutor(1, self.context, _begin_worker, (threads,))
+        self.future: Future[_Outcome] | None = None
+
+    def is_busy(self) -> bool:
+        return self.future is not None and not self.future.done()
 
 
-class _Processes:
+class _Processes(WorkerPool):
     """Processes of this machine, each with one task at a time."""
 
     def __init__(self, workers: int) -> None:
-        self._most = workers
-        self._function = b""
+        self.most = self.most_ahead = workers
+        self._threads = max(1, available() // workers)
         self._workers: list[_Worker] = []
+        self._running: dict[Future[_Outcome], _Worker] = {}
 
-    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:  # noqa: ARG002
-        """Do this from now on; tasks begin when there is a worker, never ahead."""
-        self._function = pickle.dumps(function)
+    def prepare(self, function: Callable[[Any], Any]) -> bytes:
+        """Pickled once; a worker unpickles it once."""
+        return pickle.dumps(function)
 
-    def has_room(self) -> bool:
-        """Whether another task can begin at once."""
-        return sum(worker.number is not None for worker in self._workers) < self._most
-
-    def begin(self, number: int, task: Any) -> None:
-        """Begin a task."""
+    def submit(self, function: bytes, task: Any) -> Future[_Outcome]:
+        """Begin a task on a worker that has none."""
         while True:
-            idle = next((each for each in self._workers if each.number is None), None)
-            worker = idle or self._start()
-            new = self._function if worker.function != self._function else None
+            worker = next((idle for idle in self._workers if not idle.is_busy()), None)
+            if worker is None:
+                worker = _Worker(self._threads)
+                self._workers.append(worker)
             try:
-                worker.connection.send((new, task))
-            except OSError:  # it died while it had nothing to do
+                worker.future = worker.executor.submit(_call, function, task)
+            except BrokenProcessPool:  # it died
                 self._workers.remove(worker)
-                _stop([worker])
             else:
-                worker.number, worker.function = number, self._function
-                return
+                self._running[worker.future] = worker
+                return worker.future
 
-    def next(self) -> tuple[int, _Outcome | _Died] | None:
-        """The outcome of the task that ends next; None if none does for a while."""
-        at_work = {each.connection: each for each in self._workers if each.number is not None}
-        if not (ended := wait([*at_work], _POLL)):
+    def death(self, ended: Future[_Outcome]) -> str | None:
+        """A worker that is asked to end by SIGTERM counts as dead, but for what it saved."""
+        process, error = self._running.pop(ended).context.process, ended.exception()
+        if isinstance(error, KeyboardInterrupt):
+            return "terminated"
+        if not isinstance(error, BrokenProcessPool):
             return None
-        worker = at_work[ended[0]]  # type: ignore[index]
-        number, worker.number = worker.number, None
-        assert number is not None
-        try:
-            return number, worker.connection.recv()
-        except (EOFError, OSError):
-            self._workers.remove(worker)
-            worker.process.join()
-            return number, _Died(f"exit code {worker.process.exitcode}")
+        assert process is not None
+        process.join(1.0)
+        return f"exit code {process.exitcode}"
 
     def stop(self) -> None:
-        """End all workers; they have a while to end well."""
-        _stop(self._workers)
-        self._workers.clear()
-
-    end_well = stop
-
-    def _start(self) -> _Worker:
-        # Started anew: CUDA does not survive a fork, and threads, which Arrow has, can hang in one.
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        threads = max(1, available() // self._most)
-        process = context.Process(target=_serve, args=(theirs, threads), daemon=True)
-        self._workers.append(worker := _Worker(process, ours))
-        process.start()
-        theirs.close()
-        return worker
-
-
-def _stop(workers: Sequence[_Worker]) -> None:
-    started = [each.process for each in workers if each.process.pid is not None]
-    for process in started:
-        process.terminate()
-    # Only now: a worker ends without it too, and the signal would come while Python ends.
-    for worker in workers:
-        worker.connection.close()
-    for process in started:
-        process.join(_GRACE)
-        process.kill()
-        process.join()
+        """Ask them to end, and kill those that take too long; all at once if interrupted again."""
+        stopped, self._workers = self._workers, []
+        self._running.clear()
+        processes = [process for worker in stopped if (process := worker.context.process)]
+        until = time.monotonic() + _GRACE
+        try:
+            for worker in stopped:
+                if worker.is_busy() and worker.context.process:
+                    worker.context.process.terminate()
+                worker.executor.shutdown(wait=False)
+            for process in processes:
+                process.join(max(0.0, until - time.monotonic()))
+        finally:
+            for process in processes:
+                process.kill()
+            for worker in stopped:
+                worker.executor.shutdown()
 
 
-def _serve(connection: Connection, threads: int) -> None:
-    """What a worker process does: one task after the other, as long as there is somebody to ask."""
-    try:
-        # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
-        # Ctrl-C is, so that temporary folders are removed.
-        with suppress(AttributeError):  # not everywhere
-            os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-        os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
-        while True:
-            new, task = connection.recv()
-            if new is not None:
-                function = pickle.loads(new)
-            outcome = _attempt(function, task)
-            try:
-                connection.send(outcome)
-            except (pickle.PicklingError, TypeError, AttributeError) as error:
-                connection.send((SplimeError(f"a result cannot be sent: {error}"), None))
-    except (KeyboardInterrupt, EOFError, OSError):
-        return
+_at_work = threading.Lock()
+"""Held while this process, a worker, does a task."""
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it was killed."""
+def _begin_worker(threads: int) -> None:
+    """Set up a worker process."""
+    # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
+    # Ctrl-C is, so that temporary folders are removed.
+    with suppress(AttributeError):  # not everywhere
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _interrupt_task)
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
+
+
+def _interrupt_task(number: int, _: object) -> None:
+    if _at_work.locked():
+        raise KeyboardInterrupt
+    os._exit(128 + number)
+
+
+def _exit_with_parent() -> None:
+    """End this process when the one that started it ends, even if that was killed."""
     parent = parent_process()
     assert parent is not None
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
+    _at_work.acquire(timeout=_GRACE)
     os._exit(1)
 
 
-@contextmanager
-def _in_processes(
-    workers: int | None, _address: str | None, processors: int, _gpu: float
-) -> Iterator[_Processes]:
-    """The processes, which are no more when the block ends."""
-    pool = _Processes(workers or max(1, available() // processors))
-    try:
-        yield pool
-    finally:
-        pool.stop()
+@lru_cache(maxsize=1)
+def _unpickled(function: bytes) -> Callable[[Any], Any]:
+    unpickled: Callable[[Any], Any] = pickle.loads(function)
+    return unpickled
 
 
-class _Ray:
+def _call(function: bytes, task: Any) -> _Outcome:
+    """Do a task in a worker process."""
+    with _at_work:
+        return _attempt(_unpickled(function), task)
+
+
+# Ray
+
+
+class _Ray(WorkerPool):
     """Workers of a Ray cluster."""
 
     def __init__(self, workers: int | None, room: int, processors: int, gpu: float) -> None:
         import ray
 
-        self._ray, self._workers, self._room = ray, workers, room
-        self._running: dict[Any, int] = {}
-        # Whoever asked tries again, for all that can happen to a worker.
+        self._ray = ray
+        # With tasks that wait ahead of their time, a cluster may grow.
+        self.most, self.most_ahead = workers or room, workers or math.inf
+        self._running: dict[Future[_Outcome], Any] = {}
+        # `map_unordered` tries again, for all that can happen to a worker.
         needs = {"num_cpus": processors, "num_gpus": gpu, "max_retries": 0}
         self._attempt = ray.remote(**needs)(_attempt)
 
-    def take(self, function: Callable[[Any], Any], *, ahead: bool) -> None:
-        """Do this from now on; with tasks that wait ahead of their time, a cluster may grow."""
-        self._function = self._ray.put(function)
-        self._most = self._workers or (math.inf if ahead else self._room)
+    def prepare(self, function: Callable[[Any], Any]) -> Any:
+        """In Ray's store of objects."""
+        return self._ray.put(function)
 
-    def has_room(self) -> bool:
-        """Whether another task can begin at once."""
-        return len(self._running) < self._most
-
-    def begin(self, number: int, task: Any) -> None:
+    def submit(self, function: Any, task: Any) -> Future[_Outcome]:
         """Begin a task."""
-        self._running[self._attempt.remote(self._function, task)] = number
+        reference = self._attempt.remote(function, task)
+        future: Future[_Outcome] = reference.future()
+        self._running[future] = reference
+        future.add_done_callback(lambda ended: self._running.pop(ended, None))
+        return future
 
-    def next(self) -> tuple[int, _Outcome | _Died] | None:
-        """The outcome of the task that ends next; None if none does for a while."""
-        try:
-            ready, _ = self._ray.wait([*self._running], timeout=_POLL)
-        except SystemError as error:  # Ray makes it of what handlers of signals raise
-            raise error.__cause__ or error from None
-        if not ready:
-            return None
-        ended = ready[0]
-        number = self._running.pop(ended)
-        try:
-            return number, self._ray.get(ended)
-        except self._ray.exceptions.RayTaskError as error:
-            # Not of the task, whose errors are outcomes: it or its result could not be sent.
-            return number, (SplimeError(f"a task or result cannot be sent: {error.cause}"), None)
-        except self._ray.exceptions.RayError as error:
-            return number, _Died(str(error).partition("\n")[0])
-
-    def end_well(self) -> None:
-        """Ask what is still going on to end, as Ctrl-C does, and wait a while."""
-        for task in self._running:
-            self._ray.cancel(task)
-        every = [*self._running]
-        ended, _ = self._ray.wait(every, num_returns=len(every), timeout=_GRACE)
-        for task in ended:
-            del self._running[task]  # Ray crashes where such a task is cancelled again
+    def death(self, ended: Future[_Outcome]) -> str | None:
+        """Errors of tasks are outcomes; a RayTaskError is about what cannot be sent."""
+        errors, error = self._ray.exceptions, ended.exception()
+        if isinstance(error, errors.RayError) and not isinstance(error, errors.RayTaskError):
+            return str(error).partition("\n")[0]
+        return None
 
     def stop(self) -> None:
-        """End what is still going on."""
-        for task in self._running:
-            self._ray.cancel(task, force=True)
+        """Cancel tasks by force."""
+        for future, reference in [*self._running.items()]:
+            if not future.done():  # Ray crashes where an ended task is cancelled again
+                self._ray.cancel(reference, force=True)
         self._running.clear()
 
+    def stop_gracefully(self) -> None:
+        """Cancel tasks, which is a KeyboardInterrupt for them; then by force."""
+        running = {**self._running}
+        try:
+            for reference in running.values():
+                self._ray.cancel(reference)
+            wait(running, _GRACE)
+        finally:
+            self.stop()
 
-@contextmanager
-def _in_ray(
-    workers: int | None, address: str | None, processors: int, gpu: float
-) -> Iterator[_Ray]:
+
+def _ray_pool(parallel: Parallel, stack: ExitStack) -> WorkerPool:
     """The workers of a cluster: the one that this process has joined already, or another."""
-    ray = need_ray()
-    begun = not ray.is_initialized()
-    address = address or os.environ.get("RAY_ADDRESS") or _LOCAL
-    own: dict[str, Any] = {}
-    if address == _LOCAL:
-        own = {
-            "num_cpus": processors * (workers or max(1, available() // processors)),
-            "include_dashboard": False,
-        }
-    with ExitStack() as stack:
-        if begun:
-            from ray._private import ray_constants, worker
-
-            # Ray has no options for these: nothing may listen where other machines can reach it,
-            # and what it says about dead workers does not belong among results.
-            reach = ray_constants.ENABLE_RAY_CLUSTER and address != _LOCAL
-            stack.enter_context(_instead(worker, "print_to_stdstream", lambda *_, **__: None))
-            with _instead(ray_constants, "ENABLE_RAY_CLUSTER", reach), _handlers_kept():
-                try:
-                    _check_address(address)
-                    ray.init(address, log_to_driver=False, logging_level="error", **own)
-                except Exception as error:  # Ray has many kinds of them
-                    text = str(error).partition("\n")[0]
-                    token = (
-                        ""
-                        if address == _LOCAL
-                        else "; are address and token (RAY_AUTH_MODE) right?"
-                    )
-                    raise SplimeError(
-                        f"the Ray cluster {address} cannot be reached: {text}{token}"
-                    ) from None
-            stack.callback(ray.shutdown)
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        rooms = (
-            int(min(node.get("CPU", 0) / processors, node.get("GPU", 0) / gpu if gpu else math.inf))
-            for node in nodes
+    ray, address = need_ray(parallel.address), _cluster(parallel.address)
+    processors, gpu = parallel.processors or 1, parallel.gpu or 0.0
+    if not ray.is_initialized():
+        size: dict[str, Any] = {}
+        if address == _LOCAL:
+            count = parallel.processes or max(1, available() // processors)
+            size = {"num_cpus": processors * count, "include_dashboard": False}
+        _join_ray(ray, address, size)
+        stack.callback(ray.shutdown)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    rooms = (
+        int(min(node.get("CPU", 0) / processors, node.get("GPU", 0) / gpu if gpu else math.inf))
+        for node in nodes
+    )
+    if not (room := sum(rooms)):
+        raise UsageError(
+            f"no node of the Ray cluster has {processors} processors"
+            + (f" and {gpu:g} of a GPU" if gpu else "")
         )
-        if not (room := sum(rooms)):
-            raise UsageError(
-                f"no node of the Ray cluster has {processors} processors"
-                + (f" and {gpu:g} of a GPU" if gpu else "")
-            )
-        pool = _Ray(workers, room, processors, gpu)
-        stack.callback(pool.stop)
-        yield pool
+    return _Ray(parallel.processes, room, processors, gpu)
 
 
-def _check_address(address: str) -> None:
-    """An error if nothing listens there, which Ray would wait for some minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdecimal() and "/" not in host:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+def _join_ray(ray: Any, address: str, size: Mapping[str, Any]) -> None:
+    """Start or join a cluster; what this process does with signals stays as it is."""
+    main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    handlers = {number: signal.getsignal(number) for number in signals}
+    try:
+        host, _, port = address.rpartition(":")
+        if host and port.isdecimal() and "/" not in host:
+            # If nothing listens there, Ray would wait for some minutes.
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        ray.init(address, log_to_driver=False, logging_level="error", **size)
+    except Exception as error:  # Ray has many kinds of them
+        text = str(error).partition("\n")[0]
+        token = "" if address == _LOCAL else "; are address and token (RAY_AUTH_MODE) right?"
+        raise SplimeError(f"the Ray cluster {address} cannot be reached: {text}{token}") from None
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
-def need_ray() -> Any:
+def _cluster(address: str | None) -> str:
+    return address or os.environ.get("RAY_ADDRESS") or _LOCAL
+
+
+def need_ray(address: str | None = None) -> Any:
     """Ray; an error that says how to install it, where it is not there."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if _cluster(address) == _LOCAL and "ray" not in sys.modules:
+        # Read when Ray is imported: a cluster of this machine alone listens on 127.0.0.1 only.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
     except ImportError as error:
         raise not_installed("the engine ray", error) from None
     return ray
-
-
-@contextmanager
-def _instead(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Let a name of a module stand for something else, for a while."""
-    before = getattr(module, name)
-    setattr(module, name, value)
-    try:
-        yield
-    finally:
-        setattr(module, name, before)
-
-
-@contextmanager
-def _handlers_kept() -> Iterator[None]:
-    """Keep what this process does with signals, which Ray would change."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-ENGINES: Mapping[str, Callable[..., AbstractContextManager[_Processes | _Ray]]] = {
-    "processes": _in_processes,
-    "ray": _in_ray,
-}
-"""What spreads work over many workers."""

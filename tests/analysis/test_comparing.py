@@ -16,11 +16,13 @@ import pytest
 import splime
 from splime.analysis import compare
 from splime.errors import DataError, UsageError
-from splime.evaluation.metrics import holm, paired_bootstrap
+from splime.evaluation.metrics import holm
 from splime.graph import TemporalGraph
-from splime.report.comparison import comparison_markdown, comparison_text, plot_comparison
-from splime.runs import Run, evaluate
+from splime.methods import Method
+from splime.reporting.comparison import comparison_markdown, comparison_text, plot_comparison
+from splime.runs import Run, combine, evaluate, train
 from splime.runs.evaluating import kept
+from tests.evaluation.test_paired import paired_bootstrap
 from tests.runs.small import small_graph, small_run
 
 
@@ -229,7 +231,7 @@ def test_test_sets_of_protocol_triple(folders: list[Path]) -> None:
     names = {frozenset((pair.first, pair.second)) for pair in comparison.pairs}
     assert names == {frozenset(("split", "seed")), frozenset(("vanilla", "epoch"))}
     assert len(comparison.test_sets) == 2
-    assert "a test set of its own" in comparison.remarks[0]
+    assert "another test set" in comparison.remarks[0]
     same = compare(folders[:2], "triple", filter="none", samples=300)
     assert (len(same.test_sets), same.remarks, same.filter) == (1, [], "none")
 
@@ -254,7 +256,7 @@ def test_one_run_and_none(folders: list[Path]) -> None:
 
 
 def test_too_few_samples_for_so_many_pairs(folders: list[Path]) -> None:
-    with pytest.raises(UsageError, match=r"200 samples cannot tell any of 6 pairs .*--samples 240"):
+    with pytest.raises(UsageError, match=r"200 samples cannot separate .*--samples 240"):
         compare(folders, samples=200)
     compare(folders, samples=240)
     with pytest.raises(UsageError, match="samples must be"):
@@ -271,3 +273,25 @@ def test_wrong_names(folders: list[Path]) -> None:
     ):
         with pytest.raises(UsageError, match=message):
             compare(folders, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("settings", "cuts", "expected"),
+    [
+        ({"model": "complex"}, splime.Vanilla(), False),
+        ({"model": "complex"}, splime.Split(grow=4), True),
+        ({"model": "tcomplex"}, None, True),
+        ({"model": "path", "layers": 1, "relative": "intervals:1,3"}, None, True),
+        ({"model": "path", "layers": 1, "relative": "none"}, None, False),
+    ],
+)
+def test_which_runs_use_time(
+    settings: Any, cuts: Method | None, expected: bool, tmp_path: Path
+) -> None:
+    dimension = 16 if settings["model"] == "path" else 4
+    run = train(small_graph(), cuts, tmp_path, **settings, dimension=dimension, steps=1)
+    assert run.uses_time is expected
+
+
+def test_combinations_may_use_time(folders: list[Path], tmp_path: Path) -> None:
+    assert combine(folders[:2], tmp_path / "both").uses_time is None

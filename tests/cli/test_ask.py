@@ -11,7 +11,6 @@ import pytest
 
 from splime.query import Query
 from splime.runs import Run
-from tests.cli.test_cli import run as run_program
 from tests.query.conftest import RUNS, valid_graph
 from tests.runs.small import Called, call, small_run
 
@@ -34,18 +33,18 @@ def words(done: Called) -> str:
 
 
 def test_from_end_to_end(folder: Path) -> None:
-    done = run_program("ask", folder, "entity 1", "p1", "?", "--at", "1995", OMP_NUM_THREADS="1")
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    done = call("ask", folder, "entity 1", "p1", "?", "--at", "1995")
+    assert (done.code, done.err) == (0, ""), done.err
     answers = Query(Run(folder)).ask("entity 1", "p1", "?", at=1995)
-    assert done.stdout.startswith("What: entity 1 p1 ? at 1995\n")
+    assert done.out.startswith("What: entity 1 p1 ? at 1995\n")
     for row in answers:
-        [line] = [x for x in done.stdout.splitlines() if f" {row.rank} " in x and row.name in x]
+        [line] = [x for x in done.out.splitlines() if f" {row.rank} " in x and row.name in x]
         assert f"{row.score:.4g}" in line
         assert (row.known is None) == (" % " in line)
         assert row.known is None or str(row.known) in line
-    assert f"scored by {answers[0].scopes[0]}\n" in done.stdout
-    assert "probabilities: softmax of score / " in done.stdout
-    assert "calibrated on 65 facts of valid" in done.stdout
+    assert f"scored by {answers[0].scopes[0]}\n" in done.out
+    assert "probabilities: softmax of score / " in done.out
+    assert "calibrated on 65 facts of valid" in done.out
 
 
 def test_every_kind(folder: Path) -> None:
@@ -138,6 +137,6 @@ def test_help() -> None:
     shown = " ".join(call("ask", "--help").out.replace("│", " ").split())
     for word in (
         'splime ask run "Sara Finnby" livesIn "?" --at 1982', "--during BEGIN..END", "--near NAME",
-        "splime ask run --file questions.tsv --out answers.parquet", "the paper's way", "--json",
+        "splime ask run --file questions.tsv --out answers.parquet", "as in the paper", "--json",
     ):  # fmt: skip
         assert word in shown, word

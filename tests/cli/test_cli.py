@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 from typer.testing import CliRunner
 
 import splime
+from splime.cli.console import show
 from splime.cli.main import app
-
-
-def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "splime", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONUTF8": "1", **environment},
-    )
+from tests.runs.small import call, call_program
 
 
 def test_help_and_version() -> None:
     for arguments in (["--help"], ["-h"], ["inspect", "--help"], ["datasets", "--help"], []):
-        done = run(*arguments)
-        assert "Usage: " in done.stdout + done.stderr, arguments
-    assert run("--version").stdout == f"splime {splime.__version__}\n"
-    assert "Exit codes" in run("--help").stdout
+        done = call(*arguments)
+        assert "Usage: " in done.out + done.err, arguments
+    assert call("--version").out == f"splime {splime.__version__}\n"
+    assert "Exit codes" in call("--help").out
 
 
 def test_inspect_demo() -> None:
-    done = run("inspect", "demo")
-    assert done.returncode == 0, done.stderr
-    assert "10,000" in done.stdout
-    assert "livesIn" in done.stdout
-    assert "1950 to 2020, by year" in done.stdout
-    assert done.stderr == "demo: read 10,000 facts\n"
+    done = call("inspect", "demo")
+    assert done.code == 0, done.err
+    assert "10,000" in done.out
+    assert "livesIn" in done.out
+    assert "1950 to 2020, by year" in done.out
+    assert done.err == "demo: read 10,000 facts\n"
 
 
 @pytest.fixture
@@ -81,9 +73,9 @@ def test_every_command_says_what_it_dropped(
 
 
 def test_options_keep_what_was_dropped(lossy: Path) -> None:
-    kept = run("inspect", lossy, "--keep-duplicates", "--end-before-begin", "swap", "--json")
-    assert kept.stderr == "lossy: read 42 facts and 1 header line\n"
-    assert sum(json.loads(kept.stdout)["statistics"]["facts"].values()) == 42
+    kept = call("inspect", lossy, "--keep-duplicates", "--end-before-begin", "swap", "--json")
+    assert kept.err == "lossy: read 42 facts and 1 header line\n"
+    assert sum(json.loads(kept.out)["statistics"]["facts"].values()) == 42
 
 
 def test_a_plan_says_what_it_dropped(lossy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,19 +96,19 @@ def test_inspect_says_what_train_does_not_have(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("\n".join(lines))
     later = ["new\tp\ta1\t2012", "a1\tp\ta2\t2013", "a1\tother\ta2\t2014"]
     (tmp_path / "test.tsv").write_text("\n".join(later))
-    done = run("inspect", tmp_path, "--json")
-    inspected = json.loads(done.stdout)
+    done = call("inspect", tmp_path, "--json")
+    inspected = json.loads(done.out)
     beside = inspected["statistics"]["beside_train"]["test"]
     assert (beside["unseen_entities"], beside["unseen_predicates"], beside["unseen"]) == (1, 1, 2)
     assert inspected["statistics"]["far_times"]["count"] == 1
     assert inspected["leakage"]["self_loops"]["train"]["count"] > 1
-    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    shown = " ".join(call("inspect", tmp_path).out.split())
     assert "1 (33.3 %)" in shown  # of the entities
     assert "a1 | p | a2 | 9876 | 9876" in shown
     assert "self-loop" in shown
     assert "chronological" not in shown
     (tmp_path / "train.tsv").write_text("\n".join(lines[:-1]))
-    shown = " ".join(run("inspect", tmp_path).stdout.split())
+    shown = " ".join(call("inspect", tmp_path).out.split())
     assert "the split is chronological: test begins at 2012" in shown
     assert "no cut can be learned there" in shown
     assert "--model path --past all" in shown
@@ -126,37 +118,37 @@ def test_inspect_says_what_train_does_not_have(tmp_path: Path) -> None:
 def test_losing_most_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "mine.tsv"
     path.write_text("".join(f"a\tp\tb{n}\t2000\t{1990 + n}\n" for n in range(13)))
-    done = run("inspect", path)
-    assert done.returncode == 3
-    assert "mine.tsv: 10 of 13 rows were dropped" in done.stderr
-    assert "mine.tsv, line 1: a | p | b0 | 2000 | 1990" in done.stderr
-    assert done.stdout == ""
-    assert run("inspect", path, "--allow-loss").returncode == 0
+    done = call("inspect", path)
+    assert done.code == 3
+    assert "mine.tsv: 10 of 13 rows were dropped" in done.err
+    assert "mine.tsv, line 1: a | p | b0 | 2000 | 1990" in done.err
+    assert done.out == ""
+    assert call("inspect", path, "--allow-loss").code == 0
 
 
 def test_inspect_published(published: Path) -> None:
-    done = run("inspect", "wikidata12k", SPLIME_DATA=str(published))
-    assert done.returncode == 0, done.stderr
+    done = call("inspect", "wikidata12k", SPLIME_DATA=str(published))
+    assert done.code == 0, done.err
     for number in ("12,554", "70 (buckets of years)", "4,720 (14.53 %)", "1,042 (27.10 %)"):
-        assert number in done.stdout
-    assert "train.txt, line 216" in done.stdout
+        assert number in done.out
+    assert "train.txt, line 216" in done.out
 
 
 def test_inspect_json(published: Path) -> None:
-    done = run("inspect", "icews14", "--json", SPLIME_DATA=str(published))
-    inspected = json.loads(done.stdout)
+    done = call("inspect", "icews14", "--json", SPLIME_DATA=str(published))
+    inspected = json.loads(done.out)
     assert inspected["statistics"]["timestamps"] == 365
     assert inspected["leakage"]["in_train"]["test"] == {"count": 3499, "of": 7419}
     assert inspected["reading"]["sources"][0]["rows"] == 72_826
 
 
 def test_inspect_plot(tmp_path: Path) -> None:
-    done = run("inspect", "demo", "--plot", tmp_path / "facts.png")
-    assert done.returncode == 0, done.stderr
+    done = call("inspect", "demo", "--plot", tmp_path / "facts.png")
+    assert done.code == 0, done.err
     assert (tmp_path / "facts.png").read_bytes().startswith(b"\x89PNG")
-    wrong = run("inspect", "demo", "--plot", tmp_path / "facts.bmp")
-    assert wrong.returncode == 2
-    assert "pictures are .png, .svg, .pdf files" in wrong.stderr
+    wrong = call("inspect", "demo", "--plot", tmp_path / "facts.bmp")
+    assert wrong.code == 2
+    assert "pictures are .png, .svg, .pdf files" in wrong.err
 
 
 def test_inspect_my_own_csv(tmp_path: Path) -> None:
@@ -165,17 +157,17 @@ def test_inspect_my_own_csv(tmp_path: Path) -> None:
     lines += ["Ada,playsFor,Club 1,1999,1990", "[b]Bo[/b],playsFor,Club 2,soon,"]
     path = tmp_path / "mine.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
-    done = run(
+    done = call(
         "inspect", path, "--columns", "player,verb,club,from,to", "--split", "time",
         "--granularity", "year", "--end-before-begin", "swap", "--bucket", "5", "--json",
     )  # fmt: skip
-    inspected = json.loads(done.stdout)
+    inspected = json.loads(done.out)
     assert inspected["reading"]["sources"][0]["dropped"] == {"unreadable time": 1}
     assert inspected["reading"]["sources"][0]["notes"] == {"end before begin, swapped": 1}
     assert inspected["reading"]["remarks"][0].startswith("split by time")
     assert inspected["statistics"]["bucketed"] is True
-    shown = run("inspect", path, "--columns", "1,2,3,4,5", "--header")
-    assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.stdout
+    shown = call("inspect", path, "--columns", "1,2,3,4,5", "--header")
+    assert "mine.csv, line 23: [b]Bo[/b] | playsFor" in shown.out
 
 
 def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
@@ -186,17 +178,17 @@ def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
         "inspect", tmp_path,
         "--end-before-begin", "repair", "--bucket", "5", "--bucket-on", "train",
     )  # fmt: skip
-    inspected = json.loads(run(*arguments, "--json").stdout)
+    inspected = json.loads(call(*arguments, "--json").out)
     assert inspected["statistics"]["facts"] == {"train": 10, "valid": 12, "test": 13}
     assert inspected["statistics"]["timestamps"] == 2
     train, valid, _ = inspected["reading"]["sources"]
     assert train["dropped"] == {"end before begin": 1}
     assert valid["notes"] == {"end before begin, swapped": 1}
-    shown = " ".join(run(*arguments).stdout.split())
+    shown = " ".join(call(*arguments).out.split())
     assert "end before begin, swapped (1 in valid.tsv, 1 in test.tsv)" in shown
-    alone = run("inspect", tmp_path / "train.tsv", "--end-before-begin", "repair")
-    assert alone.returncode == 2
-    assert "has no splits; choose drop or swap" in " ".join(alone.stderr.split())
+    alone = call("inspect", tmp_path / "train.tsv", "--end-before-begin", "repair")
+    assert alone.code == 2
+    assert "has no splits; choose drop or swap" in " ".join(alone.err.split())
 
 
 @pytest.mark.parametrize(
@@ -211,63 +203,52 @@ def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
         (["inspct"], 2, "No such command"),
         (["datasets", "show", "yago"], 2, "Did you mean yago11k?"),
         (["datasets", "fetch", "demo"], 2, "nothing to download"),
-        (["datasets", "make", "w.parquet", "--facts", "10"], 2, "facts"),
     ],
 )
 def test_errors_are_for_people(
     arguments: list[str], code: int, message: str, tmp_path: Path
 ) -> None:
-    done = run(*arguments, SPLIME_CACHE=str(tmp_path))
-    assert done.returncode == code, done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    done = call(*arguments, SPLIME_CACHE=str(tmp_path))
+    assert done.code == code, done.err
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
 
 
+@pytest.mark.system
 def test_debug_shows_the_traceback() -> None:
-    done = run("--debug", "inspect", "no/such.tsv")
-    assert "Traceback" in done.stderr
-    assert done.returncode != 0
+    done = call_program("--debug", "inspect", "no/such.tsv")
+    assert "Traceback" in done.err
+    assert done.code != 0
 
 
 def test_bad_data_names_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.tsv"
     path.write_text("a\tp\tb\t2001\na\tp\n", encoding="utf-8")
-    done = run("inspect", path)
-    assert done.returncode == 3
-    assert f"error: {path}, line 2: expected 4 columns" in done.stderr
+    done = call("inspect", path)
+    assert done.code == 3
+    assert f"error: {path}, line 2: expected 4 columns" in done.err
 
 
 def test_datasets(published: Path, tmp_path: Path) -> None:
-    listed = run("datasets", "list", SPLIME_DATA=str(published)).stdout
+    listed = call("datasets", "list", SPLIME_DATA=str(published)).out
     for name in ("demo", "icews14", "wikidata12k", "yago11k"):
         assert name in listed
-    shown = run("datasets", "show", "yago11k", SPLIME_DATA="", SPLIME_CACHE=str(tmp_path)).stdout
+    shown = call("datasets", "show", "yago11k", SPLIME_DATA="", SPLIME_CACHE=str(tmp_path)).out
     assert "HyTE" in shown
     assert "e709ff0e8eced3ec9332dba5c5da95c0db403f8eddda52f3b100486b63c4e580" in shown
     assert "splime datasets fetch yago11k" in shown
-    fetched = run("datasets", "fetch", "yago11k", SPLIME_DATA=str(published))
-    assert fetched.stdout == f"yago11k: {published / 'yago11k'}\n"
-    refused = run(
+    fetched = call("datasets", "fetch", "yago11k", SPLIME_DATA=str(published))
+    assert fetched.out == f"yago11k: {published / 'yago11k'}\n"
+    refused = call(
         "datasets", "fetch", "icews14", SPLIME_DATA="", SPLIME_CACHE=str(tmp_path / "cache"),
         SPLIME_MIRROR="http://127.0.0.1:9",
     )  # fmt: skip
-    assert refused.returncode == 4
-    assert "network" in refused.stderr
+    assert refused.code == 4
+    assert "network" in refused.err
 
 
-def test_make_and_inspect_a_world(tmp_path: Path) -> None:
-    path = tmp_path / "world.parquet"
-    made = run("datasets", "make", path, "--facts", "2000", "--seed", "7")
-    assert made.returncode == 0, made.stderr
-    assert "livesIn changes in" in made.stdout
-    inspected = json.loads(run("inspect", path, "--json").stdout)
-    assert sum(inspected["statistics"]["facts"].values()) == 2000
-    again = run("datasets", "make", path, "--facts", "2000")
-    assert again.returncode == 2
-    assert "exists" in again.stderr
-
-
+@pytest.mark.system
 def test_a_reader_that_leaves_is_no_error() -> None:
     command = f"{sys.executable} -m splime inspect demo | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
@@ -275,8 +256,34 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert "demo" in done.stdout
 
 
+@pytest.mark.system
 def test_terminals_that_are_not_utf8() -> None:
     for arguments in (["inspect", "demo"], ["inspect", "--help"], ["methods"]):
-        done = run(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
-        assert done.returncode == 0, done.stderr
-        assert "Traceback" not in done.stderr
+        done = call_program(*arguments, PYTHONUTF8="0", PYTHONIOENCODING="ascii", LC_ALL="C")
+        assert done.code == 0, done.err
+        assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(["models"], "complex"), (["methods"], "merge"), (["datasets", "list"], "demo")],
+)
+def test_lists_as_json(arguments: list[str], name: str) -> None:
+    done = CliRunner().invoke(app, [*arguments, "--json"])
+    assert name in json.dumps(json.loads(done.stdout))
+
+
+def test_narrow_tables_leave_columns_out(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words and numbers are never broken; the width is what COLUMNS says, also in a pipe."""
+    for width, left_out in (("80", []), ("30", ["interval"]), ("24", ["MRR", "interval"])):
+        monkeypatch.setenv("COLUMNS", width)
+        table = Table("run", "method", "MRR", "interval", box=None)
+        table.add_row("first", "timestamp", "0.4512", "0.4361–0.4653")
+        show(table)
+        printed = capsys.readouterr().out
+        for column, cell in (("MRR", "0.4512"), ("interval", "0.4361–0.4653")):
+            assert (cell in printed) == (column not in left_out)
+        assert ("not shown" in printed) == bool(left_out)
+        assert max(map(len, printed.splitlines()[:2])) <= int(width)

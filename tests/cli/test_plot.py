@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import splime
-from splime.plans.showing import PICTURES
+from splime.reporting.showing import PICTURES
 from splime.runs import evaluate
 from tests.runs.small import call, small_graph, small_run
+
+pytestmark = pytest.mark.system
 
 _MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 

@@ -9,13 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import splime
+from experiments.world import World, make_world
 from splime.exports import FORMATS
 from splime.methods import METHODS
-from tests.cli.test_cli import run
+from tests.runs.small import call
 
 
 def test_methods_lists_what_is_registered() -> None:
-    listed = run("methods").stdout
+    listed = call("methods").out
     for name in METHODS:
         assert f"\n{name}  " in f"\n{listed}"
     for parameter in ("--shrink", "--epsilon", "--fit-on", "--min-size", "one of these"):
@@ -24,13 +25,13 @@ def test_methods_lists_what_is_registered() -> None:
 
 def test_the_paper_s_way(published: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = run(
+    done = call(
         "transform", "icews14", "--method", "split", "--by", "count", "--grow", "25",
         "--fit-on", "all", "--filter", "inter", "--format", "tsv", "--out", out,
         SPLIME_DATA=str(published),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "5,750 scoped predicates of 230" in done.stdout
+    assert done.code == 0, done.err
+    assert "5,750 scoped predicates of 230" in done.out
     assert {path.name for path in out.iterdir()} == {
         "train.txt", "valid.txt", "test.txt", "entities.dict", "relations.dict", "time_map",
         "segmentation.json",
@@ -46,20 +47,20 @@ def test_the_paper_s_way(published: Path, tmp_path: Path) -> None:
 def test_formats_and_overwriting(tmp_path: Path, format: str) -> None:
     out = tmp_path / "out"
     arguments = ("transform", "demo", "--method", "merge", "--shrink", "4", "--format", format)
-    assert run(*arguments, "--out", out).returncode == 0
-    again = run(*arguments, "--out", out)
-    assert again.returncode == 2
-    assert "--overwrite" in again.stderr
-    assert run(*arguments, "--distinct", "--out", out, "--overwrite").returncode == 0
+    assert call(*arguments, "--out", out).code == 0
+    again = call(*arguments, "--out", out)
+    assert again.code == 2
+    assert "--overwrite" in again.err
+    assert call(*arguments, "--distinct", "--out", out, "--overwrite").code == 0
 
 
 def test_the_picture(tmp_path: Path) -> None:
-    done = run(
+    done = call(
         "transform", "demo", "--method", "changepoint", "--proximity", "adamic_adar",
         "--penalty", "3", "--no-closed", "--out", tmp_path / "out",
         "--plot", tmp_path / "scopes.png",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert (tmp_path / "scopes.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -84,22 +85,22 @@ def test_the_picture(tmp_path: Path) -> None:
     ],
 )
 def test_errors_leave_nothing(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = run("transform", "demo", *arguments, "--out", tmp_path / "out")
-    assert done.returncode in (2, 3), done.stderr
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    done = call("transform", "demo", *arguments, "--out", tmp_path / "out")
+    assert done.code in (2, 3), done.err
+    assert message in done.err
+    assert "Traceback" not in done.err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_streaming_gives_the_same(tmp_path: Path) -> None:
     facts = tmp_path / "facts.parquet"
-    run("datasets", "make", facts, "--facts", "20000")
+    make_world(facts, World(facts=20_000))
     arguments: tuple[str | Path, ...]
     arguments = ("transform", facts, "--method", "merge", "--shrink", "4")
-    streamed = run(*arguments, "--stream", "--out", tmp_path / "streamed")
-    assert streamed.returncode == 0, streamed.stderr
-    assert "rows per second" in streamed.stdout
-    assert run(*arguments, "--out", tmp_path / "loaded").returncode == 0
+    streamed = call(*arguments, "--stream", "--out", tmp_path / "streamed")
+    assert streamed.code == 0, streamed.err
+    assert "rows per second" in streamed.out
+    assert call(*arguments, "--out", tmp_path / "loaded").code == 0
     rows = [
         pq.read_table(tmp_path / name / "triples.parquet").select(
             ["subject", "predicate", "object", "overlap"]
@@ -113,15 +114,15 @@ def test_streaming_gives_the_same(tmp_path: Path) -> None:
         for name in ("streamed", "loaded")
     )
     assert one["predicates"] == two["predicates"]
-    refused = run(*arguments, "--stream", "--filter", "inter", "--out", tmp_path / "other")
-    assert refused.returncode == 2
-    assert "streaming writes Parquet" in refused.stderr
+    refused = call(*arguments, "--stream", "--filter", "inter", "--out", tmp_path / "other")
+    assert refused.code == 2
+    assert "streaming writes Parquet" in refused.err
     table = pq.read_table(facts).drop_columns(["split"])
     pq.write_table(table, tmp_path / "unsplit.parquet")
     arguments = ("transform", tmp_path / "unsplit.parquet", "--method", "vanilla", "--stream")
-    refused = run(*arguments, "--out", tmp_path / "other")
-    assert refused.returncode == 2
-    assert "--split none" in refused.stderr
+    refused = call(*arguments, "--out", tmp_path / "other")
+    assert refused.code == 2
+    assert "--split none" in refused.err
     assert not (tmp_path / "other").exists()
-    streamed = run(*arguments, "--split", "none", "--bucket", "500", "--out", tmp_path / "other")
-    assert streamed.returncode == 0, streamed.stderr
+    streamed = call(*arguments, "--split", "none", "--bucket", "500", "--out", tmp_path / "other")
+    assert streamed.code == 0, streamed.err

@@ -403,6 +403,7 @@ def test_a_folder_without_the_right_to_write(server: Server, tmp_path: Path) -> 
 # Several at once
 
 
+@pytest.mark.system
 def test_several_processes(server: Server, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"

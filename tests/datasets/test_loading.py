@@ -84,7 +84,7 @@ def test_unknown_names(no_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="no such file"):
         splime.load("no/such.tsv")
     monkeypatch.setenv("SPLIME_DATA", "no/such/folder")
-    with pytest.raises(UsageError, match="which is no folder"):
+    with pytest.raises(UsageError, match="which is not a folder"):
         splime.load("icews14")
 
 
@@ -129,5 +129,5 @@ def test_demo() -> None:
 def test_a_mirror_that_is_no_address(no_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for mirror in ("nonsense", "http://["):
         monkeypatch.setenv("SPLIME_MIRROR", mirror)
-        with pytest.raises(DownloadError, match=r"no address of a file on the net.*SPLIME_MIRROR"):
+        with pytest.raises(DownloadError, match=r"not the address of a file.*SPLIME_MIRROR"):
             splime.load("icews14")

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from splime.embedding.initial import make_weights
-from splime.embedding.models import MODELS, Model
-from splime.embedding.settings import Settings
+from splime.embedding.models import MODELS
+from splime.embedding.models.base import Model
 from splime.embedding.tables import Lookup
+from splime.settings import Settings
 from splime.static import Triples
 
 Formula = Callable[[Tensor, Tensor, Tensor, int], Tensor]
@@ -184,6 +185,11 @@ CASES = [(name, norm) for name, kind in MODELS.items() for norm in kind.norms or
 """Every model with every norm that it has."""
 
 
+def settings_of(name: str, **values: Any) -> Settings:
+    """Settings of the class that a model has."""
+    return MODELS[name].settings_class.of({"model": name, **values})
+
+
 def plain_model(
     name: str,
     entities: int,
@@ -196,7 +202,7 @@ def plain_model(
 ) -> Model:
     """A model over plain lookups, whose predicates follow each other in time."""
     kind, generator = MODELS[name], torch.Generator().manual_seed(seed)
-    kind.check(Settings(dimension=dimension, norm=norm))
+    kind.check(settings_of(name, dimension=dimension, norm=norm))
     ours = make_weights(init, entities, dimension * kind.entity_parts, generator)
     theirs = make_weights(init, predicates, dimension * kind.predicate_parts, generator)
     follows = torch.ones(predicates - 1)

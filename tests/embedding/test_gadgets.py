@@ -14,7 +14,7 @@ from splime.errors import UsageError
 from splime.methods import at_every_timestamp
 from splime.runs import Interrupted, Run
 from splime.static import StaticGraph, apply
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from tests.runs.small import StopAfter, small_graph, small_run
 
 ROWS = [

@@ -14,10 +14,7 @@ import pytest
 import torch
 
 from splime.embedding.distances import moduli
-from splime.embedding.losses import LEFT_OUT
-from splime.embedding.losses.sampled import self_adversarial
-from splime.embedding.objective import smoothness
-from splime.embedding.settings import Settings
+from splime.settings import Settings
 from splime.training.trainer import Trainer
 from tests.embedding.formulas import as_triples, plain_model
 
@@ -68,47 +65,6 @@ def test_the_gradient_may_be_a_view() -> None:
     q, x = precise(query), precise(candidates)
     expected = 2 * (q.unsqueeze(1) - x).abs().sum(-1).square().sum()
     assert_close(own, torch.autograd.grad(expected, (q, x)))
-
-
-@pytest.mark.parametrize("weights", ["fixed", "learned"])
-def test_self_adversarial(weights: Any) -> None:
-    settings = Settings(weights=weights, margin=2.0, temperature=0.7)
-    positive, scores = numbers(7), numbers(7, 13).detach()
-    scores[2, 3] = LEFT_OUT
-    scores[4] = LEFT_OUT
-    negative = scores.requires_grad_()
-    found = kernels.self_adversarial(positive, negative, 2.0, 0.7, weights == "learned")
-    p, f = precise(positive), precise(negative)
-    expected = self_adversarial(p, f, settings)
-    assert_close([found], [expected])
-    assert_close(
-        torch.autograd.grad(found.sum(), (positive, negative)),
-        torch.autograd.grad(expected.sum(), (p, f)),
-    )
-
-
-@pytest.mark.parametrize("name", ["Adam", "Adagrad"])
-def test_optimizers_take_the_steps_of_those_of_torch(name: str) -> None:
-    ours = torch.nn.Parameter(numbers(50, 30).detach().clone())
-    theirs = torch.nn.Parameter(ours.detach().clone())
-    own, plain = getattr(kernels, name)([ours], 1e-2), getattr(torch.optim, name)([theirs], lr=1e-2)
-    for step in range(20):
-        gradient = numbers(50, 30 + step)[:, :30].detach()
-        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
-        own.step()
-        plain.step()
-    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(("n", "d"), [(7, 5), (2, 1030), (1, 3)])
-def test_smoothness(n: int, d: int) -> None:
-    vectors = numbers(n, d)
-    follows = torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0, 1.0], device=DEVICE)[: n - 1]
-    found = 0.3 * kernels.squared_changes(vectors, follows)
-    x = precise(vectors)
-    expected = 0.3 * smoothness(x, follows.cpu().double()) * follows.cpu().sum().clamp_min(1)
-    assert_close([found], [expected])
-    assert_close(torch.autograd.grad(found, vectors), torch.autograd.grad(expected, x))
 
 
 def make_trainer(device: str, **values: Any) -> Trainer:

@@ -12,9 +12,9 @@ from torch.nn.functional import cross_entropy
 
 from splime.embedding.losses import LEFT_OUT, LOSSES, softmax as losses
 from splime.embedding.losses.softmax import softmax_loss
-from splime.embedding.settings import Settings
 from splime.errors import UsageError
-from splime.training.engines import make_settings
+from splime.settings import Settings
+from splime.training.registry import make_settings
 
 POSITIVE = [1.5, -0.3, -4.0]
 NEGATIVE = [[0.5, -2.0, 3.0, 0.1], [-1.0, -1.1, -0.9, -7.0], [0.0, 2.0, -5.0, 1.0]]

@@ -17,7 +17,8 @@ from splime.embedding.initial import INITIALISERS, make_weights
 from splime.embedding.models.base import Model
 from splime.embedding.scorer import ModelScorer
 from splime.errors import UsageError
-from splime.training.engines import make_settings
+from splime.settings import Settings
+from splime.training.registry import make_settings
 from tests.embedding.formulas import CASES, make_model, plain_model, score_of
 
 every_model = pytest.mark.parametrize(("name", "norm"), CASES)
@@ -104,7 +105,7 @@ def test_scores_by_ids(name: str, norm: int) -> None:
 @every_model
 def test_scores_by_ids_with_reciprocal_predicates(name: str, norm: int) -> None:
     model = make_model(name, norm, predicates=6)  # 3 and their inverses
-    scores, scorer = all_scores(name, model), ModelScorer(model, reciprocal=True)
+    scores, scorer = all_scores(name, model), ModelScorer(model, Settings(reciprocal=True))
     s, p, o = torch.tensor([0, 5, 2]), torch.tensor([2, 0, 1]), torch.tensor([1, 1, 2])
     torch.testing.assert_close(scorer.objects(s, p), scores[s, p])
     torch.testing.assert_close(scorer.subjects(p, o), scores[o, p + 3])

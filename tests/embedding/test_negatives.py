@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from scipy.stats import chisquare
 
 from splime.embedding.negatives import Known, Negatives, seed_of
-from splime.embedding.settings import Settings
 from splime.errors import UsageError
+from splime.settings import Settings
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -13,12 +13,12 @@ from torch import Tensor
 import splime
 from splime.embedding import objective as module
 from splime.embedding.losses import LOSSES
-from splime.embedding.models import Model
+from splime.embedding.models.base import Model
 from splime.embedding.objective import Objective, smoothness
-from splime.embedding.settings import Settings
 from splime.embedding.tables import Lookup, follows_in_time
 from splime.methods import Merge, Timestamp
 from splime.segmentation import Scopes
+from splime.settings import Settings
 from splime.training.trainer import make_optimizer
 from tests.embedding.formulas import (
     CASES,

@@ -9,7 +9,7 @@ import pytest
 from splime.embedding.models import MODELS
 from splime.embedding.presets import PRESETS
 from splime.errors import UsageError
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -20,9 +20,13 @@ from splime.embedding.models import MODELS
 from splime.embedding.scorer import ModelScorer
 from tests.embedding.formulas import plain_model
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("pykeen") is None, reason="pykeen is not installed (splime[pykeen])"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        importlib.util.find_spec("pykeen") is None,
+        reason="pykeen is not installed (splime[pykeen])",
+    ),
+]
 
 ENTITIES, PREDICATES, DIMENSION = 9, 4, 6
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,24 +15,26 @@ import splime
 from splime.embedding.distances import complex_sizes
 from splime.embedding.losses import LOSSES
 from splime.embedding.making import make_model
-from splime.embedding.models import MODELS, Model
+from splime.embedding.models import MODELS
 from splime.embedding.models.atise import drifted
+from splime.embedding.models.base import Model
 from splime.embedding.models.sequences import Sequences
 from splime.embedding.models.tdg2e import GatedTimes
 from splime.embedding.objective import Objective, size_penalty, smoothness
 from splime.embedding.scorer import ModelScorer
-from splime.embedding.settings import Settings
 from splime.embedding.tables import Lookup, clifford, complex_product, project
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.methods import at_every_timestamp
+from splime.scoring.scoped import ScopedScoring
 from splime.scoring.scoping import Kind, Scoping
-from splime.scoring.timed import make_scoring
+from splime.settings import Settings
 from splime.static import StaticGraph, apply
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
+from tests.embedding.formulas import settings_of
 
-TIMED = [name for name, kind in MODELS.items() if kind.knows_time]
+TIMED = [name for name, kind in MODELS.items() if kind.cuts == "timestamps"]
 every_rival = pytest.mark.parametrize("name", TIMED)
 
 
@@ -191,7 +192,7 @@ def test_penalties() -> None:
 
 
 def test_the_log_loss_of_atise_and_tero_is_ours_without_its_half() -> None:
-    settings = make_settings("tero", "published", margin=1.0)
+    settings = Settings(loss="self_adversarial", margin=1.0, temperature=0.5, weights="learned")
     loss = LOSSES[settings.loss].compute(real(-0.4), real(-0.9, -2.0)[None], settings)
     assert float(loss) / 2 == pytest.approx(0.51207383, abs=1e-6)
 
@@ -228,7 +229,7 @@ def grid(graph: TemporalGraph) -> StaticGraph:
 
 def made(name: str, static: StaticGraph, **values: Any) -> Model:
     """A model in float64 with weights that matter."""
-    settings = Settings.of({"model": name, "dimension": 3, "init": "xavier_normal", **values})
+    settings = settings_of(name, dimension=3, **values)
     model = make_model(settings, static).double()
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
@@ -260,7 +261,7 @@ def test_scores_by_ids(name: str, each: str, reciprocal: bool, graph: TemporalGr
     own = len(static.predicates) * (1 + (each == "ends"))
     assert len(made_one.predicates) == own * (1 + reciprocal)
     scores = scores_of(made_one, torch.arange(len(made_one.predicates))).detach()
-    scorer = ModelScorer(made_one, reciprocal=reciprocal, ends=each == "ends")
+    scorer = ModelScorer(made_one, Settings.of({"reciprocal": reciprocal, "each": each}))
     x, p = torch.tensor([0, 5, 2, 2, 1]), torch.tensor([own - 1, 0, 0, own // 2, 3])
     torch.testing.assert_close(scorer.objects(x, p), scores[x, :, p])
     back = scores[x, :, p + own] if reciprocal else scores[:, x, p].T
@@ -277,8 +278,8 @@ def test_questions_asked_both_ways(name: str, graph: TemporalGraph) -> None:
     static = grid(graph)
     model, half = made(name, static, reciprocal=True), len(static.predicates)
     scores = scores_of(model, torch.arange(2 * half)).detach()
-    settings = Settings(model=name, reciprocal=True, both_ways=True)
-    scorer = ModelScorer.of(model, settings)
+    settings = settings_of(name, reciprocal=True, both_ways=True)
+    scorer = ModelScorer(model, settings)
     x, p = torch.tensor([0, 5, 2, 2]), torch.tensor([half - 1, 0, 0, 4])
     both = scores[x, :, p] + scores[:, x, p + half].T
     torch.testing.assert_close(scorer.objects(x, p), both)
@@ -290,7 +291,7 @@ def test_dropout() -> None:
     """Coordinates of each positive are dropped from all its vectors, others in each step."""
     static = grid(graph_of("events"))
     values: dict[str, Any] = {"dimension": 400, "dropout": 0.25, "negatives": 4, "seed": 3}
-    settings = Settings.of({"model": "de-distmult", **values})
+    settings = settings_of("de-distmult", **values)
     model = make_model(settings, static)
     objective = Objective(model, settings, torch.from_numpy(static.train.array().astype(np.int64)))
     ones = torch.ones(50, 400)
@@ -321,7 +322,7 @@ def test_the_scope_before(graph: TemporalGraph, loss: str) -> None:
     assert model.previous.tolist() == [
         number - (number % size > 0) for number in range(len(static.predicates))
     ]
-    settings = Settings.of({"model": "tdg2e", "loss": loss, "dimension": 3, "negatives": 4})
+    settings = settings_of("tdg2e", loss=loss, dimension=3, negatives=4)
     triples = torch.from_numpy(static.train.array()[:6].astype(np.int64))
     drawn = None if loss == "softmax" else torch.tensor([0, 3, 6, 2])
     objective = Objective(model, settings, triples)
@@ -348,7 +349,7 @@ def test_gradients(name: str, values: dict[str, Any]) -> None:
     graph = graph_of("intervals" if values.get("each") == "ends" else "events")
     static = grid(graph)
     model = made(name, static, **values)
-    settings = Settings.of({"model": name, "dimension": 3, **values})
+    settings = settings_of(name, dimension=3, **values)
     triples = torch.from_numpy(static.train.array()[:6].astype(np.int64))
     drawn = None
     if settings.loss != "softmax":
@@ -386,7 +387,8 @@ def test_the_loss_of_a_batch_is_that_of_its_triples(name: str, loss: str) -> Non
     static = grid(graph_of("events"))
     model = made(name, static)
     model.previous = None  # a test of its own
-    settings = Settings(model=name, dimension=3, loss=loss, negatives=4, reduction="sum", margin=2)
+    chosen: dict[str, Any] = {"loss": loss, "negatives": 4, "reduction": "sum", "margin": 2}
+    settings = settings_of(name, dimension=3, **chosen)
     triples = torch.from_numpy(static.train.array()[:8].astype(np.int64))
     drawn = torch.tensor([0, 3, 6, 2])
     expected = 0.0
@@ -403,16 +405,17 @@ def test_the_loss_of_a_batch_is_that_of_its_triples(name: str, loss: str) -> Non
     assert float(found) == pytest.approx(expected)
 
 
+@pytest.mark.system
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch asks for it
-@pytest.mark.parametrize("name", [name for name, each in MODELS.items() if each.moves])
+@pytest.mark.parametrize("name", [name for name, each in MODELS.items() if each.entities_vary])
 def test_a_compiled_loss_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a whole: nothing in it keeps torch from fusing all of it."""
     whole = partial(torch.compile, backend="eager", fullgraph=True)
     monkeypatch.setattr(torch, "compile", whole)
     static = grid(graph_of("events"))
     share = 0.4 if name.startswith("de-") else 0.0
-    own: dict[str, Any] = {"model": name, "dimension": 3, "negatives": 4, "dropout": share}
-    settings = Settings(loss="self_adversarial", share="none", reciprocal=True, **own)
+    own: dict[str, Any] = {"dimension": 3, "negatives": 4, "dropout": share, "share": "none"}
+    settings = settings_of(name, loss="self_adversarial", reciprocal=True, **own)
     triples = torch.from_numpy(static.train.array()[:8].astype(np.int64))
     drawn = torch.arange(8 * 4).view(8, 4) % 7
     found = []
@@ -451,8 +454,8 @@ def test_questions_are_scored_by_a_plain_loop(name: str, how: Any, each: str) ->
     model, ends = made(name, static, each=each), each == "ends"
     size, count = len(graph.timeline), len(static.predicates)
     table = scores_of(model, torch.arange(len(model.predicates))).detach()
-    scoring = make_scoring(ModelScorer(model, ends=ends), Scoping(static), how)
-    asked = scoring.scoping.of_split("test")
+    scorer = ModelScorer(model, Settings(each="ends" if ends else "fact"))
+    scoring = ScopedScoring(scorer, Scoping(static)).with_options(how)
     begins, finishes = (times.tolist() for times in graph.timestamps(graph.test))
     seen = {
         t
@@ -482,7 +485,7 @@ def test_questions_are_scored_by_a_plain_loop(name: str, how: Any, each: str) ->
 
     kinds: tuple[Kind, ...] = ("object", "subject", "predicate")
     for kind in kinds:
-        queries = scoring.queries(kind, asked)
+        queries = scoring.queries(kind, graph.test)
         for rows, row, scores in queries.blocks():
             for fact, own in zip(rows.tolist(), row.tolist(), strict=True):
                 s, p, o = graph.test.array()[fact].tolist()
@@ -560,19 +563,9 @@ def test_dates_are_needed_by_those_that_read_them() -> None:
     rows = [("a", "p", "b", step) for step in range(5)] + [("b", "p", "a", 3)]
     static = grid(splime.read({"train": rows}, granularity="step"))
     for name in TIMED:
-        settings = Settings(model=name, dimension=3)
+        settings = settings_of(name, dimension=3)
         if name.startswith(("de-", "ta-")):
             with pytest.raises(UsageError, match=rf"{name} needs dates: .*bare steps"):
                 make_model(settings, static)
         else:
             make_model(settings, static)
-
-
-def test_presets_of_the_authors() -> None:
-    for name, preset in itertools.product(TIMED, ("published", "published-yago11k")):
-        settings = make_settings(name, preset)
-        assert settings.model == name
-    assert make_settings("telm", "published-yago11k").asked == "ends"
-    assert make_settings("hyte", "published-wikidata12k").asked == "begin"
-    with pytest.raises(UsageError, match="complex has no preset published; these have: ttranse"):
-        make_settings("complex", "published")

@@ -14,10 +14,11 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.making import fill_parameters, make_model, parameters_of
 from splime.embedding.models import MODELS
 from splime.embedding.objective import Objective
-from splime.embedding.settings import Settings
 from splime.embedding.tables import Lookup, Summed, Table, Timed, clifford, complex_product, project
 from splime.errors import UsageError
+from splime.settings import Settings
 from splime.static import StaticGraph
+from tests.embedding.formulas import settings_of
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +200,9 @@ def test_penalties_are_taken_of_the_parts(
 def test_parameters_are_filled_strictly(
     model: str, levels: str | None, static: StaticGraph
 ) -> None:
-    settings = Settings.of({"model": model, "dimension": 2, "levels": levels, "seed": 3})
-    if levels is not None and MODELS[model].knows_time:
-        with pytest.raises(UsageError, match="has levels of its own"):
+    settings = settings_of(model, dimension=2, levels=levels, seed=3)
+    if levels is not None and MODELS[model].cuts == "timestamps":
+        with pytest.raises(UsageError, match="has fixed levels"):
             make_model(settings, static)
         return
     trained, empty = make_model(settings, static), make_model(settings, static, empty=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from contextlib import closing
 from itertools import groupby
 from typing import Any
 
@@ -16,11 +16,12 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.models import MODELS
 from splime.embedding.objective import Objective
 from splime.embedding.scorer import ModelScorer
-from splime.embedding.settings import Settings
 from splime.errors import SplimeError, UsageError
+from splime.settings import Settings
 from splime.training import trainer as module
+from splime.training.engines import EpochEnd, TrainingStep
 from splime.training.trainer import Trainer
-from tests.embedding.formulas import CASES, as_triples, plain_model
+from tests.embedding.formulas import CASES, as_triples, plain_model, settings_of
 
 # Every question has one answer, and no model has to think of two entities as the same.
 TRIPLES = np.array(
@@ -31,9 +32,9 @@ ENTITIES, PREDICATES = 10, 2
 
 def make_trainer(*, first_seed: int = 0, norm: int = 1, **values: Any) -> Trainer:
     """A trainer whose epochs have three steps, unless the values say otherwise."""
-    settings = Settings.of(
-        {
-            "model": "distmult",
+    settings = settings_of(
+        **{
+            "name": values.pop("model", "distmult"),
             "dimension": 4,
             "negatives": 4,
             "batch_size": 4,
@@ -54,9 +55,7 @@ def finish(trainer: Trainer) -> list[float]:
     """The losses of the epochs that are left."""
     losses = []
     while trainer.epoch < trainer.epochs:
-        loss = trainer.run_epoch()
-        assert loss is not None
-        losses.append(loss)
+        losses.append(trainer.run_epoch())
     return losses
 
 
@@ -64,10 +63,17 @@ def tables(trainer: Trainer) -> list[bytes]:
     return [table.detach().numpy().tobytes() for table in trainer.model.parameters()]
 
 
-def after(steps: int) -> Callable[[], bool]:
-    """Says stop after so many steps."""
-    asked = iter(range(1, steps + 1))
-    return lambda: next(asked) == steps
+def break_off(trainer: Trainer, steps: int) -> list[float]:
+    """Train for so many steps; the losses of the epochs that ended."""
+    losses, taken = [], 0
+    with closing(trainer.train()) as events:
+        while taken < steps:
+            match next(events):
+                case EpochEnd(loss):
+                    losses.append(loss)
+                case TrainingStep():
+                    taken += 1
+    return losses
 
 
 KINDS: list[dict[str, Any]] = [
@@ -107,9 +113,7 @@ def test_a_break_changes_nothing(kind: dict[str, Any], steps: int) -> None:
     losses = finish(whole)
 
     broken = make_trainer(**kind)
-    stop, before = after(steps), []
-    while (loss := broken.run_epoch(stop=stop)) is not None:
-        before.append(loss)
+    before = break_off(broken, steps)
     tensors, numbers = broken.state()
     saved = {name: tensor.clone() for name, tensor in tensors.items()}
     assert numbers["step"] == steps - 3 * len(before)
@@ -128,7 +132,7 @@ def test_a_break_changes_nothing(kind: dict[str, Any], steps: int) -> None:
 def test_a_saved_state_can_be_taken_up_twice(kind: dict[str, Any]) -> None:
     """What goes on must not write into what it was given."""
     broken = make_trainer(**kind)
-    assert broken.run_epoch(stop=after(2)) is None
+    assert not break_off(broken, 2)
     tensors, numbers = broken.state()
     saved = {name: tensor.clone() for name, tensor in tensors.items()}
     ends = []
@@ -212,12 +216,17 @@ def test_negatives_are_others_in_every_step_and_epoch(monkeypatch: pytest.Monkey
     assert len(set(seen)) == len(seen) == 9
 
 
-def test_what_advance_is_told() -> None:
-    trainer = make_trainer()
-    told: list[tuple[int, float]] = []
-    loss = trainer.run_epoch(advance=lambda step, mean: told.append((step, mean)))
-    assert [step for step, _ in told] == [1, 2, 3]
-    assert told[-1][1] == loss
+def test_what_a_training_yields() -> None:
+    events = list(make_trainer(epochs=2).train())
+    steps, end = events[:3], events[3]
+    assert [(*event,)[:2] for event in steps] == [(1, 3), (2, 3), (3, 3)]
+    assert end == EpochEnd(steps[-1].loss)
+    assert [type(event) for event in events] == 2 * [
+        TrainingStep,
+        TrainingStep,
+        TrainingStep,
+        EpochEnd,
+    ]
 
 
 def test_a_batch_larger_than_train() -> None:
@@ -242,6 +251,7 @@ def test_divergence_in_the_last_step_is_an_error() -> None:
         finish(trainer)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("name", "norm"), CASES)
 def test_every_model_learns(name: str, norm: int) -> None:
     loss = "softmax" if MODELS[name].products else "self_adversarial"
@@ -260,7 +270,7 @@ def test_every_model_learns(name: str, norm: int) -> None:
 def test_reciprocal_predicates_are_learned() -> None:
     trainer = make_trainer(loss="softmax", reciprocal=True, dimension=8, epochs=60)
     finish(trainer)
-    scorer = ModelScorer(trainer.model, reciprocal=True)
+    scorer = ModelScorer(trainer.model, Settings(reciprocal=True))
     s, p, o = torch.from_numpy(TRIPLES).T
     assert scorer.objects(s, p).argmax(1).tolist() == o.tolist()
     assert scorer.subjects(p, o).argmax(1).tolist() == s.tolist()

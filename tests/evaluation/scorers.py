@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from splime.counts import Counts
 from splime.graph import TemporalGraph
+from splime.scoring.scorer import Scorer
 from splime.segmentation import Scopes, Segmentation
 from splime.vocabulary import Vocabulary
 
 
-class TableScorer:
+class TableScorer(Scorer):
     """A score for every triple of ids."""
 
     def __init__(self, table: Any, dtype: Any = torch.float32) -> None:
@@ -39,7 +40,7 @@ class TableScorer:
         return self.table[subject, :, object]
 
 
-class ConstantScorer:
+class ConstantScorer(Scorer):
     """Knows nothing."""
 
     def __init__(self, entities: int, predicates: int) -> None:

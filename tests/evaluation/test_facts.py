@@ -90,7 +90,8 @@ def _metrics(ranks: list[float]) -> Any:
         return pytest.approx(sum(numbers) / len(numbers))
 
     one, three, ten = (near([float(rank <= k) for rank in ranks]) for k in (1, 3, 10))
-    return Metrics(near([1 / rank for rank in ranks]), near(ranks), one, three, ten, len(ranks))
+    mrr, mr = near([1 / rank for rank in ranks]), near(ranks)
+    return Metrics(mrr=mrr, mr=mr, hits1=one, hits3=three, hits10=ten, queries=len(ranks))
 
 
 def test_a_long_fact_is_its_parts() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import splime
 from splime.evaluation import filters
-from splime.evaluation.filters import TIMED, Known
+from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.graph import TemporalGraph
 from splime.scoring.scoping import keyed
 from tests.evaluation import oracle
@@ -19,7 +19,7 @@ def excluded_objects(graph: TemporalGraph) -> list[dict[str, set[str]]]:
     excluded: list[dict[str, set[str]]] = [
         {name: set() for name in TIMED} for _ in graph.test.begin
     ]
-    for block in Known(known, asked).of(np.arange(len(graph.test))):
+    for block in AnswerFilter(known, asked).excluded(np.arange(len(graph.test))):
         for answer, id_, level in zip(*block, strict=True):
             for name in TIMED[level:]:
                 assert graph.entities[id_] not in excluded[answer][name], "pairs must be distinct"

@@ -73,7 +73,7 @@ def test_nothing_to_rank(kind: str) -> None:
     cuts = splime.Vanilla().fit(graph)
     with pytest.raises(UsageError, match="valid has no"):
         ask(kind, TableScorer(np.zeros((3, 2, 3))), graph, cuts, split="valid")
-    with pytest.raises(UsageError, match="there is no split 'dev'"):
+    with pytest.raises(UsageError, match=r"split .*'dev'"):
         ask(kind, TableScorer(np.zeros((3, 2, 3))), graph, cuts, split="dev")
 
 

@@ -11,6 +11,7 @@ import pytest
 import splime
 from splime.errors import DataError, UsageError
 from splime.evaluation import (
+    METRICS,
     Evaluation,
     Metrics,
     bootstrap,
@@ -20,7 +21,7 @@ from splime.evaluation import (
 )
 from splime.evaluation.metrics import FEWEST
 from splime.graph import TemporalGraph
-from splime.report.tables import evaluation_tables
+from splime.reporting.results import evaluation_tables
 from tests.evaluation.scorers import TableScorer, random_scorer
 from tests.report.test_report import printed
 
@@ -54,6 +55,46 @@ def test_json_there_and_back(evaluations: list[Evaluation]) -> None:
         again = Evaluation.from_json(data)
         assert again == evaluation
         assert again.to_json() == evaluation.to_json()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_that_an_older_evaluation_does_not_have(
+    evaluations: list[Evaluation], metric: str
+) -> None:
+    data = evaluations[0].to_json()
+    for groups in data["metrics"].values():
+        for metrics in groups.values():
+            del metrics[metric]
+    read = Evaluation.from_json(data)
+    assert np.isnan(getattr(read.metrics["exact"]["both"], metric))
+    assert read.metrics["exact"]["both"].queries == 120
+    assert "–" in printed(*evaluation_tables(read))
+    assert len(read.to_table()) == len(evaluations[0].to_table())
+
+
+def test_metrics_are_declared_once(evaluations: list[Evaluation]) -> None:
+    """Tables, headings and intervals follow from the fields of `Metrics`."""
+    fact = evaluations[0]
+    columns = fact.to_table().column_names
+    shown = printed(*evaluation_tables(fact))
+    for name, metric in METRICS.items():
+        assert name in columns
+        assert metric.heading in shown
+        assert (name in (fact.intervals["exact"]["both"] or {})) == metric.compared
+        ranks = fact.ranks["exact"]
+        expected = metric.of_ranks(ranks).mean()
+        assert getattr(fact.metrics["exact"]["both"], name) == pytest.approx(expected)
+        better, worse = Metrics.of(np.array([1.0])), Metrics.of(np.array([50.0]))
+        assert (getattr(better, name) > getattr(worse, name)) == metric.higher_is_better
+
+
+def test_options_of_other_protocols(graph: TemporalGraph) -> None:
+    cuts = splime.Vanilla().fit(graph)
+    scorer = random_scorer(cuts, len(graph.entities), 0)
+    with pytest.raises(UsageError, match="protocol fact has no option filter"):
+        evaluate_facts(scorer, graph, cuts, filter="inter")
+    with pytest.raises(UsageError, match="protocol triple has no option aggregate"):
+        evaluate_triples(scorer, splime.apply(cuts, graph), aggregate="mean")
 
 
 def test_what_an_evaluation_says(evaluations: list[Evaluation], graph: TemporalGraph) -> None:
@@ -123,7 +164,7 @@ def test_periods() -> None:
 
 
 def test_no_evaluation() -> None:
-    with pytest.raises(DataError, match=r"no evaluation: .*protocol"):
+    with pytest.raises(DataError, match=r"not an evaluation: .*protocol"):
         Evaluation.from_json({})
 
 
@@ -156,6 +197,7 @@ def test_bootstrap_of_nonsense() -> None:
         Metrics.of(np.empty(0))
 
 
+@pytest.mark.system
 def test_filters_and_metrics_need_no_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None;"

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import UsageError
 from splime.evaluation import evaluate_triples
-from splime.evaluation.protocols import triples_left
+from splime.evaluation.protocols import ranked_triples
 from splime.graph import TemporalGraph
 from splime.static import StaticGraph
 from tests.evaluation import oracle
@@ -125,5 +125,5 @@ def test_triples_that_the_paper_ranked(
     graph = published_graphs[name]
     own = {key: value for key, value in parameters.items() if key != "method"}
     method = splime.make_method(parameters["method"], fit_on="all", **own)
-    remaining = triples_left(method.fit_transform(graph), "test", "inter")
+    remaining = ranked_triples(method.fit_transform(graph), "test", "inter")
     assert len(remaining.triples) == left

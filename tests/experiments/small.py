@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import splime
-from splime.experiments.rows import Case, Results, Row
-from splime.experiments.studies import Study
-from splime.experiments.tables import Table, mrr
-from tests.runs.small import SETTINGS, small_graph
+from experiments import commands
+from experiments.rows import Case, Results, TableRow
+from experiments.studies import Study
+from experiments.tables import ResultTable, mrr
+from tests.runs.small import SETTINGS, Called, call, small_graph
 
 TEST = {"protocol": "triple", "split": "test", "filter": "none"}
 FACT = {"protocol": "fact", "split": "valid", "aggregate": "ends"}
@@ -27,17 +28,22 @@ def save_small(folder: Path) -> Path:
 
 
 ROWS = [
-    Row("small", "Vanilla", [small_case("vanilla", seed) for seed in (0, 1)]),
-    Row("small", "Split", [small_case("split", seed, grow=2) for seed in (0, 1)]),
+    TableRow("small", "Vanilla", [small_case("vanilla", seed) for seed in (0, 1)]),
+    TableRow("small", "Split", [small_case("split", seed, grow=2) for seed in (0, 1)]),
 ]
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     lines = [
         (row.title, mrr(results.average(row.cases, protocol="triple").mean.get("mrr")))
         for row in ROWS
     ]
-    return [Table("small", ("method", "MRR"), lines, dataset="small")]
+    return [ResultTable("small", ("method", "MRR"), lines, dataset="small")]
 
 
 STUDY = Study("small", ROWS, tables, ("small Vanilla",))
+
+
+def call_experiments(*arguments: object) -> Called:
+    """`python -m experiments` with arguments, in this process."""
+    return call(*arguments, program=commands.main)

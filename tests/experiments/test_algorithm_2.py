@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import splime
-from splime.experiments.algorithm_2 import algorithm_2
-from splime.experiments.rows import Case
-from splime.experiments.running import load_graph, run_case
+from experiments.algorithm_2 import algorithm_2
+from experiments.rows import Case
+from experiments.running import load_graph, run_case
 from splime.graph import SPLITS, TemporalGraph
 from tests.methods import oracle
 from tests.runs.small import SETTINGS, small_graph
@@ -58,7 +58,6 @@ def scopes_of(graph: TemporalGraph, count: int) -> list[list[tuple[int, int]]]:
     return sorted(sorted(scope) for scope in pairs)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 5)), min_size=6, max_size=40

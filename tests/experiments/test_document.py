@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from experiments import rows, studies
+from experiments.rows import METRICS, Results
+from experiments.studies import STUDIES, document
+from experiments.tables import ResultTable, grid_pictures, main_pictures
 from splime.errors import DataError
-from splime.experiments import rows, studies
-from splime.experiments.rows import METRICS, Results
-from splime.experiments.studies import STUDIES, document
-from splime.experiments.tables import Table, grid_pictures, main_pictures
 from splime.graph import TemporalGraph
+
+pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "experiments" / "results"
@@ -25,7 +27,7 @@ STORED = ROOT / "experiments" / "results"
 def test_documents_are_made_from_the_results(name: str, page: str) -> None:
     path = ROOT / "docs" / f"{page}.md"
     assert path.read_text(encoding="utf-8") == document(STORED, page), (
-        f"run: splime reproduce {name} > docs/{page}.md"
+        f"run: python -m experiments {name} > docs/{page}.md"
     )
 
 
@@ -92,7 +94,7 @@ def test_what_is_chosen_is_best_on_valid(tmp_path: Path) -> None:
 
 
 def test_markdown_survives_names() -> None:
-    table = Table("t", ("a|b", "c"), [("x_y", "<z>")], ["n*"])
+    table = ResultTable("t", ("a|b", "c"), [("x_y", "<z>")], ["n*"])
     assert table.to_markdown().splitlines()[2:] == [
         "| a\\|b | c |",
         "|---|--:|",

@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 import splime
+from experiments import algorithm_2, rows
+from experiments.commands import STORED
+from experiments.published import resolved
+from experiments.rows import RANKS, Case, Results
+from experiments.running import READINGS, load_graph
+from experiments.studies import STUDIES
+from experiments.tables import cells
 from splime.errors import UsageError
-from splime.experiments import algorithm_2, rows
-from splime.experiments.rows import Case, Results
-from splime.experiments.running import READINGS, load_graph
-from splime.experiments.studies import STUDIES
-from splime.experiments.tables import cells
 from splime.graph import TemporalGraph
 from splime.methods import make_method
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,7 +91,7 @@ def test_cases_are_distinct_and_can_be_made(name: str, empty: Results) -> None:
     for case in cases:
         if case.method != algorithm_2.NAME:
             make_method(case.method, **case.parameters)
-        make_settings(**case.training)
+        make_settings(**resolved(case.training))
     assert {case.key() for case in STUDIES[name].cases(empty, quick=True)} <= set(keys)
 
 
@@ -124,9 +126,17 @@ def test_rows_are_found_by_text(empty: Results) -> None:
 
 def test_stored_results_belong_to_declared_cases() -> None:
     for name, study in STUDIES.items():
-        stored = Results(ROOT / "experiments" / "results" / f"{name}.json")
+        stored = Results(STORED / f"{name}.json")
         declared = {case.key() for case in study.cases(stored)}
         assert set(stored.records) <= declared, name
+
+
+@pytest.mark.parametrize("name", ["paths", "rivals"])
+def test_stored_ranks_are_those_that_are_compared(name: str) -> None:
+    stored = Results(STORED / f"{name}.json")
+    ranked = {case.key() for case in STUDIES[name].ranked(stored)}
+    having = {key for key, record in stored.records.items() if RANKS in record["figures"][-1]}
+    assert set() < having <= ranked
 
 
 def test_the_search_is_fair() -> None:
@@ -188,7 +198,7 @@ def test_what_the_grid_leaves_out_cannot_be_reached(
 
 
 def test_the_papers_choices_are_those_of_the_main_table() -> None:
-    def method_of(row: rows.Row) -> tuple[str, object]:
+    def method_of(row: rows.TableRow) -> tuple[str, object]:
         return row.dataset, make_method(row.cases[0].method, **row.cases[0].parameters)
 
     printed = [method_of(row) for row in rows.MAIN]

@@ -1,4 +1,4 @@
-"""`splime reproduce … --quick` for real: a training of the paper's, beside the stored one."""
+"""`python -m experiments … --quick` for real: a training of the paper's, beside the stored one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from splime.experiments.rows import PREDICATES, Results
-from tests.runs.small import call
+from experiments.rows import PREDICATES, Results
+from tests.experiments.small import call_experiments
 
 STORED = Path(__file__).parents[2] / "experiments" / "results"
 
@@ -18,7 +18,7 @@ def test_quick_gives_what_is_stored(
 ) -> None:
     """The stored metrics are a GPU's; the same seed draws other numbers on a CPU."""
     monkeypatch.setenv("SPLIME_DATA", str(published))
-    quick = call("reproduce", "predicates", "--quick", "--results", tmp_path, "--device", "cpu")
+    quick = call_experiments("predicates", "--quick", "--results", tmp_path, "--device", "cpu")
     assert quick.code == 0
     assert "Marie Curie" in quick.out
     again, stored = (

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 import splime
-from splime.embedding.models import MODELS
-from splime.evaluation.metrics import paired_bootstrap
-from splime.experiments import rivals
-from splime.experiments.rivals import (
+from experiments import rivals
+from experiments.rivals import (
     KEPT,
     ROWS,
     STRATA,
@@ -25,12 +23,16 @@ from splime.experiments.rivals import (
     rivals_parts,
     unpack,
 )
-from splime.experiments.rows import DATA, METRICS, PATHS, Case, Results, Row
-from splime.experiments.running import READINGS, load_graph, run_case
-from splime.experiments.studies import STUDIES
+from experiments.rows import DATA, METRICS, PATHS, RANKS, Case, Results, TableRow
+from experiments.running import READINGS, load_graph, run_case
+from experiments.studies import STUDIES
+from splime.embedding.models import MODELS
 from splime.runs import Run, evaluate
-from splime.runs.spreading import Spreading
+from splime.workers import Parallel
+from tests.evaluation.test_paired import paired_bootstrap
 from tests.runs.small import small_graph
+
+pytestmark = pytest.mark.system
 
 FACTS = 200
 
@@ -56,7 +58,7 @@ def fake(results: Results, case: Case, valid: float, ranks: Any = None, **about:
 
 
 @pytest.fixture
-def four(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def four(monkeypatch: pytest.MonkeyPatch) -> list[TableRow]:
     """Four models of one dataset."""
     own = [row for row in ROWS if row.dataset == "yago11k"][:4]
     monkeypatch.setattr(rivals, "ROWS", own)
@@ -80,8 +82,8 @@ def test_every_model_is_there_and_has_as_many_tries() -> None:
     assert tries == {(dataset, count) for dataset, counts in few.items() for count in counts}
     for row in ROWS:
         authors = [case for case in row.cases if "preset" in case.training]
-        knows_time = MODELS[row.cases[0].training["model"]].knows_time
-        assert len(authors) == knows_time, row.label
+        temporal = MODELS[row.cases[0].training["model"]].cuts == "timestamps"
+        assert len(authors) == temporal, row.label
         assert authors == row.cases[: len(authors)]
 
 
@@ -114,7 +116,7 @@ def test_reciprocal_ranks_are_kept_to_a_thousandth() -> None:
     assert unpack(pack(ranks)) == pytest.approx(1 / ranks, abs=5e-4)
 
 
-def test_valid_chooses_and_the_first_two_get_seeds(results: Results, four: list[Row]) -> None:
+def test_valid_chooses_and_the_first_two_get_seeds(results: Results, four: list[TableRow]) -> None:
     assert chosen(results, four[0]) == []
     for at, row in enumerate(four):
         for tried, case in enumerate(row.cases):
@@ -142,7 +144,7 @@ def test_valid_chooses_and_the_first_two_get_seeds(results: Results, four: list[
     }
 
 
-def test_who_is_ahead(results: Results, four: list[Row]) -> None:
+def test_who_is_ahead(results: Results, four: list[TableRow]) -> None:
     """Order, p-values and dashes; p-values are those of the paired bootstrap."""
     rng = np.random.default_rng(0)
     best = rng.integers(1, 6, (FACTS, 2)).astype(float)
@@ -166,7 +168,7 @@ def test_who_is_ahead(results: Results, four: list[Row]) -> None:
     lines = {row[0]: row for row in table.rows}
     assert lines[four[3].title][1:] == ("–",) * 8 + ("0",)
 
-    def chances(row: Row, against: str) -> list[str]:
+    def chances(row: TableRow, against: str) -> list[str]:
         """By exact and by overlap, which is not kept here."""
         return lines[row.title][column(f"p, {against}")].split(" / ")
 
@@ -194,7 +196,7 @@ def test_who_is_ahead(results: Results, four: list[Row]) -> None:
     assert {row[0] for row in claims.rows} == {"yago11k"}
 
 
-def test_the_path_model_is_that_of_its_study(results: Results, four: list[Row]) -> None:
+def test_the_path_model_is_that_of_its_study(results: Results, four: list[TableRow]) -> None:
     assert four
     paths = Results(results.path.with_name("paths.json"))
     metrics = dict.fromkeys(("exact", "overlap", "static"), dict.fromkeys(METRICS, 0.3))
@@ -288,16 +290,20 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
     own = list(rivals.rival_rows(DECLARED))
     monkeypatch.setattr(rivals, "ROWS", own)
     study = replace(STUDIES["rivals"], rows=own)
-    how: dict[str, Any] = {"data": tmp_path, "spreading": Spreading(device="cpu")}
+    how: dict[str, Any] = {"data": tmp_path, "parallel": Parallel(device="cpu")}
     study.run(results, ["TTransE"], tmp_path / "runs", **how)
     assert len(results.records) == 2
     study.run(results, [], tmp_path / "runs", **how)
     assert len(results.records) == 5 + 2 * 2
     case = own[0].cases[0]
     assert case.training["preset"] == "published"
-    run_case(case, keep=tmp_path / "kept", data=tmp_path, device="cpu")
+    [best, *_] = chosen(results, own[0])
+    assert {RANKS in results[each]["figures"][1] for each in own[0].cases if each != best} == {
+        False
+    }
+    run_case(best, keep=tmp_path / "kept", data=tmp_path, device="cpu")
     evaluation = evaluate(Run(tmp_path / "kept", device="cpu"))
-    stored = results[case]["figures"][1]
+    stored = results[best]["figures"][1]
     for name in KEPT:
         kept = stored["reciprocals"].get(name, stored["reciprocals"]["exact"])
         assert unpack(kept) == pytest.approx(1 / evaluation.ranks[name], abs=5e-4)

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from experiments import running
+from experiments.rows import METRICS, Case, Combination, Results, TableRow
+from experiments.running import run_case, run_cases
 from splime.errors import DataError, SplimeError
-from splime.experiments import running
-from splime.experiments.rows import METRICS, Case, Combination, Results, Row
-from splime.experiments.running import run_case, run_cases
 from splime.runs import Interrupted, Run, combine, evaluate, is_finished, train
-from splime.runs.spreading import Spreading
+from splime.workers import Parallel
 from tests.experiments.small import ROWS, STUDY, save_small, small_case
 from tests.runs.small import SETTINGS, StopAfter, small_graph, small_run
 
-CPU = Spreading(device="cpu")
+CPU = Parallel(device="cpu")
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_run_is_kept_where_it_is_asked_for(data: Path, tmp_path: Path) -> None
 def test_what_is_there_is_not_run_again(
     data: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    STUDY.run(results, ["vanilla"], data, data=data, spreading=CPU)
+    STUDY.run(results, ["vanilla"], data, data=data, parallel=CPU)
     assert len(results.records) == 2
     ran: list[Case] = []
     original = running.run_case
@@ -69,17 +69,17 @@ def test_what_is_there_is_not_run_again(
 
     monkeypatch.setattr(running, "run_case", watched)
     again = Results(results.path)
-    STUDY.run(again, [], data, data=data, spreading=CPU)
+    STUDY.run(again, [], data, data=data, parallel=CPU)
     assert [case.method for case in ran] == ["split", "split"]
-    STUDY.run(Results(results.path), [], data, data=data, spreading=CPU)
+    STUDY.run(Results(results.path), [], data, data=data, parallel=CPU)
     assert len(ran) == 2
 
 
 def test_runs_that_are_gone_are_made_again(data: Path, results: Results, tmp_path: Path) -> None:
     drawn = replace(ROWS[0], cases=ROWS[0].cases[:1], folder="kept")
     study = replace(STUDY, rows=[drawn])
-    run_cases(drawn.cases, results, data=data, spreading=CPU)
-    study.run(results, [], tmp_path, data=data, spreading=CPU)
+    run_cases(drawn.cases, results, data=data, parallel=CPU)
+    study.run(results, [], tmp_path, data=data, parallel=CPU)
     assert is_finished(tmp_path / "kept")
     assert len(results.records) == 1
 
@@ -92,9 +92,9 @@ def test_combinations_wait_for_their_members(
     fact = {"protocol": "fact", "split": "test"}
     together = Combination("small", "vanilla", evaluations=[fact], members=members)
     study = replace(
-        STUDY, rows=[Row("small", "together", [together]), Row("small", "alone", members)]
+        STUDY, rows=[TableRow("small", "together", [together]), TableRow("small", "alone", members)]
     )
-    how: dict[str, Any] = {"data": data, "spreading": CPU}
+    how: dict[str, Any] = {"data": data, "parallel": CPU}
     study.run(results, ["alone"], tmp_path, **how)
     kept = [tmp_path / member.key() for member in members]
     assert all(map(is_finished, kept))
@@ -133,7 +133,7 @@ def test_a_killed_study_keeps_what_is_done(
 
     monkeypatch.setattr(running, "run_case", killed)
     with pytest.raises(KeyboardInterrupt):
-        run_cases(cases, results, data=data, spreading=CPU)
+        run_cases(cases, results, data=data, parallel=CPU)
     assert Results(results.path).missing(cases) == [cases[2]]
 
 
@@ -141,14 +141,14 @@ def test_a_stopped_training_resumes(
     data: Path, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, case = Results(tmp_path / "whole.json"), small_case()
-    run_cases([case], whole, data=data, spreading=CPU)
+    run_cases([case], whole, data=data, parallel=CPU)
     monkeypatch.setattr(running, "train", partial(train, watch=StopAfter(3)))
     with pytest.raises(Interrupted):
-        run_cases([case], results, data=data, spreading=CPU)
+        run_cases([case], results, data=data, parallel=CPU)
     (folder,) = (results.path.parent / running.UNFINISHED).iterdir()
     watch = StopAfter(10**9)
     monkeypatch.setattr(running, "train", partial(train, watch=watch))
-    run_cases([case], results, data=data, spreading=CPU)
+    run_cases([case], results, data=data, parallel=CPU)
     assert results[case]["figures"] == whole[case]["figures"]
     assert watch.told[0][0] == 1  # the steps of epoch 0 are not taken again
     assert not folder.parent.exists()
@@ -163,18 +163,19 @@ def test_a_case_that_fails_does_not_stop_the_others(data: Path, results: Results
             cases,
             results,
             data=data,
-            spreading=CPU,
+            parallel=CPU,
             progress=lambda *update: updates.append(update),
         )
     assert updates == [("trainings", at, 2, str(case)) for at, case in enumerate(cases, 1)]
     assert results.missing(cases) == [wrong]
 
 
+@pytest.mark.system
 def test_processes_give_the_same(data: Path, results: Results, tmp_path: Path) -> None:
     cases = [small_case(seed=seed) for seed in range(2)]
     alone = Results(tmp_path / "alone.json")
-    run_cases(cases, results, data=data, spreading=Spreading(processes=2, device="cpu"))
-    run_cases(cases, alone, data=data, spreading=CPU)
+    run_cases(cases, results, data=data, parallel=Parallel(processes=2, device="cpu"))
+    run_cases(cases, alone, data=data, parallel=CPU)
     for case in cases:
         assert results[case]["figures"] == alone[case]["figures"]
 

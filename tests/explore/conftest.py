@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 import splime
-from splime.explore import Explorer, Server
+from splime.explorer import Explorer, Server
 from splime.graph import TemporalGraph
 from splime.runs import Run, combine
 from tests.runs.small import small_run

@@ -11,15 +11,16 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 import splime
-from splime.explore import Explorer, Server, write_explorer
+from splime.explorer import Explorer, Server, write_explorer
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser
 from tests.explore.conftest import ENTITIES, PREDICATES
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +189,8 @@ def test_the_slider_beyond_what_was_asked_at_once(
     monkeypatch: pytest.MonkeyPatch,
     run: str,
 ) -> None:
-    monkeypatch.setattr("splime.explore.looking.TIMES", 4)
-    monkeypatch.setattr("splime.explore.looking._TIMED", 4)
+    monkeypatch.setattr("splime.explorer.looking.TIMES", 4)
+    monkeypatch.setattr("splime.explorer.looking._TIMED", 4)
     browser.open(address(server, subject="plain", time="1995", run=run))
     browser.run(
         "(() => { const s = document.getElementById('slider'); s.value = s.max;"
@@ -280,7 +281,7 @@ def test_looking_at_entities_evidence_and_metrics(
     browser.wait("!document.getElementById('entity').hidden")
     shown = browser.run("document.querySelectorAll('#entity dt').length")
     assert shown == len(explorer.answer("entity", {"name": ENTITIES[1]})["facts"])
-    for column, words in ((0, ("rests on", "No facts lead")), (1, ("nearest facts",))):
+    for column, words in ((0, ("rests on", "No chain")), (1, ("nearest facts",))):
         browser.run("document.getElementById('reasons').hidden = true")
         browser.click(
             f"document.querySelectorAll('#answers > div')[{column}].querySelector('button.name')"
@@ -343,7 +344,7 @@ def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Se
 def test_one_run_that_cannot_answer_does_not_hide_the_other(
     chromium: Browser, server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("splime.explore.looking._SPANS", 1)
+    monkeypatch.setattr("splime.explorer.looking._SPANS", 1)
     fact = explorer.answer("about", {})["tests"][0]
     names = {name: fact[name] for name in NAMES}
     chromium.open(address(server, **names, ask="time", time="", run="path", beside="split"))
@@ -404,7 +405,7 @@ def test_the_console_would_be_heard(chromium: Browser, server: Server) -> None:
 def test_a_page_without_a_server(
     browser: Browser, runs: dict[str, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("splime.explore.looking._TESTS", 5)
+    monkeypatch.setattr("splime.explorer.looking._TESTS", 5)
     explorer, path = Explorer([runs["split"], runs["path"]]), tmp_path / "page.html"
     write_explorer(explorer, path)
     html = path.read_text(encoding="utf-8")

@@ -10,13 +10,13 @@ import pytest
 
 import splime
 from splime.errors import UsageError
-from splime.explore import Explorer, looking
+from splime.explorer import Explorer, looking
 from splime.graph import Fact, Facts
+from splime.paths.scorer import PathScorer
 from splime.query import Answers, Query
 from splime.query.questions import quoted
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
-from splime.training.paths import PathScorer
 from tests.explore.conftest import ENTITIES
 from tests.runs.small import small_graph, small_run
 

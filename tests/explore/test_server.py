@@ -8,9 +8,7 @@ import re
 import signal
 import socket
 import threading
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -18,7 +16,7 @@ from urllib.parse import urlencode
 import pytest
 
 from splime.errors import UsageError
-from splime.explore import Explorer, Server
+from splime.explorer import Explorer, Server
 from splime.runs import Run
 from tests.runs.small import call
 
@@ -123,7 +121,6 @@ def test_what_is_wrong_is_said_as_json(server: Server, explorer: Explorer) -> No
         "/page.py": 404,
         "/page.css/../looking.py": 404,
         f"http://127.0.0.1:{server.server_port}{about}": 400,
-        f"{about}?{'x' * 9_000}=1": 414,
         f"{about}?{'x' * 70_000}=1": 414,
     }
     for path, status in wrong.items():
@@ -135,7 +132,7 @@ def test_what_is_wrong_is_said_as_json(server: Server, explorer: Explorer) -> No
 
 
 def test_other_than_requests(server: Server) -> None:
-    """What is no HTTP is refused, and who sends nothing keeps nobody waiting."""
+    """What is no HTTP is refused, and idle connections delay no other."""
     silent = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(20)]
     for sent in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                  b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n"):  # fmt: skip
@@ -147,46 +144,6 @@ def test_other_than_requests(server: Server) -> None:
         each.close()
 
 
-def test_clients_that_never_finish_make_way(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More of them than there are threads, and each sends a byte now and then."""
-    monkeypatch.setattr("splime.explore.server._HURRY", 0.1)
-    slow = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(150)]
-    enough = threading.Event()
-
-    def drip() -> None:
-        while not enough.wait(0.02):
-            for each in slow:
-                with suppress(OSError):  # the server has hung up
-                    each.send(b"a")
-
-    thread = threading.Thread(target=drip)
-    thread.start()
-    try:
-        assert request(server, "/api/about").status == 200
-    finally:
-        enough.set()
-        thread.join()
-        for each in slow:
-            each.close()
-
-
-def test_a_client_that_sends_byte_by_byte_is_not_waited_for(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Although there are threads enough, and it is never silent for long."""
-    monkeypatch.setattr("splime.explore.server._SECONDS", 0.2)
-    with socket.create_connection(("127.0.0.1", server.server_port)) as slow:
-        slow.settimeout(0.02)
-        for _ in range(3_000):
-            with suppress(TimeoutError):
-                slow.send(b"a")
-                if slow.recv(1) == b"":
-                    return
-    pytest.fail("it was waited for")
-
-
 def test_an_error_of_ours_does_not_end_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(server.explorer, "answer", lambda *_: 1 / 0)
@@ -196,61 +153,12 @@ def test_an_error_of_ours_does_not_end_it(server: Server, monkeypatch: pytest.Mo
     assert request(server, "/api/about").status == 200
 
 
-def test_200_requests_at_once(
-    server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All are answered, or refused politely; how many are worked on at once is bounded."""
-    answer, lock, counts, threads = explorer.answer, threading.Lock(), Counter[str](), set()
+def test_many_requests_at_once(server: Server, explorer: Explorer) -> None:
     path = question(explorer)
-
-    def counted(*given: Any) -> Any:
-        with lock:
-            counts["now"] += 1
-            counts["most"] = max(counts["most"], counts["now"])
-            threads.add(threading.active_count())
-        try:
-            return answer(*given)
-        finally:
-            with lock:
-                counts["now"] -= 1
-
-    monkeypatch.setattr(explorer, "answer", counted)
-    before = threading.active_count()
-    with ThreadPoolExecutor(200) as pool:
-        replies = list(pool.map(lambda _: request(server, path), range(200)))
-    status = Counter(reply.status for reply in replies)
-    assert set(status) <= {200, 503}
-    assert status[200] >= 1
-    assert counts["most"] <= 16
-    assert max(threads) <= before + 200 + 64
-    for reply in replies:
-        assert "here" in reply.json if reply.status == 200 else reply.headers["Retry-After"]
-    assert len({reply.body for reply in replies if reply.status == 200}) == 1
-    assert request(server, path).status == 200
-
-
-def test_more_than_can_wait_are_refused(
-    server: Server, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """While 16 are being answered, the next one is refused at once, and may come again."""
-    begun, go = threading.Semaphore(0), threading.Event()
-
-    def slow(*_: Any) -> dict[str, Any]:
-        begun.release()
-        assert go.wait(60)
-        return {"slow": True}
-
-    with monkeypatch.context() as patch, ThreadPoolExecutor(16) as pool:
-        patch.setattr(explorer, "answer", slow)
-        waiting = [pool.submit(request, server, "/api/about") for _ in range(16)]
-        for _ in waiting:
-            assert begun.acquire(timeout=60)
-        refused = request(server, "/api/about")
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-        assert request(server, "/").status == 200
-        go.set()
-        assert [each.result().status for each in waiting] == [200] * 16
-    assert request(server, "/api/about").status == 200
+    with ThreadPoolExecutor(50) as pool:
+        replies = list(pool.map(lambda _: request(server, path), range(50)))
+    assert {reply.status for reply in replies} == {200}
+    assert len({reply.body for reply in replies}) == 1
 
 
 def test_ports(server: Server, explorer: Explorer) -> None:

@@ -79,6 +79,7 @@ def demo() -> StaticGraph:
     return Merge(shrink=8).fit_transform(splime.load("demo"))
 
 
+@pytest.mark.system
 @needs_pykeen
 @pytest.mark.filterwarnings("ignore:Training instances are always shuffled:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no acc:UserWarning")

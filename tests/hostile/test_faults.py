@@ -14,22 +14,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pyarrow.parquet as pq
 import pytest
 
 import splime
-from splime.datasets.world import World, make_world
+from experiments import running
+from experiments.world import World, make_world
 from splime.errors import SplimeError, WriteError
-from splime.experiments import running
 from splime.graph import TemporalGraph
-from splime.io.files import working_folder, written_beside, written_folder
+from splime.io import files
+from splime.io.files import atomic_folder, atomic_write, scratch_folder
 from splime.runs import is_finished
 from splime.streaming import transform_parts
 from splime.tuning import tune
-from splime.tuning.search import Search, _Watch
-from tests.experiments.small import STUDY, save_small
+from splime.tuning.search import _Watch
+from tests.experiments.small import STUDY, call_experiments, save_small
 from tests.runs.small import StopAfter, call, small_graph, small_run
 from tests.runs.test_resume import same, wait_for
+
+pytestmark = pytest.mark.system
 
 SMALL = (
     "--model", "distmult", "--dimension", "4", "--batch-size", "32", "--device", "cpu",
@@ -94,7 +98,9 @@ def test_sigterm_while_tuning(data: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert (done.code, done.out) == (143, ""), done.err
     assert "the same command resumes the search" in done.err
     assert len([*out.glob("trials/*/checkpoint.safetensors")]) == 1
-    assert [one.state.name for one in Search.open(out).trials()] == ["RUNNING"]
+    journal = optuna.storages.journal.JournalFileBackend(str(out / "journal.log"))
+    study = optuna.load_study(study_name=None, storage=optuna.storages.JournalStorage(journal))
+    assert [one.state.name for one in study.trials] == ["RUNNING"]
     assert call(*arguments).code == 0
 
 
@@ -107,14 +113,13 @@ def test_signals_elsewhere(
     before = {path: path.read_bytes() for path in run.path.iterdir()}
     handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     with monkeypatch.context() as patch:
-        patch.setattr("splime.runs.evaluating.evaluate_scoped", raising(number))
+        patch.setattr("splime.runs.evaluating.evaluate_scoring", raising(number))
         done = call("evaluate", run.path, "--device", "cpu")
     assert (done.code, done.out, done.err) == (128 + number, "", f"{word}\n")
     assert {path: path.read_bytes() for path in run.path.iterdir()} == before
     assert handlers == [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
 
-    monkeypatch.setattr("splime.experiments.studies.STUDIES", {"small": STUDY})
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("experiments.studies.STUDIES", {"small": STUDY})
     run_case, ran = running.run_case, []
 
     def first_only(*given: Any, **options: Any) -> Any:
@@ -122,10 +127,11 @@ def test_signals_elsewhere(
         return run_case(*given, **options) if len(ran) == 1 else raising(number)()
 
     monkeypatch.setattr(running, "run_case", first_only)
-    small = ("reproduce", "small", "--data", save_small(tmp_path / "data"), "--device", "cpu")
-    assert call(*small, "--run").code == 128 + number
+    data = save_small(tmp_path / "data")
+    small = ("small", "--data", data, "--results", tmp_path / "results", "--device", "cpu")
+    assert call_experiments(*small, "--run").code == 128 + number
     monkeypatch.setattr(running, "run_case", run_case)
-    assert "not run yet: 3 of the trainings" in call(*small).err
+    assert "not run yet: 3 of the trainings" in call_experiments(*small).err
 
 
 def test_a_second_signal_ends_at_once(data: Path, tmp_path: Path) -> None:
@@ -184,7 +190,7 @@ main()
 def test_a_signal_in_code_that_is_made_from_text(tmp_path: Path) -> None:
     # So a dataclass is made. After a plain KeyboardInterrupt there, `python -m` ended by SIGINT.
     text = "import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)"
-    code = f"from splime.cli import main\nmain.app = lambda: exec({text!r})\nmain.main()"
+    code = f"from splime.cli import main\nmain.main(lambda: exec({text!r}))"
     tmp_path.joinpath("program.py").write_text(code)
     done = subprocess.run(
         [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True
@@ -220,7 +226,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
         ("splime inspect nothing.txt 2>/dev/full", 3, "", ""),
         ("splime methods >/dev/full", 1, "", "error: [Errno 28] No space left on device\n"),
         ("splime --version >/dev/full", 1, "", "error: [Errno 28] No space left on device\n"),
-        ("splime methods | head -1; exit ${PIPESTATUS[0]}", (0, 1), "vanilla", ""),
+        ("splime methods | head -1; exit ${PIPESTATUS[0]}", (0, 1), "method", ""),
         ("splime methods | true; exit ${PIPESTATUS[0]}", 1, "", ""),
     ],
 )
@@ -282,12 +288,12 @@ def fill(folder: Path) -> Path:
 
 def test_a_full_disk_while_tuning(small_disk: Path) -> None:
     graph, out = small_graph(), small_disk / "search"
-    tune(graph, out, **{**SEARCH, "trials": 1}, processes=1)
+    tune(graph, out, **{**SEARCH, "trials": 1}, parallel=1)
     ballast = fill(out)
     with pytest.raises(SplimeError, match=r"No space left|is the disk full"):
-        tune(graph, out, **SEARCH, processes=2)
+        tune(graph, out, **SEARCH, parallel=2)
     ballast.unlink()
-    tuned = tune(graph, out, **SEARCH, processes=1)
+    tuned = tune(graph, out, **SEARCH, parallel=1)
     assert [one.state for one in tuned.trials] == ["finished"] * 3
 
 
@@ -323,7 +329,7 @@ def test_a_full_disk_while_transforming(
 
 def test_a_disk_that_fails_while_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a write fails, the search stops there, and resumes there."""
-    graph, whole = small_graph(), tune(small_graph(), tmp_path / "whole", **SEARCH, processes=1)
+    graph, whole = small_graph(), tune(small_graph(), tmp_path / "whole", **SEARCH, parallel=1)
     fsync, left, failures = os.fsync, [0], 0
     codes = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
@@ -340,7 +346,7 @@ def test_a_disk_that_fails_while_tuning(tmp_path: Path, monkeypatch: pytest.Monk
         while tuned is None:
             left[0] = 5 + 5 * failures
             try:
-                tuned = tune(graph, tmp_path / "search", **SEARCH, processes=1)
+                tuned = tune(graph, tmp_path / "search", **SEARCH, parallel=1)
             except WriteError:
                 failures += 1
                 assert failures < 30
@@ -355,8 +361,8 @@ KILLED = textwrap.dedent(
     """
     import os, signal, sys
     from pathlib import Path
-    from splime.io.files import working_folder, written_beside, written_folder
-    how = {"file": written_beside, "folder": written_folder, "work": working_folder}[sys.argv[1]]
+    from splime.io.files import scratch_folder, atomic_write, atomic_folder
+    how = {"file": atomic_write, "folder": atomic_folder, "work": scratch_folder}[sys.argv[1]]
     with how(Path(sys.argv[2])) as beside:
         (beside if sys.argv[1] == "file" else beside / "half").write_bytes(b"half of it")
         print("here", flush=True)
@@ -380,7 +386,7 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, kind: s
     it = writer(kind, path)
     own = [*tmp_path.iterdir()]
     assert len(own) == 1
-    write = {"file": written_beside, "folder": written_folder, "work": working_folder}[kind]
+    write = {"file": atomic_write, "folder": atomic_folder, "work": scratch_folder}[kind]
 
     def write_again() -> None:
         with write(path) as beside:
@@ -394,47 +400,79 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, kind: s
     assert [*tmp_path.iterdir()] == ([] if kind == "work" else [path])
 
 
-def test_neither_a_live_number_nor_an_unknown_name_is_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def leftover(path: Path, process: int, kind: str = "part") -> Path:
+    """The name of what a process of this machine was writing."""
+    return path.with_name(f".{path.name}.{files._MACHINE}-{process}-0.{kind}")
+
+
+def test_only_what_a_dead_process_of_this_machine_left_is_swept(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    reused, other = tmp_path / f".model.{os.getppid()}.part", tmp_path / ".model.1x.part"
-    dead = tmp_path / ".model.999999999.part"
-    strangers = [other, tmp_path / ".models.999999999.part", tmp_path / ".model.part"]
-    for file in (reused, dead, *strangers):
+    dead, alive = leftover(path, 999_999_999), leftover(path, os.getppid())
+    strangers = [
+        tmp_path / ".model.elsewhere-999999999-0.part",
+        tmp_path / ".model.part",
+        leftover(tmp_path / "models", 999_999_999),
+    ]
+    for file in (dead, alive, *strangers):
         file.write_bytes(b"?")
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(b"whole")
+    assert {*tmp_path.iterdir()} == {path, alive, *strangers}
 
-    def write() -> None:
-        with written_beside(path) as beside:
-            beside.write_bytes(b"whole")
 
-    write()
-    assert {*tmp_path.iterdir()} == {path, reused, *strangers}
-    monkeypatch.setattr("splime.io.files._LONG", -1.0)  # the number is another process's by now
-    write()
-    assert {*tmp_path.iterdir()} == {path, *strangers}
+def test_two_writers_of_one_process(tmp_path: Path) -> None:
+    """As threads do: each has a file of its own, and the last one counts."""
+    path = tmp_path / "model"
+    with atomic_write(path) as first:
+        first.write_text("first", encoding="utf-8")
+        with atomic_write(path) as second:
+            second.write_text("second", encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == "second"
+    assert path.read_text(encoding="utf-8") == "first"
+    assert [*tmp_path.iterdir()] == [path]
 
 
 def test_a_folder_whose_replacement_was_killed_comes_back(tmp_path: Path) -> None:
     """Between the two renamings, the only copy has the name of what is thrown away."""
-    place, old = tmp_path / "out", tmp_path / ".out.999999999.old"
+    place = tmp_path / "out"
+    old = leftover(place, 999_999_999, "old")
     old.mkdir()
     (old / "precious").write_text("precious", encoding="utf-8")
-    with pytest.raises(RuntimeError), written_folder(place):
+    with pytest.raises(RuntimeError), atomic_folder(place):
         raise RuntimeError
     assert (place / "precious").exists()
     assert not old.exists()
 
 
+def test_a_folder_that_cannot_be_moved_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "out"
+    place.mkdir()
+    (place / "precious").write_text("precious", encoding="utf-8")
+    rename = Path.rename
+
+    def fails(path: Path, target: Path) -> Path:
+        if path.suffix == ".part":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(WriteError, match="out: cannot be written"), atomic_folder(place):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (place / "precious").exists()
+
+
 def test_a_process_with_the_same_number_as_the_killed_one(tmp_path: Path) -> None:
     """As in containers, where it is often 1."""
     place, number = tmp_path / "out", os.getpid()
-    for name in ("out", f".out.{number}.old", f".out.{number}.part"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "left").write_text("left", encoding="utf-8")
-    with written_folder(place) as beside:
+    for left in (place, leftover(place, number, "old"), leftover(place, number)):
+        left.mkdir()
+        (left / "left").write_text("left", encoding="utf-8")
+    with atomic_folder(place) as beside:
         assert not [*beside.iterdir()]
-        with written_beside(beside / "file") as inner:
+        with atomic_write(beside / "file") as inner:
             inner.write_bytes(b"whole")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in place.iterdir()] == ["file"]

@@ -10,6 +10,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, time
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ import tomli_w
 
 import splime
 from splime.errors import DataError, SplimeError
-from splime.report.tables import run_table
+from splime.graph import Facts
+from splime.reporting.results import run_table
 from splime.runs import evaluating
+from splime.tuning import make_space
 from splime.tuning.results import best_plan
 from splime.tuning.search import JOURNAL, SEARCH, Search
 from tests.query.conftest import valid_graph
 from tests.runs.small import small_graph, small_run
+
+pytestmark = pytest.mark.system
 
 MISSING = object()
 VALUES: list[Any] = [
@@ -168,16 +173,24 @@ def test_mistakes_in_a_plan(tmp_path: Path, old: str, new: str, said: str) -> No
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("tuned") / "search"
-    fixed: dict[str, Any] = {"dimension": 4, "epochs": 2}
-    splime.tune(
-        small_graph(), out, trials=2, processes=1, methods=["split"], models=["distmult"], **fixed
-    )
+    search_again(out)
     return out
 
 
+def search_again(folder: Path) -> None:
+    fixed: dict[str, Any] = {"dimension": 4, "epochs": 2}
+    splime.tune(
+        small_graph(), folder, trials=2, parallel=1, methods=["split"], models=["distmult"], **fixed
+    )
+
+
 def use_search(folder: Path) -> None:
-    search = Search.open(folder)
-    best_plan(search.tried(), search.space, "demo", {}).to_toml()
+    fixed = {"dimension": 4, "epochs": 2, "seed": 0}
+    graph = replace(small_graph(), test=Facts.empty())
+    space = make_space(graph, ["split"], ["distmult"], fixed=fixed)
+    search = Search(folder, graph, space, 0)
+    search.begin()
+    best_plan(search.results(), search.space, "demo", {}).to_toml()
 
 
 def test_a_search(search: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import splime
-from splime.datasets.world import World, make_world
+from experiments.world import World, make_world
 from splime.errors import DataError, SplimeError
 from splime.methods import Timestamp, Vanilla
 from splime.runs.evaluating import kept

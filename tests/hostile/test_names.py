@@ -18,8 +18,10 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import SplimeError, visible
 from splime.query.questions import quoted
-from splime.report import plots, style
+from splime.reporting import plots, style
 from tests.runs.small import Called, call
+
+pytestmark = pytest.mark.system
 
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]"

@@ -28,6 +28,7 @@ def run(*arguments: str | Path, encoding: str) -> str:
     return done.stdout.decode(encoding) or said
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
 def test_no_silent_question_marks(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "facts.tsv"

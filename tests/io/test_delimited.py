@@ -133,7 +133,7 @@ def test_numbered_columns_without_header(tmp_path: Path) -> None:
     path = write(tmp_path / "f.tsv", "9\ta\tp\tb\t2001\t5\n")
     graph = splime.read(path, columns=["2", "3", "4", "5"], split="none")
     assert list(graph.rows()) == [("a", "p", "b", "2001", "2001")]
-    with pytest.raises(DataError, match="none has the number"):
+    with pytest.raises(DataError, match="none has that number"):
         splime.read(path, columns=["2", "3", "4", "9"])
     with pytest.raises(DataError, match="only where the file has a header"):
         splime.read(path, columns=["s", "p", "o", "t"], header=False)
@@ -180,7 +180,7 @@ def test_delimiters(tmp_path: Path, between: str) -> None:
         ("f.tsv.gz", b"not gzip at all", r"f.tsv.gz: .*"),
         ("f.tsv.zst", b"not zstd at all", r"f.tsv.zst: .*"),
         ("f.parquet", b"PAR1 not really", r"cannot be read as Parquet"),
-        ("f.xlsx", b"PK\x03\x04\x00", r"unknown kind of file; expected .tsv"),
+        ("f.xlsx", b"PK\x03\x04\x00", r"unknown kind of file; expected text with columns"),
     ],
 )
 def test_broken_files(tmp_path: Path, name: str, data: bytes, message: str) -> None:

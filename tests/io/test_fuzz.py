@@ -14,6 +14,8 @@ import splime
 from splime.errors import SplimeError
 from splime.splitting import HowToSplit
 
+pytestmark = pytest.mark.system
+
 ROWS = b"".join(b"s%d\tp%d\to%d\t19%02d\t%d\n" % (n, n % 3, n % 7, n, 1950 + n) for n in range(60))
 CSV = b"subject,predicate,object,begin,end\n" + b"".join(
     b'"s %d",p,"o,%d",2001-%02d-01,\n' % (n, n % 7, 1 + n % 12) for n in range(60)

@@ -6,7 +6,7 @@ import pytest
 
 import splime
 from splime.errors import DataError
-from splime.io.sources import read_ids
+from splime.io.ids import read_ids
 
 
 def write(path: Path, text: str) -> Path:

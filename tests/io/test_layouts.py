@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,8 @@ import pytest
 import splime
 from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
-from splime.io.sources import read_ids
+from splime.io.ids import read_ids
+from tests.runs.small import call
 
 Quad = tuple[int, int, int, int]
 
@@ -148,9 +147,9 @@ def test_hours_that_are_days(tmp_path: Path) -> None:
 
 def test_what_origin_needs(tmp_path: Path) -> None:
     path = write(tmp_path / "f.txt", "a\tp\tb\t2001-05-01\n")
-    with pytest.raises(UsageError, match="granularity has to say"):
+    with pytest.raises(UsageError, match="granularity must give"):
         splime.read(path, origin="2018")
-    with pytest.raises(DataError, match=r"f.txt, line 1: '2001-05-01' is no number of days"):
+    with pytest.raises(DataError, match=r"f.txt, line 1: '2001-05-01' is not a number of days"):
         splime.read(path, origin="2018", granularity="day")
     times = ["99999999999", "1", "####-##-##", "2", "3", "-1"]
     write(path, "".join(f"a\tp\tb\t{time}\n" for time in times))
@@ -449,18 +448,13 @@ def test_what_is_not_understood_is_shown(
 
 def test_inspect_shows_guesses_and_errors(tmp_path: Path) -> None:
     write_splits(tmp_path, "{}.txt", lambda q: f"{q[0]}\t{q[1]}\t{q[2]}\t{24 * q[3]}\t0")
-
-    def inspect(path: Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "splime", "inspect", str(path)]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    done = inspect(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "the fifth column is always 0 and was left out" in done.stdout
-    assert "times are steps of 24" in done.stdout
-    done = inspect(write(tmp_path / "stat", "3 4\n"))
-    assert done.returncode == 3
-    assert "[2] '4'" in done.stderr
+    done = call("inspect", tmp_path)
+    assert done.code == 0, done.err
+    assert "the fifth column is always 0 and was left out" in done.out
+    assert "times are steps of 24" in done.out
+    done = call("inspect", write(tmp_path / "stat", "3 4\n"))
+    assert done.code == 3
+    assert "[2] '4'" in done.err
 
 
 def test_a_hint_has_numbers_where_names_would_not_survive(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import Facts, TemporalGraph
-from splime.io.files import written_beside
+from splime.io.files import atomic_write
 from splime.timeline import Timeline
 from splime.times import GRANULARITIES, Granularity, format_ticks
 from splime.vocabulary import Vocabulary
@@ -282,7 +282,7 @@ def test_a_failed_save_leaves_what_was_there(
 
 def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     def write() -> None:
-        with written_beside(tmp_path / "f") as beside:
+        with atomic_write(tmp_path / "f") as beside:
             beside.write_text("half")
             raise KeyboardInterrupt
 

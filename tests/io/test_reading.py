@@ -216,9 +216,9 @@ def test_finer_times_are_noted() -> None:
         ([], "there are no facts"),
         ([("a", "p", "b")], r"row 1: expected \(subject, predicate, object, time\)"),
         ([("a", "p", "b", 1), ("a", "p", "b", 1, 2)], "row 2: 5 values, but 4"),
-        ([("a", None, "b", 1)], "row 1: None is no name"),
-        ([("a", 1.5, "b", 1)], "row 1: 1.5 is no name"),
-        ([("a", "p", "b", 1.5)], "row 1: 1.5 is no time"),
+        ([("a", None, "b", 1)], "row 1: None is not a name"),
+        ([("a", 1.5, "b", 1)], "row 1: 1.5 is not a name"),
+        ([("a", "p", "b", 1.5)], "row 1: 1.5 is not a time"),
         (["abcd"], "row 1: expected"),
         ([("\ud800", "p", "b", 1)], "not valid Unicode"),
     ],
@@ -265,7 +265,8 @@ def test_how_to_split_what_has_splits(tmp_path: Path, options: dict[str, Any]) -
     (tmp_path / "train.tsv").write_text("a\tp\tb\t1990\n")
     table = pa.table([["a"], ["p"], ["b"], [1], ["train"]], names=["s", "p", "o", "t", "split"])
     for source in (tmp_path, table, {"train": [("a", "p", "b", 1)]}, "demo"):
-        with pytest.raises(UsageError, match=rf"{next(iter(options))} .*own; splime.split_graph"):
+        message = rf"{next(iter(options))} .*splits; splime.split_graph"
+        with pytest.raises(UsageError, match=message):
             splime.load(source, **options)
 
 

@@ -202,7 +202,7 @@ def test_a_column_of_splits(tmp_path: Path) -> None:
     graph = splime.load(write(tmp_path / "f.json", json.dumps(rows)))
     assert (len(graph.train), len(graph.test)) == (1, 1)
     write(tmp_path / "test.json", json.dumps(rows))
-    with pytest.raises(DataError, match=r"test.json, line 1: the split is 'train', but these are"):
+    with pytest.raises(DataError, match=r"test.json, record 1: the split is 'train', but"):
         splime.read({"train": [("a", "p", "b", 1990)], "test": tmp_path / "test.json"})
 
 
@@ -214,7 +214,7 @@ GOOD = '{"subject": "a", "predicate": "p", "object": "b", "time": 1990}'
     [
         ("f.jsonl", "", "f.jsonl: the file is empty"),
         ("f.jsonl", f"{GOOD}\n{{", "f.jsonl, line 2: not JSON"),
-        ("f.jsonl", f"{GOOD}\n{GOOD} x", "f.jsonl, line 2: there is more behind"),
+        ("f.jsonl", f"{GOOD}\n{GOOD} x", "f.jsonl, line 2: not JSON: Extra data"),
         ("f.jsonl", f"{GOOD}\n[1, 2]", r"f.jsonl, line 2: expected an object .* found \[1, 2\]"),
         ("f.jsonl", f"{GOOD}\n\n{GOOD.replace('1990', '[1990]')}", r"line 3: 'time' is \[1990\]"),
         ("f.jsonl", f"{GOOD}\n{GOOD.replace('1990', '1990.5')}", "line 2: 'time' is 1990.5"),
@@ -226,14 +226,14 @@ GOOD = '{"subject": "a", "predicate": "p", "object": "b", "time": 1990}'
         ("f.jsonl", GOOD.encode() + b"\n\xff", "f.jsonl, line 2, character 1: the byte 0xff"),
         ("f.jsonl", GOOD.replace("1990", "9" * 5000), "f.jsonl, line 1: not JSON"),
         ("f.jsonl", f"{GOOD}\n" + "[" * 100_000, "f.jsonl, line 2: "),
-        ("f.json", f"[{GOOD},\n{GOOD}", "f.json, line 2: the array is not closed"),
+        ("f.json", f"[{GOOD},\n{GOOD}", "f.json, line 2: not JSON"),
         ("f.json", f"[{GOOD},\n\n{GOOD},", "f.json, line 3: not JSON"),
-        ("f.json", f"[{GOOD},\n1]", "f.json, line 2: expected an object"),
-        ("f.json", f"[{GOOD}]\n]", "f.json, line 2: there is more behind"),
+        ("f.json", f"[{GOOD},\n1]", "f.json, record 2: expected an object"),
+        ("f.json", f"[{GOOD}]\n]", "f.json, line 2: not JSON: Extra data"),
         ("f.json", "[]", "f.json: there are no facts"),
         ("f.json", '{"head": {}, "results": {"bindings": []}}', "f.json: there are no facts"),
-        ("f.json", '{"results": {"bindings": [{}\n', "f.json, line 1: the array is not closed"),
-        ("f.json", '{"results": {"bindings": [{}]\n', "f.json, line 1: not JSON"),
+        ("f.json", '{"results": {"bindings": [{}\n', "f.json, line 2: not JSON"),
+        ("f.json", '{"results": {"bindings": [{}]\n', "f.json, line 2: not JSON"),
         ("f.json", '{"head": {}, "results": 1}', "f.json: expected an object a line"),
         ("f.json", "17", "f.json: expected an object a line"),
         ("f.json", '{"a": {}}', "f.json: .* which is the subject and the predicate and the object"),
@@ -266,3 +266,11 @@ def test_fuzz(tmp_path_factory: pytest.TempPathFactory, seed: str) -> None:
         check_reading(path)
 
     check()
+
+
+def test_terms_that_differ_only_in_their_language_are_one_name(tmp_path: Path) -> None:
+    """So the two rows of a fact find each other."""
+    rows = ["?subject\t?predicate\t?object\t?what\t?time"]
+    rows += ['"Ada"@en\t"p"\t"o"\t"since"\t"1990"', '"Ada"@de\t"p"\t"o"\t"until"\t"1994"']
+    path = write(tmp_path / "f.tsv", "".join(f"{row}\n" for row in rows))
+    assert facts(path) == [("Ada", "p", "o", "1990", "1994")]

@@ -119,8 +119,14 @@ def test_integer_names_and_chosen_columns() -> None:
 
 @given(graphs())
 def test_to_table_and_back(graph: TemporalGraph) -> None:
-    again = splime.read(splime.to_table(graph), granularity="year", keep_duplicates=True)
+    again = splime.read(graph.to_table(), granularity="year", keep_duplicates=True)
     assert again == graph
+
+
+def test_the_function_gives_way_to_the_method() -> None:
+    graph = splime.read([("a", "p", "b", 1990)], split="none")
+    with pytest.warns(DeprecationWarning, match=r"graph\.to_table\(\)"):
+        assert splime.to_table(graph) == graph.to_table()
 
 
 NAMES = {name: COLUMNS[name] for name in ("subject", "predicate", "object")}

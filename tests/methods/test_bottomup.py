@@ -8,9 +8,9 @@ signal itself it must do so where there are no ties, and at the paper's settings
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import cache
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from ruptures.exceptions import (  # type: ignore[import-untyped, unused-ignore]
 )
 from scipy.sparse import block_diag, csr_array  # type: ignore[import-untyped, unused-ignore]
 
-import splime
+from splime.graph import TemporalGraph
 from splime.methods.bottomup import Floats, Gram, Limit, Signals, change_rows
 from splime.methods.signatures import PROXIMITIES, signatures
 
@@ -216,34 +216,34 @@ def test_rows_that_differ_by_rounding_are_equal() -> None:
     assert gram[31, 32] == pytest.approx(np.exp(-2))  # γ = 1: more than half of the distances are 0
 
 
+RealSignatures = Callable[[str, str], list[csr_array]]
+
+
 @pytest.fixture(scope="module")
-def real_signatures(published: Path) -> dict[tuple[str, str], list[csr_array]]:
-    """Signatures of every predicate of every dataset, by every measure."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPLIME_DATA", str(published))
-        return {
-            (name, measure): list(_signatures_of(name, measure))
-            for name in PAPER
-            for measure in PROXIMITIES
-        }
+def real_signatures(published_graphs: dict[str, TemporalGraph]) -> RealSignatures:
+    """Signatures of every predicate of a dataset, by a measure."""
 
+    @cache
+    def signatures_of(name: str, measure: str) -> list[csr_array]:
+        graph = published_graphs[name]
+        facts = graph.facts()
+        begin, end = graph.timestamps(facts)
+        found = []
+        for predicate in range(len(graph.predicates)):
+            mine = facts.predicate == predicate
+            columns = (begin[mine], end[mine], facts.subject[mine], facts.object[mine])
+            found.append(signatures(*columns, proximity=measure).scores)
+        return found
 
-def _signatures_of(name: str, measure: str) -> Iterator[csr_array]:
-    graph = splime.load(name)
-    facts = graph.facts()
-    begin, end = graph.timestamps(facts)
-    for predicate in range(len(graph.predicates)):
-        mine = facts.predicate == predicate
-        columns = (begin[mine], end[mine], facts.subject[mine], facts.object[mine])
-        yield signatures(*columns, proximity=measure).scores
+    return signatures_of
 
 
 @pytest.mark.parametrize("name", PAPER)
 def test_real_signatures_at_the_settings_of_the_paper(
-    real_signatures: dict[tuple[str, str], list[csr_array]], name: str
+    real_signatures: RealSignatures, name: str
 ) -> None:
     measure, epsilon = PAPER[name]
-    for signal in real_signatures[name, measure]:
+    for signal in real_signatures(name, measure):
         changes = changes_of(signal, 2, epsilon=epsilon)
         if signal.shape[0] < 2:
             assert changes == []
@@ -251,10 +251,11 @@ def test_real_signatures_at_the_settings_of_the_paper(
             assert changes == detected(signal.toarray(), 2, epsilon=epsilon)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", PAPER)
 @pytest.mark.parametrize("measure", PROXIMITIES)
 def test_real_signatures_with_all_their_ties(
-    real_signatures: dict[tuple[str, str], list[csr_array]], name: str, measure: str
+    real_signatures: RealSignatures, name: str, measure: str
 ) -> None:
     _, epsilon = PAPER[name]
     settings: list[tuple[int, dict[str, Any]]] = [
@@ -262,7 +263,7 @@ def test_real_signatures_with_all_their_ties(
         (2, {"penalty": 0.5}),
         (3, {"changes": 4}),
     ]
-    for signal in real_signatures[name, measure]:
+    for signal in real_signatures(name, measure):
         gram = matrix(signal)
         for size, stop in settings:
             expected = searched(gram, size, **stop)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import splime
+from experiments.world import World
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.signatures import PROXIMITIES
@@ -35,7 +36,7 @@ def test_planted_changes_are_found() -> None:
     """All planted changes of the interval predicates are found, to the year, and little else."""
     planted_count = cut_count = hits = 0
     for seed in range(5):
-        world = splime.World(seed=seed)
+        world = World(seed=seed)
         segmentation = ChangePointSplit(proximity="adamic_adar", penalty=3).fit(
             splime.read(world.table())
         )
@@ -52,19 +53,25 @@ def test_planted_changes_are_found() -> None:
     assert hits / cut_count > 0.9
 
 
-@pytest.mark.parametrize("proximity", PROXIMITIES)
-@pytest.mark.parametrize(
-    "stop",
-    [
-        {"epsilon": 5.0},
-        {"epsilon": 0.3},  # reached while equal timestamps are joined
-        {"penalty": 0.5},
-        {"penalty": 0.005},
-        {"changes": 2},
-        {"changes": 20},
-    ],
-    ids=str,
-)
+STOPS: list[dict[str, Any]] = [
+    {"epsilon": 5.0},
+    {"epsilon": 0.3},  # reached while equal timestamps are joined
+    {"penalty": 0.5},
+    {"penalty": 0.005},
+    {"changes": 2},
+    {"changes": 20},
+]
+# Every stop with one measure in plain pytest, with the others as system tests.
+SEARCHES = [
+    pytest.param(
+        measure, stop, marks=pytest.mark.system if (number - place) % len(PROXIMITIES) else ()
+    )
+    for place, measure in enumerate(PROXIMITIES)
+    for number, stop in enumerate(STOPS)
+]
+
+
+@pytest.mark.parametrize(("proximity", "stop"), SEARCHES, ids=str)
 def test_names_searched_together_are_cut_as_each_alone(
     proximity: str, stop: dict[str, Any]
 ) -> None:

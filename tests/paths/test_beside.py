@@ -9,15 +9,17 @@ from typing import Any
 
 import optuna
 import pytest
+import torch
 
 import splime
 import splime.plans
 from splime.errors import DataError, UsageError
-from splime.plans import Plan, PlannedRun, carry_out, read_plan
-from splime.report.plots import plot_evidence
+from splime.plans import Plan, PlannedRun, execute, read_plan
+from splime.reporting.plots import plot_evidence
 from splime.runs import Run
+from splime.runs.training import TrainingSource
 from splime.training import paths
-from splime.training.engines import make_settings
+from splime.training.registry import make_settings
 from splime.tuning import make_space, tune
 from tests.runs.small import call, small_graph
 
@@ -42,6 +44,7 @@ def everything(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     return out, done.out
 
 
+@pytest.mark.system
 def test_several_models_in_one_run(everything: tuple[Path, str]) -> None:
     out, said = everything
     runs = {path.name: Run(path) for path in (out / "runs").iterdir()}
@@ -79,7 +82,7 @@ def test_several_models_with_cuts(
         plans.append(plan)
         raise UsageError("that is enough")
 
-    monkeypatch.setattr(splime.plans, "carry_out", kept)
+    monkeypatch.setattr("splime.plans.plan.execute", kept)
     models = ("--model", "distmult", "--model", "complex", "--dimension", 4)
     call("run", data, *models, "--method", "vanilla", "--out", tmp_path)
     planned = {run.name: plans[0].settings_of(run) for run in plans[0].runs}
@@ -108,10 +111,12 @@ def test_mistakes_leave_no_folder(
 
 
 def test_a_plan_leaves_nothing_to_options(tmp_path: Path) -> None:
-    done = call("run", "plan.toml", "--model", "path", "--validate-every", 0, "--out", tmp_path)
-    assert "leave out --model, --validate-every" in done.err
+    path = tmp_path / "plan.toml"
+    path.write_text(Plan("demo", [PlannedRun("a", splime.Vanilla())]).to_toml(), "utf-8")
+    done = call("run", path, "--model", "path", "--validate-every", 0, "--out", tmp_path)
+    assert "leave out model, validate_every" in done.err
     several = ("--model", "path", "--model", "complex")
-    assert "leave out --model" in call("run", "plan.toml", *several, "--out", tmp_path).err
+    assert "leave out model" in call("run", path, *several, "--out", tmp_path).err
 
 
 def test_in_a_plan(data: Path, tmp_path: Path) -> None:
@@ -140,15 +145,16 @@ def test_in_a_plan(data: Path, tmp_path: Path) -> None:
         Plan("demo", [PlannedRun("cut", splime.Split(grow=2))], training={"model": "path"})
 
 
+@pytest.mark.system
 def test_a_search(data: Path, tmp_path: Path) -> None:
     fixed: dict[str, Any] = {"layers": 1, "dimension": 16, "epochs": 1, "batch_size": 20}
     tuned = tune(
-        splime.load(data), tmp_path / "search", trials=2, processes=1, models=["path"], **fixed
+        splime.load(data), tmp_path / "search", trials=2, parallel=1, models=["path"], **fixed
     )
     assert {one.state for one in tuned.trials} == {"finished"}
     assert {*tuned.best.chosen} == {"method", "model", "dropout", "learning_rate"}
     assert [(run.name, run.method.name) for run in tuned.plan.runs] == [("path", "vanilla")]
-    done = carry_out(read_plan(tmp_path / "search" / "best.toml"), tmp_path / "best")
+    done = execute(read_plan(tmp_path / "search" / "best.toml"), tmp_path / "best")
     assert done.runs["path"].settings.layers == 1
     refused = call(
         "tune", data, "--models", "path", "--methods", "split", "--out", tmp_path / "other"
@@ -170,10 +176,10 @@ def test_a_search_among_models_with_and_without_cuts() -> None:
 
 def test_few_facts_have_few_layers() -> None:
     graph, settings = small_graph(), make_settings("path", epochs=1)
-    static = splime.apply(splime.Vanilla().fit(graph), graph)
+    source = TrainingSource(graph, None, torch.device("cpu"))
     assert settings.layers == 4
-    assert paths.engine.fitted(settings, static, {}).layers == 3
-    assert paths.engine.fitted(settings, static, {"layers": 4}).layers == 4
+    assert paths.engine.fitted(settings, source, {}).layers == 3
+    assert paths.engine.fitted(settings, source, {"layers": 4}).layers == 4
 
 
 def test_quick_is_smaller_than_strong() -> None:

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from splime.paths.evidence import Passing, chains, evidence, passing
 from splime.paths.facts import DirectedFacts
-from splime.paths.messages import plain_propagate
+from splime.paths.messages import PathInputs, plain_propagate
 from splime.paths.model import PathModel
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import EventScopes, Times
 from tests.paths.test_messages import facts_of, make_facts
 from tests.paths.test_model import RELATIVE, make_model, questions
 
@@ -25,7 +25,7 @@ def test_gradients_by_layer_add_up_to_those_of_growing_weights(
     rows: list[Any], seed: int, past: bool
 ) -> None:
     facts = make_facts(rows, 8, 3)
-    relative = RelativeScopes("events", "step", (1, 2), past=past)
+    relative = EventScopes("step", (1, 2), past=past)
     model = make_model(seed=seed, aggregation=("sum", "mean")[seed % 2]).eval()
     (start,), (predicate,), times = questions(1, seed)
     scopes = facts.scopes(relative, times)
@@ -35,7 +35,8 @@ def test_gradients_by_layer_add_up_to_those_of_growing_weights(
     for part in (torch.arange(8) + 0.5) / 8:
         grown = (weights * part).requires_grad_()
         fixed = (facts, share, 0.0, torch.tensor(0))
-        h = plain_propagate(q, start.view(1), model.layers_of(q), scopes, grown, *fixed)
+        inputs = (q, start.view(1), model.layers_of(q), scopes, grown, *fixed)
+        h = plain_propagate(PathInputs(*inputs))
         scores = model.score(h, q, plain=True)
         expected += weights * torch.autograd.grad(scores[0, answer], grown)[0] / 8
     passed = passing(model, facts, int(start), int(predicate), scopes, answer, weights)

@@ -15,16 +15,16 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 import splime
-from splime.embedding.device import free_memory
-from splime.embedding.settings import Settings
+from splime.device import free_memory
 from splime.errors import SplimeError, UsageError
 from splime.graph import Fact, TemporalGraph
+from splime.paths.scorer import PathScorer, check_memory, make_path_model
 from splime.query import Query
 from splime.runs import Run, combine, evaluate, evaluations, train
-from splime.training.engines import make_settings
-from splime.training.paths import PathScorer, PathTrainer, check_memory, make_path_model
+from splime.training.paths import PathTrainer
+from splime.training.registry import make_settings
 from splime.vocabulary import Vocabulary
-from tests.query.test_doubts import lacking_graph
+from tests.query.test_coverage import lacking_graph
 from tests.runs.small import call, small_graph, small_run
 
 SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
@@ -253,8 +253,8 @@ def graphs(draw: st.DrawFn) -> TemporalGraph:
 def test_no_fact_that_begins_later_changes_a_score(
     graph: TemporalGraph, past: Any, seed: int
 ) -> None:
-    chosen = make_settings("path", past=past, layers=2, dimension=16, seed=seed)
-    chosen = Settings.of({**chosen.values(), "relative": "intervals:1,3,6"})
+    relative = "intervals:1,3,6"
+    chosen = make_settings("path", past=past, layers=2, dimension=16, seed=seed, relative=relative)
     scorer = PathScorer(make_path_model(graph, chosen), graph, chosen)
     for asked in (graph.test, graph.train):
         for row in range(len(asked)):
@@ -286,7 +286,9 @@ def test_training_reads_train_alone(graph: TemporalGraph) -> None:
     trainer = PathTrainer(graph, chosen, torch.device("cpu"))
     assert trainer.facts.facts == len(graph.train)
     assert trainer.relative.past
-    assert len(trainer.scorer().known) == len(graph)
+    scorer = trainer.scoring().scorer
+    assert isinstance(scorer, PathScorer)
+    assert len(scorer.known) == len(graph)
 
 
 def test_metrics_say_whose_past(graph: TemporalGraph, tmp_path: Path) -> None:
@@ -330,7 +332,7 @@ def test_what_does_not_fit_is_said_before(
     graph: TemporalGraph, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = 0
-    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: free)
+    monkeypatch.setattr("splime.paths.scorer.free_memory", lambda _: free)
     with pytest.raises(SplimeError, match="take fewer facts, or lower dimension or layers"):
         train(graph, splime.Vanilla(), tmp_path / "run", **SMALL, epochs=1)
     with pytest.raises(SplimeError, match="train with a lower dimension"):
@@ -352,7 +354,7 @@ def test_what_does_not_fit_is_said_before(
 def test_a_bound_on_the_facts_that_are_read_takes_less(
     graph: TemporalGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("splime.training.paths.free_memory", lambda _: 60_000)
+    monkeypatch.setattr("splime.paths.scorer.free_memory", lambda _: 60_000)
     chosen = make_settings(**SMALL, relative="intervals:1,3")
     many = replace(graph, entities=Vocabulary([f"entity {n}" for n in range(1000)], kind="entity"))
     with pytest.raises(SplimeError, match="1,000 entities"):

@@ -15,7 +15,7 @@ import torch
 
 from splime.paths import messages
 from splime.paths.model import PathModel
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import EventScopes, Times
 from tests.paths.test_messages import (
     assert_scores,
     assert_sums,
@@ -73,7 +73,7 @@ def test_a_step_of_the_model(dropout: float, aggregation: Any, monkeypatch: Any)
         monkeypatch.setattr(messages, "first_layer", lambda *_: None)
     values = np.random.default_rng(0).integers(0, [9, 2, 9, 4], (40, 4)).tolist()
     facts = make_facts([tuple(row) for row in values], 11, 2).to(DEVICE)
-    relative = RelativeScopes("events", "step", (1, 2))
+    relative = EventScopes("step", (1, 2))
     at = torch.tensor([0, 2, 3], device=DEVICE)
     scopes = facts.scopes(relative, Times(at, at, torch.zeros_like(at)))
     settings: Any = {"layers": 3, "width": 16, "dropout": dropout, "aggregation": aggregation}

@@ -85,7 +85,6 @@ def test_gradients_of_the_plain_sum() -> None:
 
 
 @given(rows=facts_of, seed=st.integers(0, 1000), width=st.sampled_from([16, 32]))
-@settings(max_examples=40)
 def test_the_fast_sum_is_the_plain_one(rows: list[Any], seed: int, width: int) -> None:
     facts = make_facts(rows, 8, 3)
     assert_sums(messages.fast(torch.device("cpu")), facts, inputs(facts, seed, width), 1e-5)

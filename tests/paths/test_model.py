@@ -14,11 +14,12 @@ from splime.errors import UsageError
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
-from splime.paths.relative import RelativeScopes, Times
+from splime.paths.relative import EventScopes, Times
+from splime.training.registry import make_settings
 from tests.paths.test_messages import facts_of, make_facts
 
 FIRST_LAYER = messages.first_layer
-RELATIVE = RelativeScopes("events", "step", (1, 2))
+RELATIVE = EventScopes("step", (1, 2))
 
 
 def questions(count: int, seed: int = 0) -> tuple[Tensor, Tensor, Times]:
@@ -57,7 +58,7 @@ def test_the_fast_model_is_the_plain_one(rows: list[Any], seed: int, past: bool)
         torch.rand(2 * facts.facts, generator=torch.Generator().manual_seed(seed)) < 0.8
     ) * 1.0
     model = make_model(seed=seed)
-    relative = RelativeScopes("events", "step", (1, 2), past=past)
+    relative = EventScopes("step", (1, 2), past=past)
     given_, predicates, times = questions(5, seed)
     scopes = facts.scopes(relative, times)
     with torch.no_grad():
@@ -139,8 +140,9 @@ def test_a_seed_decides_the_parameters_and_names_are_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"width": 20}, {"layers": 0}, {"dropout": 1.0}, {"aggregation": "median"}]
+    "values",
+    [{"dimension": 20}, {"layers": 0}, {"dropout": 1.0}, {"aggregation": "median"}, {"reach": 0}],
 )
 def test_settings_that_make_no_sense(values: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        make_model(**values)
+        make_settings("path", **values)

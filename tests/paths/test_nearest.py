@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from torch import Tensor
 
 import splime
 from splime.paths.facts import DirectedFacts
 from splime.paths.model import PathModel
 from splime.paths.nearest import nearest
-from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
+from splime.paths.relative import LEFT_OUT, EventScopes, Times
+from splime.paths.scorer import PathScorer
 from splime.runs import evaluate, train
-from splime.training.paths import PathScorer
 from tests.paths.test_messages import facts_of, make_facts
 from tests.paths.test_model import RELATIVE, make_model, questions
 from tests.runs.small import small_graph
@@ -44,12 +44,11 @@ def literally(
 
 
 @given(rows=facts_of, seed=st.integers(0, 1000), most=st.integers(1, 12), past=st.booleans())
-@settings(max_examples=40, deadline=None)
 def test_the_nearest_facts_are_read_and_no_others(
     rows: list[Any], seed: int, most: int, past: bool
 ) -> None:
     facts = make_facts(rows, 8, 3)
-    relative = RelativeScopes("events", "step", (1, 2), past=past)
+    relative = EventScopes("step", (1, 2), past=past)
     start, predicates, times = questions(4, seed)
     scopes, weights = (
         facts.scopes(relative, times),
@@ -115,7 +114,7 @@ def assert_reads(model: PathModel, device: str, tolerance: float) -> None:
 def test_the_mean_divides_by_the_facts_that_arrive() -> None:
     # Two facts arrive at 2; to a question about time 1 that sees the past alone, one of them.
     facts = make_facts([(0, 0, 2, 0), (1, 0, 2, 3), (2, 0, 3, 0)], 5, 1)
-    relative = RelativeScopes("events", "step", (1, 2), past=True)
+    relative = EventScopes("step", (1, 2), past=True)
     times = torch.tensor([1, 9])
     scopes = facts.scopes(relative, Times(times, times, torch.zeros_like(times)))
     assert facts.degrees(facts.weights(), scopes).tolist() == [

@@ -13,7 +13,17 @@ import splime
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.paths.facts import DirectedFacts
-from splime.paths.relative import LEFT_OUT, RelativeScopes, Times
+from splime.paths.relative import (
+    KINDS,
+    LEFT_OUT,
+    EventScopes,
+    IntervalScopes,
+    RelativeScopes,
+    SingleScope,
+    Times,
+    fit_relative,
+    parse_relative,
+)
 
 EDGES = (1, 3, 6, 11)
 ticks = st.integers(-30, 30)
@@ -121,15 +131,15 @@ def event_name(
 @given(
     facts=st.lists(spans(), min_size=1, max_size=30),
     questions=st.lists(spans(), min_size=1, max_size=4),
-    kind=st.sampled_from(["events", "intervals"]),
+    kind=st.sampled_from([EventScopes, IntervalScopes]),
     own=st.booleans(),
     past=st.booleans(),
 )
 def test_every_pair_has_the_scope_that_a_loop_gives(
     facts: list[Any], questions: list[Any], kind: Any, own: bool, past: bool
 ) -> None:
-    relative = RelativeScopes(kind, "year", EDGES, own, past)
-    name = interval_name if kind == "intervals" else event_name
+    relative = kind("year", EDGES, own, past)
+    name = interval_name if kind is IntervalScopes else event_name
     scopes = relative.scopes(times(questions), times(facts), most=17)  # in several blocks
     assert scopes.dtype == torch.uint8
     assert scopes.shape == (len(facts), len(questions))
@@ -138,22 +148,28 @@ def test_every_pair_has_the_scope_that_a_loop_gives(
             assert relative.name(scope) == name(fact, question, own, past)
 
 
-@pytest.mark.parametrize("kind", ["none", "events", "intervals"])
+@pytest.mark.parametrize("kind", KINDS.values())
 @pytest.mark.parametrize("own", [False, True])
-def test_names_differ(kind: Any, own: bool) -> None:
-    relative = RelativeScopes(kind, "day", (1, 2, 4), own, past=True)
+def test_every_kind_keeps_the_contract(kind: type[RelativeScopes], own: bool) -> None:
+    """Names differ, each scope has one, and settings give back what they were made from."""
+    graph = splime.load("demo")
+    relative = kind("day", kind.edges_for(graph), own)
     assert len(set(relative.names())) == len(relative) <= LEFT_OUT
+    scopes = relative.scopes(Times.of(graph.valid), Times.of(graph.train))
+    assert int(scopes.max()) < len(relative)
+    assert parse_relative(str(relative)) == (kind, relative.edges)
+    assert fit_relative(kind.kind, graph).edges == relative.edges
 
 
 def test_without_time_there_is_one_scope_unless_only_the_past_counts() -> None:
     facts, questions = times([(1, 5, 0), (7, 9, 0), (2, 3, 3)]), times([(4, 4, 0)])
-    assert RelativeScopes("none").scopes(questions, facts).flatten().tolist() == [0, 0, 0]
-    past = RelativeScopes("none", past=True).scopes(questions, facts)
+    assert SingleScope().scopes(questions, facts).flatten().tolist() == [0, 0, 0]
+    past = SingleScope(past=True).scopes(questions, facts)
     assert past.flatten().tolist() == [0, LEFT_OUT, LEFT_OUT]
 
 
 def test_names_say_distances_in_units() -> None:
-    days = RelativeScopes("events", "day", (1, 2, 4))
+    days = EventScopes("day", (1, 2, 4))
     assert days.names()[:4] == ["same day", "1 day before", "2..3 days before",
                                 "more than 3 days before"]  # fmt: skip
     assert days.name(days.scope((10, 10), (8, 8))) == "2..3 days after"
@@ -162,29 +178,33 @@ def test_names_say_distances_in_units() -> None:
 @pytest.mark.parametrize("edges", [(), (2, 3), (1, 1), (1, 5, 4), (0, 1), tuple(range(1, 200))])
 def test_edges_that_make_no_sense(edges: tuple[int, ...]) -> None:
     with pytest.raises(UsageError, match="edges"):
-        RelativeScopes("events", "day", edges)
+        EventScopes("day", edges)
 
 
-def test_values_that_are_no_scopes() -> None:
-    with pytest.raises(UsageError, match="kind"):
-        RelativeScopes("yearly", "year", (1,))  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="bins"):
-        RelativeScopes.of(splime.load("demo"), bins=0)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("yearly", "kind"),
+        ("events:1,x", "first distance"),
+        ("events:2,3", "edges"),
+        ("none:1", "distances"),
+        ("auto:1", "distances"),
+    ],
+)
+def test_settings_that_give_no_scopes(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        parse_relative(text)
 
 
 def test_edges_follow_from_the_distances_in_train(
     published_graphs: dict[str, TemporalGraph],
 ) -> None:
-    days = RelativeScopes.of(published_graphs["icews14"])
-    assert (days.kind, days.edges) == ("events", (1, 2, 4, 8, 15, 31, 91))
-    years = RelativeScopes.of(published_graphs["yago11k"])
-    assert (years.kind, years.edges[:5]) == ("intervals", (1, 3, 6, 11, 26))
-
-
-@pytest.mark.parametrize("bins", [1, 3, 5, 12])
-def test_the_number_of_bins_is_chosen(bins: int) -> None:
-    edges = RelativeScopes.of(splime.load("demo"), bins=bins).edges
-    assert len(edges) == bins
+    days = fit_relative("auto", published_graphs["icews14"])
+    assert str(days) == "events:1,2,4,8,15,31,91"
+    years = fit_relative("auto", published_graphs["yago11k"])
+    assert isinstance(years, IntervalScopes)
+    assert years.edges[:5] == (1, 3, 6, 11, 26)
+    assert fit_relative("intervals:1,6", published_graphs["yago11k"]).edges == (1, 6)
 
 
 @pytest.mark.parametrize("unit", ["step", "month", "hour", "minute", "second"])
@@ -193,24 +213,24 @@ def test_every_granularity_has_edges(unit: Any) -> None:
     begins = random.integers(0, 5_000, 300)
     rows = [("a", "p", f"b{i % 7}", int(begin), int(begin)) for i, begin in enumerate(begins)]
     graph = splime.read(rows, split="none")
-    assert RelativeScopes.of(graph).edges[0] == 1
+    assert fit_relative("auto", graph).edges[0] == 1
     wide = TemporalGraph(
         graph.train, graph.valid, graph.test, graph.entities, graph.predicates,
         type(graph.timeline)(unit, graph.timeline.starts, graph.timeline.ends),
     )  # fmt: skip
-    relative = RelativeScopes.of(wide)
+    relative = fit_relative("auto", wide)
     assert len(relative.edges) > 3
     assert relative.edges[-1] <= 5_000
 
 
 def test_a_graph_whose_facts_share_nothing_has_an_edge() -> None:
     graph = splime.read([("a", "p", "b", 1990, 1999), ("c", "p", "d", 2000, 2001)], split="none")
-    assert RelativeScopes.of(graph).edges == (1,)
+    assert fit_relative("auto", graph).edges == (1,)
 
 
 def test_directed_facts_keep_each_time_once() -> None:
     graph = splime.load("demo")
-    relative = RelativeScopes.of(graph, unknown=True)
+    relative = IntervalScopes("year", IntervalScopes.edges_for(graph), unknown=True)
     facts = DirectedFacts.of(graph.train, len(graph.entities), len(graph.predicates))
     questions = Times.of(graph.valid).take(torch.arange(5))
     scopes = facts.scopes(relative, questions)

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 import splime
-from splime.errors import UsageError
+from splime.errors import Interrupted, UsageError
 from splime.graph import TemporalGraph
 from splime.paths.relative import Times
+from splime.paths.scorer import PathScorer, relative_scopes
 from splime.runs import Run, evaluate, train
 from splime.scoring.timed import TimedScoring
-from splime.training.engines import Interrupted, make_settings
-from splime.training.paths import PathScorer, relative_scopes
+from splime.training.registry import make_settings
 from tests.runs.small import StopAfter, call, small_graph
 
 SMALL: dict[str, Any] = {"model": "path", "layers": 2, "dimension": 16, "batch_size": 20}
@@ -203,9 +203,12 @@ def test_cuts_are_refused(graph: TemporalGraph, tmp_path: Path) -> None:
         train(graph, splime.Split(grow=2), tmp_path / "run", **SMALL, epochs=1)
 
 
-def test_settings_are_checked_before_the_facts_are_read() -> None:
+def test_settings_are_checked_before_the_facts_are_read(tmp_path: Path) -> None:
     assert make_settings("path").layers == 4
-    assert make_settings("complex").layers is None
+    assert not hasattr(make_settings("complex"), "layers")
+    for model, wrong in (("path", {"negatives": 5}), ("complex", {"layers": 2})):
+        with pytest.raises(UsageError, match=f"no effect on {model}"):
+            train("no such data", None, tmp_path / "run", model=model, **wrong)  # type: ignore[arg-type]
 
 
 def test_the_past_alone(graph: TemporalGraph, tmp_path: Path) -> None:

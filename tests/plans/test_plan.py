@@ -121,10 +121,9 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_standard_methods_are_all_methods() -> None:
-    methods = standard_methods(12)
+    methods = standard_methods()
     assert list(methods) == list(METHODS)
     graph = splime.load("demo")
-    methods = standard_methods(len(graph.predicates))
     sizes = {name: len(method.fit(graph).predicates) for name, method in methods.items()}
     assert sizes["vanilla"] == len(graph.predicates)
     assert sizes["random"] == sizes["split"]

@@ -125,7 +125,7 @@ def test_files_of_answers(split: Run, tmp_path: Path, suffix: str) -> None:
         (("entty 1", "p1", "?", "1995"), "column subject", "Did you mean entity 1"),
         (("entity 1", "pp1", "?", "1995"), "column predicate", "Did you mean p1"),
         (("?", "p1", "entity 99", "1995"), "column object", "no entity is called 'entity 99'"),
-        (("entity 1", "", "?", "1995"), "column predicate", "write ? for what is asked for"),
+        (("entity 1", "", "?", "1995"), "column predicate", "write ? for the answer"),
         (("?", "p1", "?", "1995"), "", "a question has one '?', and this one has several"),
         (("?", "p1", "entity 1", "?"), "", "a question has one '?', and this one has several"),
         (("entity 1", "p1", "entity 2", "1995"), "", "nothing is asked for"),

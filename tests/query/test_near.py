@@ -8,7 +8,7 @@ import pytest
 import splime
 from splime.errors import UsageError
 from splime.query import Query
-from splime.runs import Run
+from splime.runs import Run, train
 from tests.query.conftest import RUNS
 from tests.runs.small import small_run
 
@@ -100,9 +100,9 @@ def test_errors(split: Run, tmp_path: Path) -> None:
         query.near("entity 1", kind="predicate")
     with pytest.raises(UsageError, match="outside of the graph's time"):
         query.near("entity 1", at=1066)
-    split.engine = "pykeen"
+    latest = train(split.graph, None, tmp_path / "latest", model="latest")
     with pytest.raises(UsageError, match="splime has scores but no vectors"):
-        query.near("entity 1")
+        Query(latest).near("entity 1")
 
 
 def test_a_name_of_both_kinds(tmp_path: Path) -> None:

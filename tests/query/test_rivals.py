@@ -16,7 +16,7 @@ from splime.scoring.scoping import Scoping
 
 LEVELS = ["predicate,time", "time,product"]
 """Static models with levels that have each predicate at every timestamp."""
-RIVALS = [name for name, kind in MODELS.items() if kind.knows_time]
+RIVALS = [name for name, kind in MODELS.items() if kind.cuts == "timestamps"]
 TIMED = [*RIVALS, *LEVELS]
 
 

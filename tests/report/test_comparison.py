@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from splime.analysis import Comparison, Pair, Row
+from splime.analysis import ComparedRun, Comparison, Pair
 from splime.errors import UsageError
 from splime.evaluation.metrics import Difference, Metrics
-from splime.report.comparison import (
+from splime.reporting.comparison import (
     FORMATS,
     comparison_latex,
     comparison_markdown,
@@ -23,12 +23,12 @@ from splime.report.comparison import (
     plot_comparison,
     write_comparison,
 )
-from splime.report.style import save_picture
+from splime.reporting.style import save_picture
 from tests.report.test_report import printed
 
 
-def row(name: str, mrr: float, **more: object) -> Row:
-    made = Row(
+def row(name: str, mrr: float, **more: object) -> ComparedRun:
+    made = ComparedRun(
         name=name,
         path=f"runs/{name}",
         data="demo",
@@ -39,8 +39,10 @@ def row(name: str, mrr: float, **more: object) -> Row:
         predicates=45,
         parameters=71_616,
         seconds=2.2,
-        test_set=0,
-        metrics=Metrics(mrr, 9.0, mrr - 0.1, mrr, mrr + 0.1, 2_000),
+        uses_time=True,
+        metrics=Metrics(
+            mrr=mrr, mr=9.0, hits1=mrr - 0.1, hits3=mrr, hits10=mrr + 0.1, queries=2_000
+        ),
         intervals={"mrr": (mrr - 0.01, mrr + 0.02)},
     )
     return replace(made, **more)  # type: ignore[arg-type]
@@ -52,7 +54,7 @@ def pair(first: str, second: str, p: float) -> Pair:
     return Pair(first, second, dict.fromkeys(metrics, difference), dict.fromkeys(metrics, p))
 
 
-def comparison(*rows: Row, pairs: list[Pair], **more: object) -> Comparison:
+def comparison(*rows: ComparedRun, pairs: list[Pair], **more: object) -> Comparison:
     made = Comparison(
         protocol="fact",
         split="test",
@@ -108,7 +110,11 @@ def test_the_table() -> None:
 
 
 def test_bold_is_the_best_of_each_column() -> None:
-    other = row("near", 0.41, metrics=Metrics(0.41, 9.0, 0.9, 0.41, 0.51, 2_000))
+    other = row(
+        "near",
+        0.41,
+        metrics=Metrics(mrr=0.41, mr=9.0, hits1=0.9, hits3=0.41, hits10=0.51, queries=2_000),
+    )
     compared = comparison(row("best", 0.42), other, pairs=[pair("best", "near", 0.2)])
     lines = comparison_markdown(compared).splitlines()
     assert "| **0.420** (0.410–0.440) | 32.0† | **42.0** | **52.0** |" in lines[4]
@@ -172,7 +178,9 @@ def headline(best: str, other: str, p: float | None) -> str:
             differences={"mrr": Difference(0.1)},
             corrected={"mrr": None},
         )
-    rows = [row(name, mrr, method=name) for name, mrr in ((best, 0.5), (other, 0.4))]
+    rows = [
+        row(name, mrr, uses_time=name != "vanilla") for name, mrr in ((best, 0.5), (other, 0.4))
+    ]
     return in_short(comparison(*rows, pairs=[tested], test_sets=[12 if p is None else 1_000]))
 
 
@@ -198,16 +206,17 @@ def test_the_headline_says_whether_time_helps() -> None:
     assert in_short(comparison(row("only", 0.5), pairs=[])) == "Best: only, MRR 0.500."
 
 
-def test_the_path_model_uses_time_without_cuts() -> None:
-    static = row("static", 0.4, method="vanilla")
-    for relative, said in (("intervals:1,3", "Time helps: static"), ("none", "MRR 0.500.")):
-        path = row("path", 0.5, method="vanilla", model="path", settings={"relative": relative})
-        text = in_short(comparison(path, static, pairs=[pair("path", "static", 0.001)]))
-        assert said in text
-        assert "does not help" not in text
-    both = row("both", 0.5, method="vanilla", model="combined")
+def test_what_a_combination_uses_is_open() -> None:
+    static = row("static", 0.4, uses_time=False)
+    both = row("both", 0.5, uses_time=None)
     text = in_short(comparison(both, static, pairs=[pair("both", "static", 0.001)]))
     assert text == "Best: both, MRR 0.500."
+
+
+def test_one_fact() -> None:
+    rows = [row("split", 0.5), row("vanilla", 0.4, uses_time=False)]
+    untested = Pair("split", "vanilla", {"mrr": Difference(0.1)}, {"mrr": None})
+    assert "1 fact is too few" in in_short(comparison(*rows, pairs=[untested], test_sets=[1]))
 
 
 def test_several_test_sets() -> None:

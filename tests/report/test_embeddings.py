@@ -16,8 +16,9 @@ from matplotlib.text import Annotation
 import splime
 from splime.analysis.embeddings import project, smoothness
 from splime.errors import UsageError
-from splime.report.plots import _halving, _with_room, plot_predicate, plot_predicates
-from splime.report.style import save_picture
+from splime.reporting.plots import plot_predicate, plot_predicates
+from splime.reporting.plots.embeddings import _halving, _with_room
+from splime.reporting.style import save_picture
 from splime.runs import Run
 from tests.runs.small import small_graph, small_run
 

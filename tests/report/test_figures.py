@@ -10,7 +10,7 @@ import torch
 
 import splime
 from splime.graph import TemporalGraph
-from splime.report.tables import conditions, evaluation_tables, run_table
+from splime.reporting.results import conditions, evaluation_tables, run_table
 from splime.runs import Run, evaluate
 from tests.report.test_report import printed
 from tests.runs.small import small_graph, small_run

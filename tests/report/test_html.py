@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.text import Text
 
-from splime.report.html import Html, join, rendered, table_html, tag
-from splime.report.page import frame, picture_html
-from splime.report.style import make_figure
-from splime.report.tables import make_table
+from splime.reporting.html import Html, join, rendered, table_html, tag
+from splime.reporting.page import frame, picture_html
+from splime.reporting.style import make_figure
+from splime.reporting.tables import make_table
 
 
 @given(st.text())

@@ -12,7 +12,7 @@ import pytest
 
 import splime
 from splime.errors import UsageError
-from splime.plans import write_page
+from splime.reporting.showing import write_page
 from splime.runs import Run
 from tests.runs.small import call, small_graph, small_run
 
@@ -87,6 +87,7 @@ def browse(path: Path, screenshot: Path, *more: str) -> tuple[str, list[str]]:
     return done.stdout, re.findall(r":CONSOLE.*", done.stderr)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)")
 class TestInABrowser:
     def test_the_console_is_quiet(self, page: Path, tmp_path: Path) -> None:
@@ -127,6 +128,7 @@ class TestInABrowser:
         assert down.split(";") == up.split(";")[::-1]
 
 
+@pytest.mark.system
 def test_one_run_without_cuts(runs: list[Run], tmp_path: Path) -> None:
     write_page(runs[:1], tmp_path / "one.html")
     text = words((tmp_path / "one.html").read_text(encoding="utf-8"))
@@ -144,6 +146,7 @@ def test_mistakes(runs: list[Run], tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.html"))
 
 
+@pytest.mark.system
 def test_on_the_command_line(runs: list[Run], tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     done = call("report", runs[0].path, runs[1].path, "--out", out)

@@ -19,8 +19,8 @@ from splime.evaluation import Evaluation
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.changepoint import change_costs
-from splime.plans.showing import PICTURES, draw_picture, draw_pictures
-from splime.report.plots import plot_change_costs, plot_learning, plot_strata
+from splime.reporting.plots import plot_change_costs, plot_learning, plot_strata
+from splime.reporting.showing import PICTURES, draw_picture, draw_pictures
 from splime.runs import Run, evaluate
 from tests.runs.small import small_graph, small_run
 
@@ -116,7 +116,7 @@ def test_few_of_many(evaluations: dict[str, Evaluation]) -> None:
     one = {"only": evaluations["second"]}
     (axes,) = plot_strata(one, "predicate", most=2).axes
     assert len(axes.get_yticklabels()) == 2
-    assert axes.get_title("left") == "MRR by predicate (the 2 most asked for of 3)"
+    assert axes.get_title("left") == "MRR by predicate (the 2 most frequent of 3)"
     assert legend(axes) == []
     (axes,) = plot_strata(one, "time").axes
     assert axes.get_title("left") == "MRR by kind of time"

@@ -12,7 +12,7 @@ from rich.console import Console
 import splime
 from splime import leakage
 from splime.errors import SplimeError
-from splime.report import plots, style, tables
+from splime.reporting import plots, style, tables
 
 
 def printed(*parts: object) -> str:

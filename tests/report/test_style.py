@@ -19,7 +19,7 @@ from matplotlib.patches import StepPatch
 import splime
 from splime.errors import SplimeError, UsageError
 from splime.graph import TemporalGraph
-from splime.report import plots, style, tables
+from splime.reporting import plots, style, tables
 from splime.statistics import Window
 from splime.times import Granularity, format_ticks, tick_range
 
@@ -193,9 +193,10 @@ def test_files(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["A.PNG"]
 
 
+@pytest.mark.system
 def test_pictures_of_graphs_need_no_torch() -> None:
     code = (
-        "import sys, splime.report.plots, splime.report.style, splime.cli.main\n"
+        "import sys, splime.reporting.plots, splime.reporting.style, splime.cli.main\n"
         "print(sorted({'torch', 'matplotlib', 'sklearn'} & set(sys.modules)))"
     )
     done = subprocess.run(

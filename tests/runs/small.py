@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 import random
+import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,16 +78,29 @@ class Called(NamedTuple):
     err: str
 
 
-def call(*arguments: object) -> Called:
+def call(*arguments: object, program: Callable[[], None] = main, **environment: str) -> Called:
     """The command line, in this process: importing PyTorch takes longer than all that it does."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         mock.patch.object(sys, "argv", ["splime", *map(str, arguments)]),
+        mock.patch.dict(os.environ, environment),
         redirect_stdout(out),
         redirect_stderr(err),
     ):
         try:
-            main()
+            program()
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(bool(end.code))
     return Called(code, out.getvalue(), err.getvalue())
+
+
+def call_program(*arguments: object, **environment: str) -> Called:
+    """The command line as a person starts it, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "splime", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1", **environment},
+    )
+    return Called(done.returncode, done.stdout, done.stderr)

@@ -15,12 +15,13 @@ import torch
 
 import splime
 from splime.errors import DataError, UsageError, WriteError
-from splime.evaluation.protocols import Options, evaluate_scoped
+from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, TemporalGraph
 from splime.runs import Run, combine, combining, evaluate, is_finished
 from splime.runs.combining import WEIGHTS, choose_weights
 from splime.scoring.combined import CombinedScorer
 from splime.scoring.queries import Scoring
+from splime.scoring.timed import TimedScoring
 from tests.runs.small import call, small_graph, small_run
 
 PATH = {"model": "path", "layers": 2, "dimension": 16, "epochs": 20, "validate_every": 1}
@@ -140,11 +141,11 @@ def test_scores_that_are_kept_are_bounded(
 def test_a_member_without_weight_changes_nothing(runs: list[Path], which: int) -> None:
     members, run = scorings(runs[:2]), Run(runs[which])
     weights = [float(at == which) for at in range(2)]
-    options = Options(bootstrap=0)
+    options = EvaluationOptions(bootstrap=0)
     for protocol in ("fact", "predicate") if which else ("fact",):  # the other ranks by scopes
-        alone = evaluate_scoped(protocol, run.scorer, run.scoping, options)
-        scorer = CombinedScorer(members, weights)
-        combined = evaluate_scoped(protocol, scorer, run.scoping, options)
+        alone = evaluate_scoring(run.scoring(), protocol, options)
+        both = TimedScoring(CombinedScorer(members, weights), run.graph)
+        combined = evaluate_scoring(both, protocol, options)
         for name, ranks in alone.ranks.items():
             np.testing.assert_allclose(combined.ranks[name], ranks)
 
@@ -163,7 +164,7 @@ def test_a_combination_is_a_run(runs: list[Path], tmp_path: Path, graph: Tempora
         shutil.rmtree(path)
     assert not (out / "members" / "1" / "lock").exists()
     run = Run(out)
-    assert repr(run).endswith(": combined on facts, Vanilla)")
+    assert repr(run).endswith(": combined on facts)")
     assert [member.engine for member in run.members] == ["splime", "paths"]
     assert run.about["parameters"] == sum(each.about["parameters"] for each in run.members)
     shown = call("evaluate", out)
@@ -181,7 +182,7 @@ def test_a_combination_is_a_run(runs: list[Path], tmp_path: Path, graph: Tempora
     ):
         answered = call(*question)
         assert answered.code == 0, answered.err
-    assert "without it" in call("evaluate", out, "--protocol", "triple").err
+    assert "without a time" in call("evaluate", out, "--protocol", "triple").err
     assert "no vectors" in call("ask", out, "--near", subject).err
     compared = call("compare", out, out / "members" / "1", out / "members" / "2")
     assert compared.code == 0, compared.err

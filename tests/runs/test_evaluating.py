@@ -74,9 +74,9 @@ def test_the_triples_are_those_that_were_trained_on(graph: TemporalGraph, tmp_pa
     ("protocol", "options", "message"),
     [
         ("facts", {}, r"no protocol 'facts'; there are fact, triple.*Did you mean fact\?"),
-        ("fact", {"aggregate": "men"}, r"no aggregation 'men'; .*Did you mean mean"),
-        ("fact", {"ties": "wrst"}, "no tie rule 'wrst'; there are mean, worst, best"),
-        ("fact", {"split": "tset"}, "no split 'tset'"),
+        ("fact", {"aggregate": "men"}, r"aggregate is one of .*Did you mean mean"),
+        ("fact", {"ties": "wrst"}, "ties is one of mean, worst, best, not 'wrst'"),
+        ("fact", {"split": "tset"}, "split is one of .*not 'tset'"),
         ("triple", {"filter": "intre"}, "intre"),
         ("fact", {"memory": 10}, "bytes of memory are too few"),
     ],

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import splime
 from splime.analysis import compare
-from splime.embedding.settings import Settings
 from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.runs import evaluate, evaluations, train
+from splime.settings import LatestSettings
 from splime.training.latest import LatestScorer
 from tests.runs.small import call, small_graph, small_run
 
@@ -75,10 +75,9 @@ def graphs(draw: st.DrawFn) -> TemporalGraph:
     return splime.read(splits, granularity="year", keep_duplicates=True, allow_loss=True)
 
 
-@settings(max_examples=50)
 @given(graph=graphs(), past=st.sampled_from(PASTS))
 def test_scores_are_those_of_a_loop(graph: TemporalGraph, past: Any) -> None:
-    scorer = LatestScorer(graph, Settings(model="latest", past=past))
+    scorer = LatestScorer(graph, LatestSettings(model="latest", past=past))
     asked = graph.facts()
     for kind, side in (("object", 2), ("subject", 0)):
         scores = scorer.entities(kind, asked)  # type: ignore[arg-type]
@@ -87,7 +86,6 @@ def test_scores_are_those_of_a_loop(graph: TemporalGraph, past: Any) -> None:
             assert row == pytest.approx(wanted, abs=1e-4)
 
 
-@settings(max_examples=50)
 @given(graph=graphs(), past=st.sampled_from(["train", "all"]), year=st.integers(1990, 1999))
 def test_what_begins_later_changes_nothing(graph: TemporalGraph, past: Any, year: int) -> None:
     def earlier(facts: Facts) -> Facts:
@@ -102,7 +100,7 @@ def test_what_begins_later_changes_nothing(graph: TemporalGraph, past: Any, year
         np.full(len(asked), year), np.full(len(asked), year), np.zeros(len(asked), np.uint8),
     )  # fmt: skip
     whole, part = (
-        LatestScorer(each, Settings(model="latest", past=past)) for each in (graph, masked)
+        LatestScorer(each, LatestSettings(model="latest", past=past)) for each in (graph, masked)
     )
     assert torch.equal(whole.entities("object", asked), part.entities("object", asked))
     assert torch.equal(whole.facts(asked), part.facts(asked))
@@ -114,7 +112,7 @@ def test_ties_go_to_the_answer_that_the_predicate_has_most() -> None:
         ("x", "p", "d", 1980), ("x", "p", "e", 1980), ("y", "p", "e", 1981),
     ]  # fmt: skip
     graph = splime.read({"train": facts, "test": [("a", "p", "b", 1995)]})
-    scorer = LatestScorer(graph, Settings(model="latest", past="train"))
+    scorer = LatestScorer(graph, LatestSettings(model="latest", past="train"))
     scores = scorer.entities("object", graph.test)[0]
     order = [graph.entities[at] for at in scores.argsort(descending=True, stable=True).tolist()]
     assert order[:4] == ["d", "c", "b", "e"]
@@ -159,7 +157,7 @@ def test_a_run_like_others(tmp_path: Path) -> None:
     [
         ({"dimension": 4}, "no effect"),
         ({"past": "later"}, "past"),
-        ({"preset": "paper"}, "presets"),
+        ({"preset": "paper"}, "preset"),
     ],
 )
 def test_nonsense(tmp_path: Path, wrong: Any, message: str) -> None:

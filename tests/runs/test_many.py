@@ -12,7 +12,7 @@ import splime
 from splime.errors import UsageError
 from splime.evaluation import Evaluation, protocols
 from splime.graph import TemporalGraph
-from splime.report.tables import conditions
+from splime.reporting.results import conditions
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
 from splime.training import native

@@ -29,7 +29,10 @@ if importlib.util.find_spec("pykeen") is None:
 from splime.training import pykeen as module
 
 # Others may have set PyTorch so that it warns of what PyKEEN does when it is imported.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning"),
+]
 
 # ConvE normalises batches, TransR has a size of its own for predicates, RESCAL shares tensors.
 MODELS = ["TuckER", "ConvE", "TransR", "RESCAL", "RotatE"]
@@ -149,7 +152,7 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
     )  # fmt: skip
     done = call(*arguments)
     assert done.code == 0, done.err
-    assert "TuckER (dimension 8, learning_rate 0.001, batch_size 32, loss BCEAfter" in done.out
+    assert "TuckER (dimension 8, learning_rate 0.001, batch_size 32" in done.out
     assert "was finished before" in call(*arguments).out
     done = call("evaluate", tmp_path / "run", "--json", "--protocol", "triple")
     assert (done.code, done.err) == (0, "")
@@ -157,10 +160,10 @@ def test_on_the_command_line(graph: TemporalGraph, tmp_path: Path) -> None:
 
 
 def test_an_interruption(graph: TemporalGraph, tmp_path: Path) -> None:
-    watch = StopAfter(4)
+    watch = StopAfter(2)
     with pytest.raises(Interrupted, match=r"epoch 2 of 2; .* the same command begins again"):
         pykeen_run(graph, tmp_path / "run", watch=watch)
-    assert watch.told == [(0, 2, 1, 3), (0, 2, 2, 3), (0, 2, 3, 3), (1, 2, 1, 3)]
+    assert watch.told == [(0, 2, 3, 3), (1, 2, 3, 3)]
     assert not is_finished(tmp_path / "run")
     watch = StopAfter(100)
     run = pykeen_run(graph, tmp_path / "run", watch=watch)
@@ -174,8 +177,8 @@ def test_an_interruption(graph: TemporalGraph, tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"model": "TuckR"}, r"PyKEEN has no model 'TuckR'.*Did you mean TuckER"),
-        ({"margin": 3.0}, r"pykeen has no setting 'margin'; it takes dimension, epochs"),
-        ({"each": "fact"}, r"pykeen has no setting 'each'; it takes dimension, epochs"),
+        ({"margin": 3.0}, "margin has no effect on"),
+        ({"each": "fact"}, "each has no effect on"),
         ({"dimensions": 3}, r"no setting 'dimensions'.*Did you mean dimension\?"),
         ({"dimension": 0}, "dimension must be at least 1"),
         ({"batch_size": 10_000}, "a batch of 10,000 is larger than train, which has"),

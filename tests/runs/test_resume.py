@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import splime
-from splime.errors import DataError, SplimeError, UsageError, enough_memory
+from splime.errors import DataError, SplimeError, UsageError, explain_out_of_memory
 from splime.graph import Facts, TemporalGraph
 from splime.runs import Interrupted, Run, training
 from splime.runs.folder import is_finished
@@ -121,7 +121,7 @@ def test_a_kill_between_two_writes(
     """The best embeddings may be newer than the checkpoint, or not there."""
     out = tmp_path / "run"
     with monkeypatch.context() as patch:
-        patch.setattr("splime.runs.tensors.save_tensors", killing(at))
+        patch.setattr("splime.runs.training.save_tensors", killing(at))
         with pytest.raises(KeyboardInterrupt):
             small_run(graph, out, **KINDS["early"])
     assert not is_finished(out)
@@ -218,6 +218,7 @@ def test_what_a_killed_process_left_is_removed(graph: TemporalGraph, tmp_path: P
     assert not list(out.glob(".*"))
 
 
+@pytest.mark.system
 def test_kill_9(graph: TemporalGraph, tmp_path: Path) -> None:
     out = tmp_path / "run"
     with subprocess.Popen([sys.executable, "-c", SCRIPT, out], cwd=Path(__file__).parents[2]) as it:
@@ -234,6 +235,7 @@ def test_kill_9(graph: TemporalGraph, tmp_path: Path) -> None:
     assert not list(out.glob(".*"))
 
 
+@pytest.mark.system
 def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
     """The first one ends a training well, and says how to go on."""
     splime.save(graph, tmp_path / "facts.parquet")
@@ -265,6 +267,7 @@ def test_ctrl_c(graph: TemporalGraph, tmp_path: Path) -> None:
     assert same(out, tmp_path / "whole")
 
 
+@pytest.mark.system
 def test_ctrl_c_twice(graph: TemporalGraph, tmp_path: Path) -> None:
     """In this process: the second one is a KeyboardInterrupt, and the handler is put back."""
     from splime.progress import Watching
@@ -368,6 +371,7 @@ def test_the_seed(kind: str, wholes: dict[str, Run], graph: TemporalGraph, tmp_p
     assert other.history != again.history
 
 
+@pytest.mark.system
 def test_the_same_bytes_in_another_process(wholes: dict[str, Run], tmp_path: Path) -> None:
     """Neither hash seeds nor the order of metadata may show."""
     code = "from tests.runs.test_resume import another; another()"
@@ -421,7 +425,7 @@ def test_patience(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        training._Supervisor, "_validate", lambda self: values[self.learner.epoch - 1]
+        training._Training, "_validate", lambda self: values[self.learner.epoch - 1]
     )
     watch = StopAfter(10_000)
     settings: dict[str, Any] = {"epochs": 6, "validate_every": 1, "patience": patience}
@@ -480,7 +484,7 @@ def test_no_memory_left(
 
 
 def test_other_errors_are_not_about_memory() -> None:
-    with pytest.raises(RuntimeError, match="shapes"), enough_memory("lower it"):
+    with pytest.raises(RuntimeError, match="shapes"), explain_out_of_memory("lower it"):
         raise RuntimeError("shapes do not fit")
 
 
@@ -535,9 +539,9 @@ def test_errors_before_the_training_take_no_folder(
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_no_gpu(graph: TemporalGraph, tmp_path: Path, finished: Path) -> None:
-    with pytest.raises(UsageError, match=r"cuda was asked for, but .* use cpu"):
+    with pytest.raises(UsageError, match=r"cuda is not available: .* use cpu"):
         small_run(graph, tmp_path / "run", device="cuda")
-    with pytest.raises(UsageError, match=r"cuda was asked for, but .* use cpu"):
+    with pytest.raises(UsageError, match=r"cuda is not available: .* use cpu"):
         Run(finished, device="cuda")
     assert list(tmp_path.iterdir()) == []
 

@@ -22,9 +22,17 @@ from splime.runs.tensors import load_tensors, save_tensors
 from tests.runs.small import StopAfter, small_run
 
 TABLES: dict[str, dict[str, Any]] = {
-    **{name: {"model": name, "batch_size": 30} for name, kind in MODELS.items() if kind.knows_time},
+    **{
+        name: {"model": name, "batch_size": 30}
+        for name, kind in MODELS.items()
+        if kind.cuts == "timestamps"
+    },
     "ends": {"model": "telm", "each": "ends", "batch_size": 30},
-    "moved": {"model": "tero", "preset": "published-yago11k", "epochs": 4, "batch_size": 30},
+    "moved": {
+        **{"model": "tero", "each": "ends", "unit": "clip", "loss": "margin", "margin": 25.0},
+        **{"optimizer": "adagrad", "share": "none", "reciprocal": True, "both_ways": True},
+        **{"negatives": 10, "epochs": 4, "batch_size": 30},
+    },
     "levels": {"model": "complex", "levels": "predicate,2,1,time,product", "batch_size": 16},
 }
 """All models that know time, and several levels: the trainer knows nothing of them."""
@@ -47,7 +55,7 @@ class Scaled(DistMult):
 def test_a_third_parameter_is_restored(
     graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MODELS, "scaled", Scaled)  # type: ignore[arg-type, unused-ignore]
+    monkeypatch.setitem(MODELS._builtin, "scaled", Scaled)  # type: ignore[attr-defined]
     values: dict[str, Any] = {"model": "scaled", "loss": "bce", "learning_rate": 0.2}
     run = small_run(graph, tmp_path / "run", **values)
     saved = load_tensors(run.path / "model.safetensors")[0]["scale"]
@@ -65,6 +73,7 @@ def test_a_third_parameter_is_restored(
             _ = Run(run.path).scorer
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_train_resume_evaluate_and_answer(
     name: str, graph: TemporalGraph, tmp_path: Path

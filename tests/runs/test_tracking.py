@@ -164,7 +164,7 @@ def test_one_that_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_one_that_fails_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", broken("log_metrics"))
-    with pytest.warns(UserWarning, match=r"mlflow is told no more: no such server$") as warned:
+    with pytest.warns(UserWarning, match=r"mlflow stopped logging: no such server$") as warned:
         run = trained(tmp_path / "run", "mlflow")
     assert len(run.history) == 6
-    assert len([one for one in warned if "told no more" in str(one.message)]) == 1
+    assert len([one for one in warned if "stopped logging" in str(one.message)]) == 1

@@ -17,12 +17,14 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.files import locked
 from splime.plans import read_plan
 from splime.runs import Interrupted, train
-from splime.tuning import Tuned, search, tune
+from splime.tuning import TuningResult, search, tune
 from tests.runs.small import small_graph
+
+pytestmark = pytest.mark.system
 
 SMALL: dict[str, Any] = {
     "trials": 4,
-    "processes": 1,
+    "parallel": 1,
     "methods": ["vanilla", "split"],
     "models": ["distmult"],
     "dimension": 4,
@@ -33,12 +35,12 @@ SMALL: dict[str, Any] = {
 }
 
 
-def small_search(out: Path, graph: TemporalGraph | None = None, **changes: Any) -> Tuned:
+def small_search(out: Path, graph: TemporalGraph | None = None, **changes: Any) -> TuningResult:
     return tune(graph or small_graph(), out, **{**SMALL, **changes})
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> TuningResult:
     return small_search(tmp_path_factory.mktemp("tuned") / "search", trials=6)
 
 
@@ -46,15 +48,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """One is drawn, by `finished`; it takes longer than all trials of a small search."""
     monkeypatch.setattr("splime.tuning.search.save_picture", lambda *_: None)
-    monkeypatch.setattr("splime.tuning.search.plot_importance", lambda *_, **__: None)
+    monkeypatch.setattr("splime.tuning.search.plot_importances", lambda *_, **__: None)
 
 
-def test_what_it_leaves(finished: Tuned) -> None:
+def test_what_it_leaves(finished: TuningResult) -> None:
     out = finished.out
     assert [one.number for one in finished.trials] == list(range(6))
     names = {path.name for path in out.iterdir()}
     assert names == {
-        "best.toml", "data.parquet", "graph.parquet", "importance.png", "journal.log",
+        "best.toml", "data.parquet", "importance.png", "journal.log",
         "search.toml", "trials", "trials.csv",
     }  # fmt: skip
     for one in finished.trials:
@@ -71,7 +73,7 @@ def test_what_it_leaves(finished: Tuned) -> None:
     assert finished.ranking()[0] is best
 
 
-def test_the_best_is_what_it_says(finished: Tuned, tmp_path: Path) -> None:
+def test_the_best_is_what_it_says(finished: TuningResult, tmp_path: Path) -> None:
     """The plan trains what the trial trained, to the same metrics."""
     plan = read_plan(finished.out / "best.toml")
     assert plan.to_toml() == finished.plan.to_toml()
@@ -83,19 +85,19 @@ def test_the_best_is_what_it_says(finished: Tuned, tmp_path: Path) -> None:
     assert plan.data == str((finished.out / "data.parquet").absolute())
 
 
-def same_trials(one: Tuned, other: Tuned) -> bool:
-    def outcomes(tuned: Tuned) -> list[object]:
+def same_trials(one: TuningResult, other: TuningResult) -> bool:
+    def outcomes(tuned: TuningResult) -> list[object]:
         return [(o.state, o.valid, o.chosen, o.same_as, o.epochs) for o in tuned.trials]
 
     return outcomes(one) == outcomes(other)
 
 
-def test_the_same_seed_gives_the_same_search(finished: Tuned, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_search(finished: TuningResult, tmp_path: Path) -> None:
     assert same_trials(small_search(tmp_path / "again", trials=6), finished)
     assert not same_trials(small_search(tmp_path / "other", trials=6, seed=1), finished)
 
 
-def test_test_is_not_used(finished: Tuned, tmp_path: Path) -> None:
+def test_test_is_not_used(finished: TuningResult, tmp_path: Path) -> None:
     """With other facts in test, or none, it is the same search: even the folder may be shared."""
     graph = small_graph()
     rng = np.random.default_rng(0)
@@ -132,7 +134,7 @@ class StopAfter:
 
 
 @pytest.mark.parametrize("asked", [0, 7, 16])
-def test_it_resumes(finished: Tuned, tmp_path: Path, asked: int) -> None:
+def test_it_resumes(finished: TuningResult, tmp_path: Path, asked: int) -> None:
     """Stopped here and there, it ends with the same trials as one that was never stopped."""
     out = tmp_path / "search"
     times = 0
@@ -147,7 +149,7 @@ def test_it_resumes(finished: Tuned, tmp_path: Path, asked: int) -> None:
 
 
 def test_finished_trials_are_not_repeated(
-    finished: Tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: TuningResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = shutil.copytree(finished.out, tmp_path / "search")
     with monkeypatch.context() as patch:
@@ -159,7 +161,7 @@ def test_finished_trials_are_not_repeated(
     assert len(more.trials) == 7
 
 
-def test_a_journal_that_was_cut_short(finished: Tuned, tmp_path: Path) -> None:
+def test_a_journal_that_was_cut_short(finished: TuningResult, tmp_path: Path) -> None:
     out = shutil.copytree(finished.out, tmp_path / "search")
     journal = out / "journal.log"
     journal.write_bytes(journal.read_bytes() + b'{"op_code": 4, "wor')
@@ -179,14 +181,14 @@ def test_a_journal_that_was_cut_short(finished: Tuned, tmp_path: Path) -> None:
     ],
 )
 def test_other_arguments_are_refused(
-    finished: Tuned, tmp_path: Path, changes: dict[str, Any], message: str
+    finished: TuningResult, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     out = shutil.copytree(finished.out, tmp_path / "search")
     with pytest.raises(UsageError, match=f"holds another search .*{message}"):
         small_search(out, **changes)
 
 
-def test_folders_that_are_not_its_own(finished: Tuned, tmp_path: Path) -> None:
+def test_folders_that_are_not_its_own(finished: TuningResult, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"holds another search \(data\.train is 87"):
         small_search(finished.out, small_graph(1))
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
@@ -246,6 +248,7 @@ def test_the_worse_half_is_stopped_early(tmp_path: Path) -> None:
     assert reported[-1] == ("trials", 10, 10, f"best valid MRR {tuned.best.valid:.3f}")
 
 
+@pytest.mark.system
 def test_processes(tmp_path: Path) -> None:
     """Two real processes share the trials; asked to stop, they keep what they have."""
     out = tmp_path / "search"
@@ -259,7 +262,7 @@ def test_processes(tmp_path: Path) -> None:
         return reported[-1] >= 2  # the others are in the middle of something, or not begun
 
     with pytest.raises(Interrupted, match="stopped after "):
-        small_search(out, processes=2, trials=50, stop=stop, progress=progress, **changes)
+        small_search(out, parallel=2, trials=50, stop=stop, progress=progress, **changes)
     assert reported == sorted(reported)
     tuned = small_search(out, trials=4, **changes)
     assert len(tuned.trials) < 20
@@ -271,7 +274,7 @@ def test_nonsense(tmp_path: Path) -> None:
     graph = small_graph()
     for changes, message in (
         ({"trials": 0}, "trials must be at least 1"),
-        ({"processes": 0}, "processes must be at least 1"),
+        ({"parallel": 0}, "processes must be at least 1"),
         ({"device": "gpu"}, "device is auto, cpu or cuda"),
         ({"graph": replace(graph, valid=Facts.empty())}, "valid has no facts"),
         ({"graph": replace(graph, train=Facts.empty())}, "train has no facts"),

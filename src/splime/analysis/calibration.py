@@ -29,7 +29,7 @@ FEWEST = 50
 """With fewer facts there are no probabilities."""
 # Scores that are kept at once, and that are worked on at once: so many stay in the cache.
 _NUMBERS, _BLOCK = 1 << 23, 1 << 19
-# Questions to a model that knows time itself, which takes longer for each.
+# Questions to a model that takes the time as an input, which takes longer for each.
 _AFFORDED = 10_000
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
@@ -53,7 +53,7 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @dataclass
-class _Stored:
+class StoredTemperatures:
     """The temperatures in the folder of a run, and what they depend on."""
 
     config: str
@@ -65,7 +65,7 @@ class _Stored:
 
 
 class Calibrations:
-    """The calibrations of a run, fitted when they are asked for and kept in its folder."""
+    """The calibrations of a run, fitted on first use and kept in its folder."""
 
     def __init__(self, run: Run, scoring: Scoring) -> None:
         self._run, self._scoring = run, scoring
@@ -86,14 +86,16 @@ class Calibrations:
         valid = len(self._run.graph.valid)
         needed = f"{FEWEST} are needed to calibrate them"
         if valid < FEWEST:
-            return Calibration(None, valid, f"valid has {valid:,} facts, and {needed}")
+            return Calibration(
+                None, valid, f"valid has {valid:,} fact{'s' * (valid != 1)}, and {needed}"
+            )
         most = _AFFORDED // self._scoring.questions_for(kind)
         if most < FEWEST:
             return Calibration(None, 0, "to calibrate them this model would take too long")
         cases = make_cases(self._scoring, kind, "valid", min(most, MOST))
         if len(cases) < FEWEST:
             kept = "predicates that are cut" if kind == "time" else "names and times that train has"
-            why = f"valid has {len(cases):,} facts of {kept}, and {needed}"
+            why = f"valid has {len(cases):,} fact{'s' * (len(cases) != 1)} of {kept}, and {needed}"
             return Calibration(None, len(cases), why)
         fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
         stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
@@ -102,13 +104,15 @@ class Calibrations:
                 write_json(self._path, msgspec.to_builtins(stored))
         return fitted
 
-    def _stored(self) -> _Stored:
+    def _stored(self) -> StoredTemperatures:
         """What the folder keeps; without temperatures if they are those of another model."""
-        fresh = _Stored(fingerprint(self._run.config), len(self._run.graph.valid), {}, True)
+        fresh = StoredTemperatures(
+            fingerprint(self._run.config), len(self._run.graph.valid), {}, True
+        )
         if not self._path.exists():
             return fresh
         try:
-            stored = validated(self._path, read_json(self._path), _Stored)
+            stored = validated(self._path, read_json(self._path), StoredTemperatures)
         except DataError as error:
             raise DataError(f"{error}; remove it, and it is made again") from None
         return stored if replace(stored, temperatures={}) == fresh else fresh
@@ -134,22 +138,22 @@ class Cases(NamedTuple):
     def target(self) -> torch.Tensor:
         """The mean score of the right answers to each question."""
         total = torch.zeros(len(self), dtype=torch.float64)
-        own = self.scores[self.row, self.column].double() * self.share
-        return total.index_add_(0, torch.as_tensor(self.row), own)
+        weighed = self.scores[self.row, self.column].double() * self.share
+        return total.index_add_(0, torch.as_tensor(self.row), weighed)
 
 
 def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cases:
     """Facts of a split, at most `most`, drawn with a fixed seed."""
-    scoping, graph = scoring.scoping, scoring.scoping.graph
+    scoping, graph = scoring.scoping, scoring.graph
     facts: Facts = getattr(graph, split)
-    facts = facts.take(~scoring.doubts.asked(kind, facts))  # such questions get no probabilities
+    facts = facts.take(~scoring.coverage.asked(kind, facts))  # such questions get no probabilities
     if kind == "time":
-        if scoping.entities is None and scoring.has_absolute_scopes:
+        if scoping is not None and scoping.entities is None:
             # Of a predicate that is not cut there is nothing to choose.
             facts = facts.take(np.diff(scoping.static.predicates.offsets)[facts.predicate] > 0)
         candidates = 16 * len(graph.timeline)  # each with the scopes of three names
     else:
-        candidates = len(scoping.names(kind))
+        candidates = len(scoring.names(kind))
     most = max(FEWEST, min(most, _NUMBERS // candidates))
     if len(facts) > most:
         chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
@@ -163,7 +167,7 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 
 def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
-    scores = torch.empty(len(facts), len(scoring.scoping.names(kind)))
+    scores = torch.empty(len(facts), len(scoring.names(kind)))
     for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
@@ -176,12 +180,12 @@ def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
 def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
     spans = scoring.spans_of(facts)
     scores = scoring.span_block(spans, len(facts)).scores.cpu()
-    begin, end = scoring.scoping.graph.timestamps(facts)
+    begin, end = scoring.graph.timestamps(facts)
     last = np.minimum(end[spans.question], spans.end)
     held = last - np.maximum(begin[spans.question], spans.begin) + 1
-    own = np.flatnonzero(held > 0)
-    row, column = spans.question[own], spans.number[own]
-    share = held[own] / (end - begin + 1)[row]
+    holds = np.flatnonzero(held > 0)
+    row, column = spans.question[holds], spans.number[holds]
+    share = held[holds] / (end - begin + 1)[row]
     known = scoring.known_spans(facts, spans)
     width = scores.shape[1]
     other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)

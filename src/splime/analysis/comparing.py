@@ -7,21 +7,23 @@ import math
 import shlex
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import UsageError, check_name, checked, visible
+from splime.errors import UsageError, check_name, visible
 from splime.evaluation import Evaluation, Metrics
 from splime.evaluation.filters import TIMED
 from splime.evaluation.metrics import (
+    COMPARED,
     FEWEST,
     METRICS,
     Difference,
+    Floats,
     Intervals,
     check_bootstrap,
     compare_ranks,
@@ -37,11 +39,11 @@ from splime.times import Ints
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRun:
     """A run and its metrics."""
 
     name: str
-    """The name of its folder, with as many parent folders as tell it from the other runs."""
+    """The name of its folder, with as many parent folders as distinguish it from the other runs."""
     path: str
     data: str
     method: str
@@ -55,10 +57,12 @@ class Row:
     """The number of values that the model learned."""
     seconds: float
     """The duration of the training."""
-    test_set: int
-    """Runs with the same number here ranked the same queries, see `Comparison.test_sets`."""
+    uses_time: bool | None
+    """Whether there are cuts or relative scopes; None for a combination of runs."""
     metrics: Metrics
-    intervals: Intervals | None
+    test_set: int = 0
+    """Runs with the same number here ranked the same queries, see `Comparison.test_sets`."""
+    intervals: Intervals | None = None
     """None where the test set has too few facts."""
 
 
@@ -69,7 +73,7 @@ class Pair:
     first: str
     second: str
     differences: dict[str, Difference]
-    """Of mrr, hits1, hits3 and hits10, each tested by itself."""
+    """By metric, each tested by itself."""
     corrected: dict[str, float | None]
     """The p-values, corrected for the number of tested pairs (Holm); None where there are none."""
 
@@ -81,7 +85,7 @@ _TABLE = pa.schema(
         *((name, pa.int64()) for name in ("predicates", "parameters")),
         ("seconds", pa.float64()),
         *((name, pa.int64()) for name in ("test_set", "queries")),
-        *((name, pa.float64()) for name in ("mrr", "mr", "hits1", "hits3", "hits10")),
+        *((name, pa.float64()) for name in METRICS),
         *((name, pa.float64()) for name in ("mrr_low", "mrr_high")),
         ("like_the_best", pa.bool_()),
     ]
@@ -103,21 +107,20 @@ class Comparison(Shown, Tabular):
     """How many facts (triples, by protocol `triple`) each test set has; usually there is one."""
     samples: int
     level: float
-    rows: list[Row]
+    rows: list[ComparedRun]
     pairs: list[Pair]
     remarks: list[str]
     """What a reader must know to read the metrics."""
-
-    shown_by = "splime.report.comparison:comparison_table"
 
     def __repr__(self) -> str:
         mrr = ", ".join(f"{visible(row.name)} {row.metrics.mrr:.3f}" for row in self.rows)
         return f"Comparison(protocol {self.protocol}, {self.split}, {self.filter}: MRR {mrr})"
 
-    def best(self, test_set: int = 0, metric: str = "mrr") -> Row:
-        """The run with the highest value of a metric on a test set."""
+    def best(self, test_set: int = 0, metric: str = "mrr") -> ComparedRun:
+        """The run with the best value of a metric on a test set."""
         rows = [row for row in self.rows if row.test_set == test_set]
-        return max(rows, key=lambda row: getattr(row.metrics, metric))
+        choose = max if METRICS[metric].higher_is_better else min
+        return choose(rows, key=lambda row: getattr(row.metrics, metric))
 
     def too_few(self, test_set: int = 0) -> bool:
         """Whether a test set has too few facts to test anything."""
@@ -128,7 +131,7 @@ class Comparison(Shown, Tabular):
         p = pair.corrected[metric]
         return None if p is None else p <= 1 - self.level
 
-    def like_the_best(self, row: Row, metric: str = "mrr") -> bool:
+    def like_the_best(self, row: ComparedRun, metric: str = "mrr") -> bool:
         """Whether a run's difference from the best of its test set could be chance.
 
         No difference is where it was not tested.
@@ -162,12 +165,11 @@ class Comparison(Shown, Tabular):
                 row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
-                name: self.larger_than_chance(pair, name) for name in METRICS
+                name: self.larger_than_chance(pair, name) for name in COMPARED
             }
         return plain
 
 
-@checked
 def compare(
     runs: Iterable[Run | str | Path],
     protocol: str = "fact",
@@ -205,71 +207,80 @@ def compare(
     filter = filter or ("inter" if triple else TIMED[0])
     check_name("filter", filter, FILTERS if triple else TIMED)
     opened = [Run.of(run, device=device) for run in runs]
-    names = run_names(opened)
-    _check_samples(len(opened), samples, level)
+    named = dict(zip(run_names(opened), opened, strict=True))
+    _check_samples(len(named), samples, level)
     options: dict[str, Any] = {"split": split, **({"filter": filter} if triple else {})}
-    same_facts = len({run.config["data"]["sha256"] for run in opened}) == 1
-    if not triple and not same_facts:
+    other_facts = not triple and len({run.config["data"]["sha256"] for run in opened}) > 1
+    if other_facts:
         options["questions"] = "all"  # samples would be of other facts
-    evaluated = []
-    for number, run in enumerate(opened):
-        update = _share(progress, number, len(opened))
-        evaluated.append(
-            kept(run, protocol, **options)
-            or evaluate(run, protocol, warn=warn, progress=update, **options)
-        )
-    column = "triple" if triple else filter
-    ranks = [each.ranks[column] for each in evaluated]
-    remarks: list[str] = []
-    if not triple and not same_facts:
-        orders, remarks = _common_order(opened, names, split)
-        ranks = [each[order] for each, order in zip(ranks, orders, strict=True)]
-    metrics = [each.metrics[column]["both"] for each in evaluated]
-    sets: dict[object, list[int]] = {}
-    for at in sorted(range(len(opened)), key=lambda at: -metrics[at].mrr):
-        sets.setdefault(_test_set(opened[at]) if triple else "", []).append(at)
-    if len(sets) > 1:
-        remarks.append(
-            "protocol triple gives every transform a test set of its own: only runs of the same"
-            " test set are compared (protocol fact compares all)"
-        )
-    if len({each.past for each in evaluated}) > 1:
-        known = {None: "train", "train": "train before the question", "all": "all splits before it"}
-        listed = (f"{name}: {known[one.past]}" for name, one in zip(names, evaluated, strict=True))
-        remarks.append(f"runs answer from different facts: {'; '.join(listed)}")
-    rows: list[Row] = []
-    differing: list[tuple[int, int, dict[str, Difference]]] = []
-    for number, members in enumerate(sets.values()):
-        _check_candidates([(names[at], evaluated[at].candidates) for at in members])
-        intervals, differences = compare_ranks(
-            [ranks[at] for at in members], samples=samples, level=level, seed=seed
-        )
-        rows += [
-            _row(opened[at], names[at], number, metrics[at], own)
-            for at, own in zip(members, intervals, strict=True)
-        ]
-        differing += [(members[i], members[j], each) for (i, j), each in differences.items()]
-    corrected = {name: _corrected([each[name].p for *_, each in differing]) for name in METRICS}
+    evaluated = {
+        name: kept(run, protocol, **options)
+        or evaluate(run, protocol, warn=warn, progress=_share(progress, at, len(named)), **options)
+        for at, (name, run) in enumerate(named.items())
+    }
+    ranks = {name: one.ranks["triple" if triple else filter] for name, one in evaluated.items()}
+    rows = [_row(run, name, Metrics.of(ranks[name])) for name, run in named.items()]
+    orders, remarks = _common_order(named, split) if other_facts else ({}, [])
+    ranks |= {name: ranks[name][order] for name, order in orders.items()}
+    sets: dict[object, list[ComparedRun]] = {}
+    for row in sorted(rows, key=lambda row: -row.metrics.mrr):
+        sets.setdefault(_test_set(named[row.name]) if triple else "", []).append(row)
+    tested, pairs = _tested([*sets.values()], ranks, samples, level, seed)
     return Comparison(
         protocol=protocol,
         split=split,
         filter=filter,
-        ties=evaluated[0].ties,
-        candidates=[evaluated[members[0]].candidates for members in sets.values()],
-        test_sets=[len(ranks[members[0]]) for members in sets.values()],
+        ties=evaluated[rows[0].name].ties,
+        candidates=[_candidates(evaluated, members) for members in sets.values()],
+        test_sets=[len(ranks[members[0].name]) for members in sets.values()],
         samples=samples,
         level=level,
-        rows=rows,
-        pairs=[
-            Pair(names[i], names[j], each, {name: own[at] for name, own in corrected.items()})
-            for at, (i, j, each) in enumerate(differing)
-        ],
-        remarks=remarks,
+        rows=tested,
+        pairs=pairs,
+        remarks=[*remarks, *_remarks(len(sets), evaluated)],
     )
 
 
+def _tested(
+    sets: Sequence[Sequence[ComparedRun]],
+    ranks: Mapping[str, Floats],
+    samples: int,
+    level: float,
+    seed: int,
+) -> tuple[list[ComparedRun], list[Pair]]:
+    """The runs with their test sets and intervals, and the pairs of runs of the same test set."""
+    rows: list[ComparedRun] = []
+    differing: list[tuple[str, str, dict[str, Difference]]] = []
+    for number, members in enumerate(sets):
+        intervals, of_pairs = compare_ranks(
+            [ranks[row.name] for row in members], samples=samples, level=level, seed=seed
+        )
+        rows += [
+            replace(row, test_set=number, intervals=ends)
+            for row, ends in zip(members, intervals, strict=True)
+        ]
+        differing += [(members[i].name, members[j].name, each) for (i, j), each in of_pairs.items()]
+    corrected = {name: _corrected([each[name].p for *_, each in differing]) for name in COMPARED}
+    return rows, [
+        Pair(*pair, {name: p_values[at] for name, p_values in corrected.items()})
+        for at, pair in enumerate(differing)
+    ]
+
+
+def _remarks(test_sets: int, evaluated: Mapping[str, Evaluation]) -> Iterator[str]:
+    if test_sets > 1:
+        yield (
+            "protocol triple gives every transform another test set: only runs of the same"
+            " test set are compared (protocol fact compares all)"
+        )
+    if len({each.past for each in evaluated.values()}) > 1:
+        known = {None: "train", "train": "train before the question", "all": "all splits before it"}
+        listed = (f"{name}: {known[each.past]}" for name, each in evaluated.items())
+        yield f"runs answer from different facts: {'; '.join(listed)}"
+
+
 def run_names(runs: Sequence[Run]) -> list[str]:
-    """The folders of runs, with as many parent folders as tell them all apart."""
+    """The folders of runs, with as many parent folders as distinguish them all."""
     paths = [run.path.resolve() for run in runs]
     for path in paths:
         if paths.count(path) > 1:
@@ -300,34 +311,32 @@ def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
 
 
 def _test_set(run: Run) -> tuple[object, ...]:
-    """What tells the triples that a run is asked for from those of others."""
-    config = run.config
-    return config["data"]["sha256"], config["cuts"]["sha256"], run.settings.distinct
+    """What distinguishes the triples of a run from those of others."""
+    cuts, distinct = run.config.get("cuts", {}), run.settings.values().get("distinct", True)
+    return run.config["data"]["sha256"], cuts.get("sha256"), distinct
 
 
-def _check_candidates(members: Sequence[tuple[str, int]]) -> None:
-    """An error unless all runs of a test set, given by name, rank among as many candidates."""
-    (first, expected), *others = members
-    for name, candidates in others:
-        if candidates != expected:
+def _candidates(evaluated: Mapping[str, Evaluation], members: Sequence[ComparedRun]) -> int:
+    """Among how many candidates all runs of a test set rank."""
+    first, *others = (row.name for row in members)
+    expected = evaluated[first].candidates
+    for name in others:
+        if evaluated[name].candidates != expected:
             raise UsageError(
                 f"{first} and {name} cannot be compared: one ranks among {expected:,} candidates,"
-                f" the other among {candidates:,}"
+                f" the other among {evaluated[name].candidates:,}"
             )
+    return expected
 
 
-def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction of those that there are."""
-    corrected = iter(holm([p for p in p_values if p is not None]))
-    return [None if p is None else next(corrected) for p in p_values]
-
-
-def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Intervals | None) -> Row:
-    parameters, settings = dict(run.config["method"]), dict(run.config["settings"])
-    method = parameters.pop("name")
-    if run.method is not None:
+def _row(run: Run, name: str, metrics: Metrics) -> ComparedRun:
+    parameters, settings = dict(run.config.get("method", {})), dict(run.config["settings"])
+    method = parameters.pop("name", "none")
+    if run.entry.cuts == "none":
+        method, parameters = "none", {}
+    elif run.method is not None:
         method, parameters = run.method.name, run.method.changed()
-    return Row(
+    return ComparedRun(
         name=name,
         path=str(run.path),
         data=run.config["data"]["name"],
@@ -335,13 +344,18 @@ def _row(run: Run, name: str, test_set: int, metrics: Metrics, intervals: Interv
         method_parameters=parameters,
         model=settings.pop("model"),
         settings=settings,
-        predicates=run.config["cuts"]["predicates"],
+        predicates=len(run.segmentation.predicates),
         parameters=run.about["parameters"],
         seconds=run.about["seconds"],
-        test_set=test_set,
+        uses_time=run.uses_time,
         metrics=metrics,
-        intervals=intervals,
     )
+
+
+def _corrected(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction; None is no test."""
+    corrected = iter(holm([p for p in p_values if p is not None]))
+    return [None if p is None else next(corrected) for p in p_values]
 
 
 def _check_samples(runs: int, samples: int, level: float) -> None:
@@ -353,7 +367,7 @@ def _check_samples(runs: int, samples: int, level: float) -> None:
     needed = math.ceil(2 * pairs / (1 - level))
     if samples < needed:
         raise UsageError(
-            f"{samples:,} samples cannot tell any of {pairs:,} pairs apart; {needed:,} can"
+            f"{samples:,} samples cannot separate any of {pairs:,} pairs; {needed:,} can"
             f" (--samples {needed})"
         )
 
@@ -368,29 +382,29 @@ def _share(progress: Progress, number: int, runs: int) -> Progress:
     return update
 
 
-def _common_order(
-    runs: Sequence[Run], names: Sequence[str], split: SplitName
-) -> tuple[list[Ints], list[str]]:
+def _common_order(runs: Mapping[str, Run], split: SplitName) -> tuple[dict[str, Ints], list[str]]:
     """For each run the facts of a split in an order that all share, and remarks on other splits.
 
     Facts are compared as given, by names and dates: buckets and what unknown times became do not
     matter. A fact that only one of two runs has is an error.
     """
-    checksums = [run.config["data"]["sha256"] for run in runs]
     orders: dict[str, Ints] = {}
+    of_data: dict[str, Ints] = {}
     remarks: list[str] = []
-    graph = runs[0].graph
-    expected = {each: _sorted(graph, graph, each)[0] for each in SPLITS}
-    for run, name, checksum in zip(runs, names, checksums, strict=True):
-        if checksum in orders:
+    first, graph = next((name, run.graph) for name, run in runs.items())
+    expected = {part: _sorted(graph, graph, part)[0] for part in SPLITS}
+    for name, run in runs.items():
+        checksum = run.config["data"]["sha256"]
+        if checksum in of_data:
+            orders[name] = of_data[checksum]
             continue
-        cannot = f"{names[0]} and {name} cannot be compared"
+        cannot = f"{first} and {name} cannot be compared"
         units = [one.timeline.granularity for one in (graph, run.graph)]
         if units[0] != units[1]:
             raise UsageError(f"{cannot}: their times are by {units[0]} and by {units[1]}")
-        own = {each: _sorted(run.graph, graph, each) for each in SPLITS}
-        orders[checksum] = own[split][1]
-        differing = [each for each in SPLITS if not np.array_equal(own[each][0], expected[each])]
+        facts = {part: _sorted(run.graph, graph, part) for part in SPLITS}
+        orders[name] = of_data[checksum] = facts[split][1]
+        differing = [part for part in SPLITS if not np.array_equal(facts[part][0], expected[part])]
         if split in differing:
             raise UsageError(
                 f"{cannot}: their facts of {split} differ"
@@ -398,10 +412,10 @@ def _common_order(
             )
         if differing:
             remarks.append(
-                f"{names[0]} and {name} know different facts in {' and '.join(differing)}, so their"
+                f"{first} and {name} know different facts in {' and '.join(differing)}, so their"
                 " filters leave out different answers"
             )
-    return [orders[checksum] for checksum in checksums], remarks
+    return orders, remarks
 
 
 def _sorted(graph: TemporalGraph, like: TemporalGraph, split: SplitName) -> tuple[Ints, Ints]:

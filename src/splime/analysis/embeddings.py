@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, check_name, checked
-from splime.io.files import check_one_line, written_beside
+from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.io.files import atomic_write, check_one_line
 from splime.runs import Run, folder as files
 from splime.times import Ints
 
@@ -90,7 +90,6 @@ class Smoothness:
         return total / weight if weight else None
 
 
-@checked
 def smoothness(run: Run) -> Smoothness:
     """How much closer neighbours in time are than others, over the embeddings of a run.
 
@@ -218,11 +217,12 @@ def export_embeddings(run: Run, path: str | Path, what: str = "entities", format
     check_name("format", chosen, FORMATS)
     vectors: np.ndarray[Any, Any] = getattr(run.model, what).vectors().numpy(force=True)
     names: list[str] = getattr(run.static, what).labels.to_pylist()
-    if what == "predicates" and run.settings.each == "ends":
+    settings = run.settings.values()
+    if what == "predicates" and settings["each"] == "ends":
         names = [*names, *(f"{name} (end)" for name in names)]
-    if what == "predicates" and run.settings.reciprocal:
+    if what == "predicates" and settings["reciprocal"]:
         names = [*names, *(f"{name}⁻¹" for name in names)]
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         FORMATS[chosen](names, vectors, beside)
     return path
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from splime import leakage
 from splime.analysis.comparing import Comparison, compare, run_names
 from splime.analysis.embeddings import Projection, project, smoothness
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError
 from splime.evaluation import Evaluation
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit, RandomSplit, change_method
@@ -49,13 +49,11 @@ class Findings:
 
 
 def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
-    """Compute what there is to show of runs; what is not evaluated yet is evaluated and kept."""
-    if not runs:
-        raise UsageError("a report needs at least one run")
+    """Compute the content of a report; missing evaluations are made and kept."""
     comparison = compare(runs, progress=progress)
     by_name = dict(zip(run_names(runs), runs, strict=True))
     ranked = {row.name: by_name[row.name] for row in comparison.rows}
-    cut = [name for name, run in ranked.items() if run.is_cut and run.has_vectors]
+    cut = [name for name, run in ranked.items() if run.is_cut and run.entry.entity_vectors]
     random = [name for name in cut if isinstance(ranked[name].method, RandomSplit)]
     others = [name for name in cut if name not in random]
     shown = [name for name in cut if name in (*others[:1], *random[:1])]
@@ -72,7 +70,7 @@ def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
             if isinstance(run.method, ChangePointSplit)
         },
         smoothness={
-            name: smoothness(run).overall if run.has_vectors else None
+            name: smoothness(run).overall if run.entry.entity_vectors else None
             for name, run in ranked.items()
         },
         projections={name: _attempt(project, ranked[name]) for name in shown},

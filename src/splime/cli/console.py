@@ -5,12 +5,15 @@ from __future__ import annotations
 import codecs
 import json
 import logging
+import os
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -19,10 +22,23 @@ from splime.errors import visible
 
 def show(*parts: RenderableType) -> None:
     """Print tables and lines; wide enough where no terminal says how wide it is."""
-    width = None if sys.stdout.isatty() else 120
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120
     console = Console(highlight=False, markup=False, width=width)
     for part in parts:
-        console.print(_safe(part), soft_wrap=isinstance(part, str))
+        part = _safe(part)
+        left_out = _fit(part, console) if isinstance(part, Table) else []
+        console.print(part, soft_wrap=isinstance(part, str))
+        if left_out:
+            console.print(Text(f"not shown, too narrow: {', '.join(left_out)}", style="dim"))
+
+
+def _fit(table: Table, console: Console) -> list[str]:
+    """Drop columns from the right until no word and no number is broken; their headers."""
+    dropped = []
+    free = console.options.update_width(10_000)
+    while len(table.columns) > 2 and Measurement.get(console, free, table).minimum > console.width:
+        dropped.append(str(table.columns.pop().header))
+    return dropped[::-1]
 
 
 def _safe(part: RenderableType) -> RenderableType:
@@ -38,6 +54,25 @@ def _safe(part: RenderableType) -> RenderableType:
             column.header = _safe(column.header)
             column._cells = [_safe(cell) for cell in column._cells]
     return part
+
+
+def show_lists(
+    lists: Mapping[str, tuple[Sequence[str], Iterable[Sequence[str]]]], *, as_json: bool
+) -> None:
+    """Print lists of things by kind: the columns and the rows of each, as tables or as JSON."""
+    if as_json:
+        show_json(
+            {
+                kind: [dict(zip(columns, row, strict=True)) for row in rows]
+                for kind, (columns, rows) in lists.items()
+            }
+        )
+        return
+    for columns, rows in lists.values():
+        table = Table(*columns, box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*row)
+        show(table, "")
 
 
 def show_json(value: Any) -> None:
@@ -57,7 +92,7 @@ class Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message; a warning stands out."""
-        with suppress(OSError):  # nobody can be told
+        with suppress(OSError):  # standard error is closed
             if record.levelno >= logging.WARNING:
                 warn(f"warning: {record.getMessage()}")
             else:

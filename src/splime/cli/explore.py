@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
-
 from splime.cli import options
 from splime.cli.console import show
 from splime.progress import progress_bar, working
@@ -17,13 +15,13 @@ def explore(
     out: Annotated[
         Path | None,
         options.file(
-            help="Write a page that works without a server instead, with the answers to questions"
+            "Write a page that works without a server instead, with the answers to questions"
             " about up to 100 facts of test."
         ),
     ] = None,
     port: Annotated[
         int | None,
-        Option(metavar="NUMBER", help="The port. Default: 8765, or a free one if it is taken."),
+        options.option("N", "The port. Default: 8765, or a free one if it is taken."),
     ] = None,
     device: options.Device = "auto",
 ) -> None:
@@ -33,7 +31,7 @@ def explore(
     runs/merge runs/vanilla
     """
     from splime.errors import UsageError
-    from splime.explore import Explorer, Server, write_explorer
+    from splime.explorer import Explorer, Server, write_explorer
     from splime.runs import Run
 
     if out is not None and port is not None:

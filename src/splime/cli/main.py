@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 import splime
 from splime import collective
@@ -19,6 +19,7 @@ from splime.cli.ask import ask
 from splime.cli.console import Messages, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.explore import explore
+from splime.cli.help import Command, Group
 from splime.cli.reproduce import reproduce
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
 from splime.cli.training import models, run, train, tune
@@ -26,13 +27,16 @@ from splime.errors import SplimeError, not_installed
 from splime.progress import SIGNALS
 from splime.reading import LOG
 
-_COMMANDS = (
-    *(run, inspect, transform, methods, train, models, evaluate, compare, combine, tune),
-    *(ask, explore, plot, report, reproduce),
-)
+_COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
+    "Start": (run, ask, explore),
+    "Data": (inspect, transform, methods),
+    "Train": (train, models, tune),
+    "Results": (evaluate, compare, combine, plot, report),
+}
 
 app = typer.Typer(
     name="splime",
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # lines of a docstring become paragraphs
@@ -44,24 +48,12 @@ app = typer.Typer(
 )
 
 
-class _Command(TyperCommand):
-    """A command whose errors say how to give a name that looks like an option."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            # "No such option"; the class has another place in every version of typer.
-            if getattr(error, "possibilities", ...) in (None, []):
-                error.message += "; a name that begins with - goes after all options and a --"  # type: ignore[attr-defined]
-            raise
-
-
-for command in _COMMANDS:
-    app.command(cls=_Command)(command)
-app.add_typer(embeddings, name="embeddings")
-app.add_typer(datasets, name="datasets")
+for panel, commands in _COMMANDS.items():
+    for command in commands:
+        app.command(cls=Command, rich_help_panel=panel)(command)
+app.command(rich_help_panel="Results", context_settings={"ignore_unknown_options": True})(reproduce)
+app.add_typer(datasets, name="datasets", rich_help_panel="Data")
+app.add_typer(embeddings, name="embeddings", rich_help_panel="Results")
 
 
 def _version(wanted: bool) -> None:
@@ -75,7 +67,7 @@ def options(
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option(help="Show the traceback of errors.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
 ) -> None:
     """Options of the program as a whole."""
     global _debug  # set once, read by main() below
@@ -92,12 +84,12 @@ class _Stop(KeyboardInterrupt):
     dataclass, and would end by SIGINT at last, whatever the exit code."""
 
 
-def main() -> None:
-    """Run the program; errors and signals become one readable message and an exit code."""
+def main(program: typer.Typer = app) -> None:
+    """Run a program; errors and signals become one readable message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # never a silent question mark
-    collective.hush()
+    collective.silence_other_ranks()
     received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
@@ -105,12 +97,12 @@ def main() -> None:
         raise _Stop  # so that what is half-written gets removed on the way
 
     # A shell may have asked to ignore them, as for work in the background.
-    heard = [each for each in SIGNALS if signal.getsignal(each) != signal.SIG_IGN]
-    before = {each: signal.signal(each, interrupt) for each in heard}
+    heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
-            code = _run()
+            code = _run(program)
             if not code:
                 collective.leave()
     except BaseException:  # a library may have made something else of the interruption
@@ -118,8 +110,8 @@ def main() -> None:
             raise
         code = 1
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if received:
         _say(SIGNALS[signal.Signals(received[-1])])
         code = 128 + received[-1]
@@ -127,10 +119,10 @@ def main() -> None:
     sys.exit(code or lost)
 
 
-def _run() -> int:
+def _run(program: typer.Typer) -> int:
     """Run the command, and say what went wrong; the exit code."""
     try:
-        app()
+        program()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except SplimeError as error:
@@ -145,9 +137,9 @@ def _run() -> int:
 
 
 def _fail(error: Exception, code: int) -> int:
-    if not collective.tells():
+    if not collective.should_report_error():
         return code
-    if code in (128 + each for each in SIGNALS):
+    if code in (128 + number for number in SIGNALS):
         _say(str(error))
     elif _debug:
         raise error
@@ -157,7 +149,7 @@ def _fail(error: Exception, code: int) -> int:
 
 
 def _say(text: str, **style: Any) -> None:
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # standard error is closed
         # Not `err`, for which click would change the encoding of some terminals.
         typer.secho(text, file=sys.stderr, **style)
 
@@ -170,7 +162,7 @@ def _flush() -> int:
             stream.flush()
         except OSError as error:
             code = 1
-            # Python would fail at it again, and say so with a traceback.
+            # Python would fail at it again, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not isinstance(error, BrokenPipeError):
                 _say(f"error: {name}: {error.strerror or error}", fg=typer.colors.RED)

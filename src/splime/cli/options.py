@@ -3,134 +3,132 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from typer import Argument, Option
+from typer import Argument, Context, Exit, Option, echo
 
 from splime import collective
-from splime.embedding.settings import SETTINGS, Settings
 from splime.errors import UsageError
 from splime.io.options import SPLITTING, ReadOptions
+from splime.io.readers import builtin_formats
 from splime.methods import METHODS
+from splime.settings import ALL_SETTINGS
+from splime.workers import Parallel
 
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
     from splime.runs import Run
 
+LARGE = "More facts than fit into memory"
+_MANY, _TOGETHER = "Several trainings at once", "Several processes"
+_OTHER_FACTS = "Other facts than those of train"
+
+
+def option(metavar: str, help: str, *flags: str, panel: str | None = None) -> Any:
+    """An option with a value; the help says which is the default."""
+    return Option(*flags, metavar=metavar, help=help, show_default=False, rich_help_panel=panel)
+
+
+file = partial(option, "FILE")
+folder = partial(option, "DIR")
+name = partial(option, "NAME")
+
+
+def picture(what: str) -> Any:
+    """The file of a picture that a command draws beside what else it does."""
+    text = f"Also draw {what} (.png, .svg or .pdf)."
+    return Option(metavar="FILE", help=text, show_default=False, callback=_checked_picture)
+
+
+def _checked_picture(path: Path | None) -> Path | None:
+    """The same; an error before the work, not after it, if there cannot be a picture."""
+    if path is not None:
+        from splime.reporting.style import check_picture
+
+        check_picture(path)
+    return path
+
+
 Data = Annotated[
     str,
     Argument(
         metavar="DATA",
-        help="The name of a dataset (see `splime datasets list`), a file (text or JSON, also .gz or"
-        " .zst; .parquet) or a folder with such files called train, valid and test.",
+        help=f"The name of a dataset (see `splime datasets list`), a file ({builtin_formats()}) or"
+        " a folder with such files called train, valid and test.",
     ),
 ]
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
 RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders of runs.")]
-Model = Annotated[
-    str | None, Option(help="The static model, see `splime models`. Default: complex.")
+Model = Annotated[str | None, name("The model, see `splime models`. Default: complex.")]
+Preset = Annotated[
+    str | None,
+    name("Settings by name: strong (the default), quick, or another of `splime models`."),
 ]
-_TRAINS = "splime, or pykeen for any model that PyKEEN has."
-_SPREADS = "processes of this machine, or ray for a Ray cluster."
-Engine = Annotated[str, Option(help=_TRAINS)]
+Engine = Annotated[str, name("What trains: splime (the default), or pykeen for its models.")]
 Engines = Annotated[
     list[str] | None,
-    Option(
+    name(
+        "What trains: splime (the default), or pykeen for its models. Also what several trainings"
+        " at once run on: processes of this machine, or ray for a Ray cluster.",
         "--engine",
-        metavar="<splime|pykeen|processes|ray>",
-        help=f"What trains: {_TRAINS} And what several trainings at once run on: {_SPREADS} May be"
-        " given twice, once for each.",
     ),
-]
-_MANY = "Several trainings at once"
-Spreader = Annotated[
-    str | None,
-    Option(
-        "--engine",
-        metavar="<processes|ray>",
-        help=f"What they run on: {_SPREADS}",
-        rich_help_panel=_MANY,
-    ),
-]
-Processes = Annotated[
-    int | None,
-    Option(
-        help="How many at once; on this machine they share the cores. Default: 1 (tune: 2), or with"
-        " --engine processes or ray as many as there is room for.",
-        rich_help_panel=_MANY,
-    ),
-]
-Processors = Annotated[
-    int | None,
-    Option(
-        help="With --engine ray: how many processors each needs. Default: 1.",
-        rich_help_panel=_MANY,
-    ),
-]
-Gpu = Annotated[
-    float | None,
-    Option(
-        help="With --engine ray: how much of a GPU each needs, such as 0.25, if four fit on one."
-        " Default: 1 if this machine computes on a GPU, else 0.",
-        rich_help_panel=_MANY,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    Option(help="How many workers to have at once. Default: one for each processor."),
 ]
 Address = Annotated[
     str | None,
-    Option(
-        metavar="HOST:PORT",
-        help="The Ray cluster to join (--engine ray). Default: RAY_ADDRESS, or else a cluster of"
-        " this machine alone is started.",
-        show_default=False,
+    option(
+        "HOST:PORT",
+        "ray: the cluster to join. Default: RAY_ADDRESS, or else one of this machine alone.",
+        "--address",
+        panel=_MANY,
     ),
 ]
-Device = Annotated[str, Option(help="Where to compute: auto, cpu or cuda.")]
-Split = Annotated[str, Option(help="valid or test.")]
+Workers = Annotated[
+    int | None, option("N", "How many workers. Default: one for each processor.", panel=LARGE)
+]
+Device = Annotated[str, name("Where to compute: auto (the default), cpu or cuda.")]
+Split = Annotated[str, name("test (the default) or valid.")]
 OtherFacts = Annotated[
     str | None,
-    Option(
+    file(
+        "Answer from these facts too (a run of the path model): a file or folder as for `splime"
+        " train`. They replace facts of train that state the same at overlapping times.",
         "--facts",
-        metavar="FILE",
-        help="Answer from these facts too, beside those of train (a run of the path model): a file"
-        " or folder as for `splime train`, with new facts and entities. A fact takes the place of"
-        " those that state the same at overlapping times.",
-        rich_help_panel="Other facts than those of train",
+        panel=_OTHER_FACTS,
     ),
 ]
 Instead = Annotated[
-    bool,
-    Option(
-        "--instead",
-        help="Answer from --facts alone, without those of train.",
-        rich_help_panel="Other facts than those of train",
-    ),
+    bool | None,
+    Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS),
 ]
 Together = Annotated[
     int | None,
-    Option(
-        metavar="N",
-        help="How many processes work together on this machine; torchrun starts them on several."
-        " They divide each batch, or the queries.",
-        show_default=False,
-    ),
-]
-Shard = Annotated[
-    bool,
-    Option(
-        "--shard",
-        help="Workers divide the vectors of entities instead, so that these need not fit into one"
-        " of them.",
+    option(
+        "N",
+        "How many processes work together on this machine, each on a part of each batch or of the"
+        " queries; torchrun starts them on several machines.",
+        panel=_TOGETHER,
     ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+
+HELP_ALL, MODEL = "splime.help_all", "splime.model"
+"""What the context of a command keeps for its help."""
+
+
+def _show_all(ctx: Context, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[HELP_ALL] = True
+        echo(ctx.get_help())
+        raise Exit
+
+
+_HelpAll = Annotated[
+    bool, Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")
+]
 
 
 def _names_in(text: str | None) -> list[str] | None:
@@ -142,107 +140,135 @@ def _names_in(text: str | None) -> list[str] | None:
     return None if text is None else [name for part in text.split(",") if (name := part.strip())]
 
 
-file = partial(Option, metavar="FILE")
-folder = partial(Option, metavar="DIR")
 names = partial(Option, metavar="A,B,…", callback=_names_in)
 
 
-def picture(what: str) -> Any:
-    """The file of a picture that a command draws beside what else it does."""
-    return file(help=f"Also draw {what} (.png, .svg or .pdf).")
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Make options of what a command takes as `reading`, `reading_facts`, `settings`, `parameters`.
+    """Make options of the groups that a command takes, such as `reading` or `settings`.
 
-    The command gets each of them as a dictionary of those that were given.
+    The command gets each group as a dictionary of the options that were given.
     """
     signature = inspect.signature(command, eval_str=True)
-    own = [each for each in signature.parameters.values() if each.name not in _GROUPS]
-    options = {
+    single = [one for one in signature.parameters.values() if one.name not in _GROUPS]
+    grouped = {
         (group, name): annotation
         for group in signature.parameters
         if group in _GROUPS
         for name, annotation in _GROUPS[group]()
         # `--seed` is the training's and, where it has one, the method's.
-        if group != "parameters" or "settings" not in signature.parameters or name not in SETTINGS
+        if group != "parameters"
+        or "settings" not in signature.parameters
+        or name not in ALL_SETTINGS
     }
 
     @wraps(command)
-    def extended(**given: Any) -> None:
-        chosen: dict[str, dict[str, Any]] = {group: {} for group, _ in options}
-        for group, name in options:
+    def extended(help_all: bool, **given: Any) -> None:  # noqa: ARG001
+        groups: dict[str, dict[str, Any]] = {group: {} for group, _ in grouped}
+        for group, name in grouped:
             if (value := given.pop(f"{group}_{name}")) is not None:
-                chosen[group][name] = value
-        command(**given, **chosen)
+                groups[group][name] = value
+        command(**given, **groups)
 
+    keyword = inspect.Parameter.KEYWORD_ONLY
     more = [
-        inspect.Parameter(
-            f"{group}_{name}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-        )
-        for (group, name), annotation in options.items()
+        inspect.Parameter(f"{group}_{name}", keyword, default=None, annotation=annotation)
+        for (group, name), annotation in grouped.items()
     ]
+    more.append(inspect.Parameter("help_all", keyword, default=False, annotation=_HelpAll))
     # What typer reads.
-    extended.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    extended.__annotations__ = {each.name: each.annotation for each in (*own, *more)}
+    extended.__signature__ = signature.replace(parameters=[*single, *more])  # type: ignore[attr-defined]
+    extended.__annotations__ = {one.name: one.annotation for one in (*single, *more)}
     return extended
 
 
-def _reading() -> Iterator[tuple[str, Any]]:
-    hints = get_type_hints(ReadOptions)
-    for own in fields(ReadOptions):
-        if own.name != "name":
-            yield own.name, _option(own, hints[own.name], "How to read the facts")
+_READING, _READING_FACTS = "How to read the facts", "How to read --facts"
+_SETTINGS = "Settings of the training (default: those of the preset)"
+_PARAMETERS = "Parameters of the method"
+_FOLDED = (LARGE, _MANY, _TOGETHER, _OTHER_FACTS, _READING, _READING_FACTS, _SETTINGS, _PARAMETERS)
+_MAIN = {
+    *(f"reading_{name}" for name in ("columns", "split")),
+    *(f"settings_{name}" for name in ("dimension", "epochs", "learning_rate", "seed")),
+    *(f"parameters_{name}" for name in ("grow", "shrink")),
+    "facts_facts",
+}
+"""The options that the short help shows of groups that are long."""
 
 
-def _reading_facts() -> Iterator[tuple[str, Any]]:
-    """Those of them that `--facts` has: its facts are not split, and have no buckets."""
-    hints = get_type_hints(ReadOptions)
-    for own in fields(ReadOptions):
-        if own.name not in ("name", "bucket", "bucket_on", *SPLITTING):
-            yield own.name, _option(own, hints[own.name], "How to read --facts")
+def folded(params: Sequence[Any], model: str | None) -> list[Any]:
+    """The options that the short help leaves out; with a model its settings are in it."""
+    if all(param.name != "help_all" for param in params):
+        return []
+    shown = _MAIN if model is None else {f"settings_{name}" for name in settings_of(model)}
+    panels = ((param, getattr(param, "rich_help_panel", None)) for param in params)
+    return [param for param, panel in panels if panel in _FOLDED and param.name not in shown]
+
+
+def settings_of(model: str) -> tuple[str, ...]:
+    """The settings that have an effect on a model.
+
+    >>> "layers" in settings_of("path"), "layers" in settings_of("complex")
+    (True, False)
+    """
+    from splime.training.registry import find_model
+
+    return find_model(model).settings.names()
+
+
+def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[str, Any]]:
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        if "help" in field.metadata and field.name not in left_out:
+            yield field.name, _option(field, hints[field.name], panel)
+
+
+def _facts() -> Iterator[tuple[str, Any]]:
+    """`--facts`, and how to read them: they are not split, and have no buckets."""
+    yield from (("facts", OtherFacts), ("instead", Instead))
+    left_out = ("name", "bucket", "bucket_on", *SPLITTING)
+    yield from _of_fields(ReadOptions, _READING_FACTS, *left_out)
 
 
 def _settings() -> Iterator[tuple[str, Any]]:
-    hints = get_type_hints(Settings)
-    for own in fields(Settings):
-        if own.name in SETTINGS:
-            panel = "Settings of the training (default: those of the preset)"
-            yield own.name, _option(own, hints[own.name], panel)
+    for name, (kind, field) in ALL_SETTINGS.items():
+        yield name, _option(field, get_type_hints(kind)[name], _SETTINGS)
 
 
 def _parameters() -> Iterator[tuple[str, Any]]:
     """Those of all methods; the help says whose they are."""
     users: dict[str, list[str]] = {}
     for method, kind in METHODS.items():
-        for own in fields(kind):
-            users.setdefault(own.name, []).append(method)
+        for field in fields(kind):
+            users.setdefault(field.name, []).append(method)
     for name, methods in users.items():
         kind = METHODS[methods[0]]
-        own = next(each for each in fields(kind) if each.name == name)
+        field = next(one for one in fields(kind) if one.name == name)
         whose = "" if len(methods) == len(METHODS) else f"{', '.join(methods)}: "
-        default = "" if own.default in (None, MISSING) else f" Default: {own.default}."
-        hint = get_type_hints(kind)[name]
-        yield name, _option(own, hint, "Parameters of the method", whose, default)
+        default = "" if field.default in (None, MISSING) else f" Default: {field.default}."
+        yield name, _option(field, get_type_hints(kind)[name], _PARAMETERS, whose, default)
 
 
-_GROUPS = {
-    "reading": _reading,
-    "reading_facts": _reading_facts,
+_GROUPS: Mapping[str, Callable[[], Iterable[tuple[str, Any]]]] = {
+    "parallel": partial(_of_fields, Parallel, _MANY),
+    "reading": partial(_of_fields, ReadOptions, _READING, "name"),
+    "facts": _facts,
     "settings": _settings,
     "parameters": _parameters,
 }
 
 
-def _option(own: Field[Any], hint: Any, panel: str, before: str = "", after: str = "") -> Any:
+_WIDE = 24  # where choices leave too little room for the help beside them
+
+
+def _option(field: Field[Any], hint: Any, panel: str, before: str = "", after: str = "") -> Any:
     """The option of a field. Choices are words here: what takes them suggests the nearest."""
     if type(None) in get_args(hint):
         hint = get_args(hint)[0]
-    flag = own.metadata.get("flag", own.name).replace("_", "-")
-    metavar = own.metadata.get("metavar")
+    flag = field.metadata.get("flag", field.name).replace("_", "-")
+    metavar, about = field.metadata.get("metavar"), field.metadata["help"]
     if get_origin(hint) is Literal:
-        metavar = f"<{'|'.join(get_args(hint))}>"
-    about: str = own.metadata["help"]
+        metavar = "|".join(get_args(hint))
+        if len(metavar) > _WIDE:
+            metavar, after = "NAME", f" One of {', '.join(get_args(hint))}.{after}"
     option = Option(
         f"--{flag}/--no-{flag}" if hint is bool else f"--{flag}",
         metavar=metavar,
@@ -266,27 +292,20 @@ def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
         return load(data, **reading)
 
 
-def open_run(
-    path: Path,
-    device: str,
-    facts: str | None,
-    instead: bool,
-    reading: dict[str, Any],
-    *,
-    shard: bool = False,
-) -> Run:
+def open_run(path: Path, device: str, other: dict[str, Any]) -> Run:
     """A run, asked over other facts if some are given."""
     from splime.cli.console import warn
     from splime.runs import Run
 
-    run = Run(path, device=device, shard=shard)
-    if facts is None:
-        if instead or reading:
-            name = "instead" if instead else next(iter(reading)).replace("_", "-")
+    run = Run(path, device=device)
+    reading = {name: value for name, value in other.items() if name not in ("facts", "instead")}
+    if "facts" not in other:
+        if other:
+            name = next(iter(other)).replace("_", "-")
             raise UsageError(f"--{name} is about the facts of --facts, and there are none")
         return run
     try:
-        graph = load_graph(facts, {"split": "none", **reading})
-    except UsageError:  # they have splits of their own; or it fails again
-        graph = load_graph(facts, reading)
-    return run.over(graph, instead=instead, warn=warn)
+        graph = load_graph(other["facts"], {"split": "none", **reading})
+    except UsageError:  # they have splits; or it fails again
+        graph = load_graph(other["facts"], reading)
+    return run.over(graph, instead=other.get("instead", False), warn=warn)

@@ -11,108 +11,102 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
-from splime.cli.together import work_together
+from splime.cli.help import Command, Group
+from splime.cli.launch import join_workers
 from splime.errors import UsageError, check_name, visible
 from splime.progress import progress_bar, working
 
-embeddings = typer.Typer(no_args_is_help=True, help="The vectors of a run.")
+embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a run.")
+
+
+Protocol = Annotated[
+    str,
+    options.name(
+        "fact (the default: two questions for every fact), triple (the paper's: transformed"
+        " triples) or predicate (which predicate links two entities at a time)."
+    ),
+]
+LeakFilter = Annotated[
+    str | None,
+    options.name("triple: the leak filter: none, intra, inter (the default) or both."),
+]
+Aggregate = Annotated[
+    str | None,
+    options.name(
+        "fact, predicate: how scores of the scopes of an interval become one: mean (weighted by"
+        " overlap), ends, begin, max or sum. Default: as the run was trained. Choose it on valid."
+    ),
+]
+Ties = Annotated[
+    str | None,
+    options.name("Rank among equal scores: mean, worst or best. Default: the protocol's."),
+]
+Bootstrap = Annotated[
+    int | None,
+    options.option("SAMPLES", "Also confidence intervals, by bootstrap (30 facts or more)."),
+]
+Questions = Annotated[
+    str | None,
+    options.option(
+        "all|N",
+        "How many queries to rank, of facts drawn at random. Default: all; 20,000 where queries x"
+        " candidates are more than 5,000,000,000.",
+    ),
+]
+Memory = Annotated[int | None, options.option("MIB", "Memory for blocks of scores.")]
+Strata = Annotated[
+    bool,
+    Option(
+        "--strata",
+        help="Also metrics by triple (seen in train or not), time, predicate, period.",
+    ),
+]
 
 
 @options.with_options
 def evaluate(
     run: options.RunFolder,
-    protocol: Annotated[
-        str,
-        Option(
-            help="fact (two questions for every fact, the fair one), triple (the paper's:"
-            " transformed triples) or predicate (which predicate links two entities at a time)."
-        ),
-    ] = "fact",
+    protocol: Protocol = "fact",
     split: options.Split = "test",
-    filter: Annotated[
-        str | None,
-        Option(
-            metavar="<none|intra|inter|both>",
-            help="triple: the leak filter. Default: inter, as in the paper.",
-        ),
-    ] = None,
-    aggregate: Annotated[
-        str | None,
-        Option(
-            help="fact, predicate: how scores of the scopes of an interval become one: mean"
-            " (weighted by overlap), ends, begin, max or sum. Default: as the settings of the run"
-            " say, which is mean as a rule. Choose it on valid."
-        ),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        Option(help="Rank among equal scores: mean, worst or best. Default: the protocol's."),
-    ] = None,
-    bootstrap: Annotated[
-        int | None,
-        Option(
-            metavar="SAMPLES",
-            help="Also confidence intervals, from so many bootstrap samples of at least 30 facts.",
-        ),
-    ] = None,
-    questions: Annotated[
-        str | None,
-        Option(
-            metavar="all|N",
-            help="How many queries to rank, of facts drawn at random. Default: all; 20,000 where"
-            " queries x candidates are more than 5,000,000,000.",
-        ),
-    ] = None,
-    memory: Annotated[
-        int | None, Option(metavar="MIB", help="How much memory blocks of scores may take.")
-    ] = None,
+    filter: LeakFilter = None,
+    aggregate: Aggregate = None,
+    ties: Ties = None,
+    bootstrap: Bootstrap = None,
+    questions: Questions = None,
+    memory: Memory = None,
     device: options.Device = "auto",
     workers: options.Together = None,
-    shard: options.Shard = False,
-    strata: Annotated[
-        bool,
-        Option(
-            "--strata", help="Also metrics by what train has, kind of time, predicate and period."
-        ),
-    ] = False,
-    facts: options.OtherFacts = None,
-    instead: options.Instead = False,
+    strata: Strata = False,
     as_json: options.AsJson = False,
     *,
-    reading_facts: dict[str, Any],
+    facts: dict[str, Any],
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
 
     Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
-    from splime.report.tables import evaluation_tables, members_table
+    from splime.reporting.results import evaluation_tables, members_table
     from splime.runs import evaluate as evaluate_run
     from splime.runs.evaluating import kept_of_members
 
-    work_together(workers, device)
-    given = {
-        "filter": filter,
-        "aggregate": aggregate,
-        "ties": ties,
-        "bootstrap": bootstrap,
-        "memory": None if memory is None else memory << 20,
-        "questions": int(questions) if questions and questions.isdecimal() else questions,
-    }
-    how: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    opened = options.open_run(run, device, facts, instead, reading_facts, shard=shard)
+    join_workers(workers, device)
+    given: dict[str, Any] = {"split": split, "filter": filter, "aggregate": aggregate, "ties": ties}
+    given["memory"] = None if memory is None else memory << 20
+    given["questions"] = int(questions) if questions and questions.isdecimal() else questions
+    given |= {"bootstrap": bootstrap, "estimate": _show_estimate, "warn": warn}
+    opened = options.open_run(run, device, facts)
     with progress_bar() as progress:
-        how |= {"split": split, "progress": progress, "estimate": _show_estimate, "warn": warn}
-        evaluation = evaluate_run(opened, protocol, **how)
+        evaluation = evaluate_run(opened, protocol, progress=progress, **given)
     if as_json:
         show_json(evaluation.to_json())
-    else:
-        show(*evaluation_tables(evaluation, strata=strata))
-        if facts is not None:
-            beside = "alone" if instead else "beside train"
-            show(f"answered from the facts of {facts} {beside}; these metrics are not kept")
-        if members := kept_of_members(opened, evaluation):
-            show(members_table(evaluation, members))
+        return
+    show(*evaluation_tables(evaluation, strata=strata))
+    if facts:
+        source = f"{facts['facts']} {'alone' if 'instead' in facts else 'beside train'}"
+        show(f"answered from the facts of {source}; these metrics are not kept")
+    if members := kept_of_members(opened, evaluation):
+        show(members_table(evaluation, members))
 
 
 def _show_estimate(seconds: float) -> None:
@@ -120,15 +114,13 @@ def _show_estimate(seconds: float) -> None:
         typer.secho(f"this will take about {seconds:,.0f} s", err=True, dim=True)
 
 
-@embeddings.command("export")
+@embeddings.command("export", cls=Command)
 def export(
     run: options.RunFolder,
-    out: Annotated[
-        Path, options.file(help="The file: .parquet, .tsv, or .txt for word2vec's text.")
-    ],
-    what: Annotated[str, Option(help="entities or predicates.")] = "entities",
+    out: Annotated[Path, options.file("The file: .parquet, .tsv, or .txt for word2vec's text.")],
+    what: Annotated[str, options.name("entities (the default) or predicates.")] = "entities",
     format: Annotated[
-        str, Option(help="parquet, tsv or word2vec. Default: by the name of the file.")
+        str, options.name("parquet, tsv or word2vec. Default: by the name of the file.")
     ] = "",
 ) -> None:
     """Write the vectors of a run with their names.
@@ -141,48 +133,46 @@ def export(
     show(f"written to {export_embeddings(Run(run, device='cpu'), out, what, format)}")
 
 
+ComparedProtocol = Annotated[
+    str,
+    options.name(
+        "fact (the default), predicate, or triple (the paper's; every transform then has its own"
+        " test set, and only runs with the same cuts are compared)."
+    ),
+]
+ComparedFilter = Annotated[
+    str | None,
+    options.name(
+        "fact, predicate: exact (the default), overlap or static. triple: the leak filter, inter by"
+        " default."
+    ),
+]
+Format = Annotated[
+    str | None, options.name("table, markdown, latex or json. Default: by the file, else table.")
+]
+
+
 def compare(
     runs: options.RunFolders,
-    protocol: Annotated[
-        str,
-        Option(
-            help="fact, predicate, or triple (the paper's; every transform then has its own test"
-            " set, and only runs with the same cuts are compared)."
-        ),
-    ] = "fact",
+    protocol: ComparedProtocol = "fact",
     split: options.Split = "test",
-    filter: Annotated[
-        str | None,
-        Option(
-            help="fact, predicate: exact (the default), overlap or static. triple: the leak filter."
-            " Default: inter, as in the paper."
-        ),
-    ] = None,
-    samples: Annotated[int, Option(help="The number of bootstrap samples.")] = 10_000,
-    format: Annotated[
-        str | None,
-        Option(
-            help="table, markdown, latex or json. Default: by the name of the file, else table."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, options.file(help="Also write it to a file (.md, .tex, .json).")
-    ] = None,
+    filter: ComparedFilter = None,
+    samples: Annotated[int, options.option("N", "Bootstrap samples. Default: 10,000.")] = 10_000,
+    format: Format = None,
+    out: Annotated[Path | None, options.file("Also write it to a file (.md, .tex, .json).")] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
     device: options.Device = "auto",
 ) -> None:
-    """Compare runs: metrics with confidence intervals, best first, and what could be chance.
+    """Compare runs: metrics with confidence intervals, and tests of their differences.
 
     Evaluations that the folders do not have yet are made, and kept there. Example: splime compare
     runs/* --out table.tex --plot runs.png
     """
     from splime.analysis import compare as compare_runs
-    from splime.report import comparison as shown
-    from splime.report.style import check_picture, save_picture
+    from splime.reporting import comparison as shown
+    from splime.reporting.style import save_picture
 
     chosen = shown.format_of(format, out)
-    if plot is not None:
-        check_picture(plot)  # before the work, not after it
     with progress_bar() as progress:
         comparison = compare_runs(
             runs,
@@ -209,7 +199,7 @@ def compare(
 
 def combine(
     runs: options.RunFolders,
-    out: Annotated[Path, options.folder(help="The folder of the new run.")],
+    out: Annotated[Path, options.folder("The folder of the new run.")],
     device: options.Device = "auto",
 ) -> None:
     """Combine runs on the same facts: add their log-probabilities, with weights chosen on valid.
@@ -217,7 +207,7 @@ def combine(
     The result is a run like others, and its folder holds copies of those that it adds up. Example:
     splime combine runs/path runs/complex --out runs/both
     """
-    from splime.report.tables import run_table
+    from splime.reporting.results import run_table
     from splime.runs import combine as combine_runs
 
     with progress_bar() as progress:
@@ -230,32 +220,32 @@ def plot(
     runs: options.RunFolders,
     out: Annotated[
         Path,
-        Option(
-            metavar="FILE_OR_DIR",
-            help="The picture (.png, .svg or .pdf); with --what all, a folder for all of them.",
-        ),
+        options.option("FILE_OR_DIR", "The picture (.png, .svg, .pdf); for --what all, a folder."),
     ],
     what: Annotated[
         str,
-        Option(
-            help="predicates, predicate, segmentation, facts, learning, strata, costs; or all that"
-            " the runs allow. predicate, learning and strata compare several runs."
+        options.name(
+            "predicates, predicate, segmentation, facts, learning, strata, costs; or all (the"
+            " default) that the runs allow. predicate, learning and strata compare several runs."
         ),
     ] = "all",
     predicate: Annotated[
         str | None,
-        Option(
-            metavar="NAME",
-            help="predicate: the one to draw. Default: the one that all runs cut most.",
-        ),
+        options.name("predicate: the one to draw. Default: the one that all runs cut most."),
     ] = None,
 ) -> None:
     """Draw runs: their embeddings (t-SNE), scopes, facts, learning curves, metrics, costs.
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
     """
-    from splime.plans.showing import PICTURES, draw_picture, draw_pictures, picture_table
-    from splime.report.style import FORMATS, check_picture, make_figure, save_picture, save_pictures
+    from splime.reporting.showing import PICTURES, draw_picture, draw_pictures, picture_table
+    from splime.reporting.style import (
+        FORMATS,
+        check_picture,
+        make_figure,
+        save_picture,
+        save_pictures,
+    )
     from splime.runs import Run
 
     # What is wrong is said before the work, not after it.
@@ -279,17 +269,16 @@ def plot(
 
 def report(
     runs: options.RunFolders,
-    out: Annotated[Path, options.file(help="The page to write.")] = Path("report.html"),
+    out: Annotated[Path, options.file("The page to write.")] = Path("report.html"),
     device: options.Device = "auto",
 ) -> None:
     """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
 
-    The page needs nothing but itself: it can be sent to somebody, and read on a phone. What was not
+    The page needs nothing but itself: it can be sent by mail, and read on a phone. What was not
     evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
     """
-    from splime.plans.showing import write_page
-    from splime.runs import Run
+    from splime.reporting.showing import report as write_report
 
     with progress_bar() as progress:
-        write_page([Run(path, device=device) for path in runs], out, progress=progress)
+        write_report(runs, out, device=device, progress=progress)
     show(f"written to {out}")

@@ -82,7 +82,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
             raise DownloadError(f"{url}: {error} {by_hand}") from error
         except (InvalidSchema, InvalidURL, MissingSchema) as error:
             raise DownloadError(
-                f"{url} is no address of a file on the net: {error}. Is SPLIME_MIRROR set to"
+                f"{url} is not the address of a file: {error}. Is SPLIME_MIRROR set to"
                 f" something else? {by_hand}"
             ) from error
         except requests.HTTPError as error:

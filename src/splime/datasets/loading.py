@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from pyarrow import parquet
+
 from splime.datasets.download import RemoteFile, fetch
-from splime.datasets.world import World
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
@@ -32,7 +33,7 @@ class Dataset:
     published: str
     """Who made it, and where it appeared."""
     address: str = ""
-    """The folder on the web that holds the files; empty if the package makes the facts itself."""
+    """The folder on the web that holds the files; empty if the package has the facts itself."""
     checksums: Mapping[str, str] = field(default_factory=dict)
     """File name and SHA-256."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +50,8 @@ class Dataset:
         ]
 
 
-_REGISTRY = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))
+_HERE = Path(__file__).parent
+_REGISTRY = tomllib.loads((_HERE / "registry.toml").read_text(encoding="utf-8"))
 DATASETS: Mapping[str, Dataset] = {
     name: Dataset(name, **about) for name, about in _REGISTRY.items()
 }
@@ -78,14 +80,14 @@ def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
         return read(source, **options)
     if source not in DATASETS:
         if "/" in source or "." in source or (source and is_there(Path(source))):
-            return read(source, **options)  # which says so if there is no such file
+            return read(source, **options)  # an error if there is no such file
         raise UsageError(
             f"there is no dataset, file or folder called {source!r}; the datasets are"
             f" {', '.join(DATASETS)}.{nearest(source, DATASETS)}"
         )
     dataset = DATASETS[source]
     if not dataset.checksums:
-        return read(World().table(), **{"name": source, **options})
+        return read(parquet.read_table(_HERE / f"{source}.parquet"), **{"name": source, **options})
     return read(fetch_dataset(source), **{**dataset.options, **options})
 
 
@@ -93,7 +95,7 @@ def fetch_dataset(name: str) -> Path:
     """The folder with the files of a dataset, downloaded if need be, checked in any case."""
     dataset = find(name)
     if not dataset.checksums:
-        raise UsageError(f"{name} is made by the package; there is nothing to download")
+        raise UsageError(f"{name} is part of the package; there is nothing to download")
     if given := given_folder(dataset):
         _check(dataset, given)
         return given
@@ -126,7 +128,7 @@ def given_folder(dataset: Dataset) -> Path | None:
     if not root:
         return None
     if not Path(root).is_dir():
-        raise UsageError(f"SPLIME_DATA names {root!r}, which is no folder")
+        raise UsageError(f"SPLIME_DATA names {root!r}, which is not a folder")
     folder = Path(root) / dataset.name
     return folder if folder.is_dir() else None
 

@@ -1,19 +1,22 @@
-"""What becomes of facts before a model sees them: `inspect` and `transform`."""
+"""Facts before a model sees them: `inspect` shows what they are, `transform` cuts their time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from splime import leakage
-from splime.datasets.loading import load
-from splime.errors import check_name, checked
+from splime import leakage, streaming
+from splime.datasets.loading import DATASETS, load
+from splime.errors import UsageError, check_name
 from splime.exports import FORMATS, check_folder, export
 from splime.graph import TemporalGraph
 from splime.io import save_segmentation
+from splime.io.files import atomic_folder
 from splime.methods import Method, standard_method
 from splime.progress import Progress, silent
+from splime.segmentation import Segmentation
 from splime.shown import Shown
 from splime.static import StaticGraph
 from splime.statistics import Statistics, describe
@@ -27,8 +30,6 @@ SEGMENTATION = "segmentation.json"
 @dataclass(frozen=True)
 class Inspection(Shown):
     """What is in a graph, what was dropped, and what leaks into the test."""
-
-    shown_by: ClassVar = "splime.report.tables:inspection_tables"
 
     graph: TemporalGraph
     statistics: Statistics
@@ -46,7 +47,6 @@ class Inspection(Shown):
         }
 
 
-@checked
 def inspect(data: Any, **reading: Unpack[Reading]) -> Inspection:
     """What is in a graph, what was dropped when it was read, and what leaks into the test.
 
@@ -57,29 +57,31 @@ def inspect(data: Any, **reading: Unpack[Reading]) -> Inspection:
     >>> str(inspect("demo").leaks.in_train["test"])
     '176 (17.85 %)'
     """
-    graph = _graph(data, reading)
+    graph = data if isinstance(data, TemporalGraph) and not reading else load(data, **reading)
     return Inspection(graph, describe(graph), leakage.report(graph))
 
 
 @dataclass(frozen=True)
 class Transformed(Shown):
-    """The triples that cuts made of a graph."""
-
-    shown_by: ClassVar = "splime.report.tables:transformed_tables"
+    """A graph of facts, and the triples that cuts made of it."""
 
     graph: TemporalGraph
     whole: StaticGraph
     """All triples."""
     removed: leakage.Filtered
-    """Those that the leak filter took."""
+    """How many triples the leak filter removed."""
     static: StaticGraph
-    """Those that are left."""
+    """The triples that are left."""
+
+    @property
+    def segmentation(self) -> Segmentation:
+        """The cuts."""
+        return self.whole.segmentation
 
     def __repr__(self) -> str:
         return f"Transformed({self.static!r}; {self.removed})"
 
 
-@checked
 def transform(
     data: Any,
     method: Method | str,
@@ -89,10 +91,19 @@ def transform(
     filter: str = "none",
     distinct: bool = False,
     overwrite: bool = False,
+    stream: bool | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    address: str | None = None,
     progress: Progress = silent,
     **reading: Unpack[Reading],
-) -> Transformed:
+) -> Transformed | streaming.StreamResult:
     """Cut predicates in time, and write the triples that any static model can be trained on.
+
+    Parquet of more than 5 million rows is streamed if the triples are written as Parquet: the facts
+    are never all in memory, and the result is a `StreamResult`, which holds numbers instead of
+    triples. Some options cannot be streamed; the error says which, and `stream=False` loads the
+    facts.
 
     Args:
         data: a graph, or what `splime.load` reads one from.
@@ -102,7 +113,14 @@ def transform(
         filter: the leak filter to apply to the triples: none, inter, intra or both.
         distinct: keep repeated triples of a split only once.
         overwrite: replace the folder if it exists.
-        progress: is told of the cuts; for a bar, see `splime.progress_bar`.
+        stream: stream Parquet in this process, to one file; False loads the facts.
+        engine: stream Parquet part by part on many workers, to many files: `processes` of this
+            machine (the default for more than 10 million rows) or `ray`. The same call again goes
+            on where it was interrupted. A script that starts processes needs
+            `if __name__ == "__main__":`.
+        workers: how many parts to work on at once; by default one for each processor.
+        address: that of a Ray cluster; by default RAY_ADDRESS, or else one is started here.
+        progress: is called with what is being done; for a bar, see `splime.progress_bar`.
         reading: options of `splime.read`.
 
     >>> str(transform("demo", "split", filter="inter").removed)
@@ -112,26 +130,78 @@ def transform(
     chosen = standard_method(method) if isinstance(method, str) else method
     check_name("format", format, FORMATS)
     check_name("filter", filter, leakage.FILTERS)
+    writes_parquet = format == "parquet" and filter == "none" and not distinct
+    parts = _stream_parts(data, chosen, stream, engine, writes=out is not None and writes_parquet)
+    if engine is None and (workers is not None or address is not None):
+        raise UsageError(
+            "workers and address (--workers, --address) need an engine: --engine processes or"
+            " --engine ray"
+        )
+    if parts is not None and out is not None:
+        options: dict[str, Any] = {"overwrite": overwrite, "progress": progress, **reading}
+        if not parts:
+            return _stream_to_folder(data, chosen, Path(out), **options)
+        options |= {"engine": engine or "processes", "workers": workers, "address": address}
+        return streaming.transform_parts(data, out, chosen, **options)
     if out is not None:
         check_folder(out, overwrite=overwrite)
-    graph = _graph(data, reading)
+    graph = data
+    if reading or not isinstance(data, TemporalGraph):
+        progress("reading", 0)
+        graph = load(data, **reading)
+        progress("reading", len(graph), len(graph))
     whole = chosen.fit_transform(graph, progress=progress)
     static, removed = whole.filter(cast(leakage.LeakFilter, filter))
     if distinct:
         static, _ = static.distinct()
     if out is not None:
-        cuts = whole.segmentation
         export(
             static,
             out,
             format,
             overwrite=overwrite,
-            also=lambda folder: save_segmentation(cuts, folder / SEGMENTATION),
+            also=lambda folder: save_segmentation(whole.segmentation, folder / SEGMENTATION),
         )
     return Transformed(graph, whole, removed, static)
 
 
-def _graph(data: Any, reading: Any) -> TemporalGraph:
-    if isinstance(data, TemporalGraph) and not reading:
-        return data
-    return load(data, **reading)
+def _stream_parts(
+    data: Any, method: Method, stream: bool | None, engine: str | None, *, writes: bool
+) -> bool | None:
+    """Whether to stream in parts (True) or to one file (False); None: load the facts.
+
+    `writes` says whether the result is what streaming can write.
+    """
+    if engine is not None and stream is not None:
+        raise UsageError(
+            "an engine (--engine) writes a folder of parts, stream (--stream) one file; choose one"
+            " of them"
+        )
+    is_file = isinstance(data, str | PathLike) and data not in DATASETS
+    if engine is None and not stream:
+        possible = stream is None and writes and is_file
+        rows = streaming.rows_to_stream(data, method) if possible else 0
+        return rows > streaming.PART if rows > streaming.LARGE else None
+    if not writes:
+        raise UsageError(
+            "streaming writes Parquet to a folder, without a leak filter (--filter) and --distinct;"
+            " stream=False (--no-stream) loads the facts into memory"
+        )
+    if not is_file:
+        raise UsageError(
+            "streaming reads Parquet files; stream=False (--no-stream) loads other facts into"
+            " memory"
+        )
+    return engine is not None
+
+
+def _stream_to_folder(
+    source: str | PathLike[str], method: Method, out: Path, *, overwrite: bool, **options: Any
+) -> streaming.StreamResult:
+    check_folder(out, overwrite=overwrite)
+    with atomic_folder(out) as folder:
+        target = folder / "triples.parquet"
+        result = streaming.stream_transform(source, target, method, **options)
+        save_segmentation(result.segmentation, folder / SEGMENTATION)
+        check_folder(out, overwrite=overwrite)  # it may have appeared in the meantime
+    return result

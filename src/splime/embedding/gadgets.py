@@ -1,4 +1,4 @@
-"""TIMEPLEX's gadgets (Jain et al., 2020): what the times of other facts of an entity speak for.
+"""TIMEPLEX's gadgets (Jain et al., 2020): scores from the times of an entity's other facts.
 
 `Pairs` looks at the other facts of a candidate: how long before or after them do facts of the
 predicate use to begin? `Recurrent` looks at the same triple at other times.
@@ -27,7 +27,7 @@ class Gadget(nn.Module):
     """
 
     full: float
-    """Its strength beside the vectors."""
+    """Its weight once enabled."""
     subjects: Tensor
     predicates: Tensor
     objects: Tensor
@@ -62,7 +62,7 @@ class Gadget(nn.Module):
     ) -> Tensor:
         """A row for each query: all entities in a role, beside a given one in the other.
 
-        A fact of train that asks for `target` must not answer itself.
+        A fact of train with the answer `target` must not answer itself.
         """
         where = self.scopes[scope], self.ticks[scope]
         return self.strength * self.scores(role, given, *where, target)
@@ -146,12 +146,7 @@ class Pairs(Gadget):
         return self.weight[at].exp(), near * (other < self.sources) + self.offset[at]
 
     def scores(
-        self,
-        role: int,
-        given: Tensor,  # noqa: ARG002
-        p: Tensor,
-        time: Tensor,
-        target: Tensor | None,
+        self, role: int, given: Tensor, p: Tensor, time: Tensor, target: Tensor | None
     ) -> Tensor:
         """The formula."""
         entity, other, begin = self._facts(role)
@@ -163,14 +158,7 @@ class Pairs(Gadget):
         total = empty.index_add(1, entity, weight * value)
         return total / empty.index_add(1, entity, weight).clamp_min(1e-9)
 
-    def of_one(
-        self,
-        role: int,
-        one: Tensor,
-        given: Tensor,  # noqa: ARG002
-        p: Tensor,
-        time: Tensor,
-    ) -> Tensor:
+    def of_one(self, role: int, one: Tensor, given: Tensor, p: Tensor, time: Tensor) -> Tensor:
         """The formula for one entity."""
         entity, other, begin = self._facts(role)
         own = (entity == one).nonzero().squeeze(1)
@@ -212,12 +200,7 @@ class Recurrent(Gadget):
         return torch.where(there, self.weight[role, p] * near + self.offset[role, p], 0.0)
 
     def scores(
-        self,
-        role: int,
-        given: Tensor,
-        p: Tensor,
-        time: Tensor,
-        target: Tensor | None,  # noqa: ARG002
+        self, role: int, given: Tensor, p: Tensor, time: Tensor, target: Tensor | None
     ) -> Tensor:
         """The formula; a time that is asked about is no other one."""
         entity, beside = (self.subjects, self.objects)[role], (self.objects, self.subjects)[role]

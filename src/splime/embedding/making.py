@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from splime.embedding.models import MODELS, Model
-from splime.embedding.settings import Settings
+from splime.embedding.models import MODELS
+from splime.embedding.models.base import Model
 from splime.embedding.tables import TableMaker
+from splime.settings import Settings
 from splime.static import StaticGraph
 
 
-def make_model(
-    settings: Settings, static: StaticGraph, *, empty: bool = False, shard: bool = False
-) -> Model:
+def make_model(settings: Settings, static: StaticGraph, *, empty: bool = False) -> Model:
     """An untrained model for a static graph; an empty one has to be filled from a file.
-
-    With `shard` this worker holds some of the vectors of entities, and the others the rest.
 
     >>> import splime
     >>> graph = splime.read([("a", "p", "b", year) for year in (1, 2, 3)], split="none")
@@ -28,7 +25,7 @@ def make_model(
     [(2, 10), (6, 10)]
     """
     generator = None if empty else torch.Generator().manual_seed(settings.seed)
-    return MODELS[settings.model].make(TableMaker(static, settings, generator, shard=shard))
+    return MODELS[settings.model].make(TableMaker(static, settings, generator))
 
 
 def file_name(parameter: str) -> str:
@@ -36,12 +33,12 @@ def file_name(parameter: str) -> str:
     return parameter.removesuffix(".weight")
 
 
-def parameters_of(model: Model) -> dict[str, Tensor]:
+def parameters_of(model: nn.Module) -> dict[str, Tensor]:
     """The parameters of a model by their names in files."""
     return {file_name(name): tensor for name, tensor in model.named_parameters()}
 
 
-def fill_parameters(model: Model, tensors: Mapping[str, Tensor]) -> None:
+def fill_parameters(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Fill a model from a file, strictly: a missing, unknown or misfit tensor is a ValueError."""
     parameters = parameters_of(model)
     if missing := sorted(parameters.keys() - tensors.keys()):

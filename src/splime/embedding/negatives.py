@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from splime.embedding.settings import Settings
 from splime.errors import UsageError
+from splime.settings import Settings
 
 
 class Negatives:

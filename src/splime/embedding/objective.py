@@ -9,11 +9,10 @@ from torch import Tensor
 
 from splime import collective
 from splime.embedding.losses import LEFT_OUT, LOSSES
-from splime.embedding.models import Model
+from splime.embedding.models.base import Model
 from splime.embedding.negatives import Known, Negatives
-from splime.embedding.settings import Settings
-from splime.embedding.tables import Lookup, Shard, added
-from splime.errors import UsageError
+from splime.embedding.tables import Lookup, added
+from splime.settings import Settings
 
 # A batch is worked off in parts whose largest tensors have about this many numbers, so that memory
 # is bounded and, on a processor, what is written is still in the cache when it is read.
@@ -23,9 +22,8 @@ _PART = {"cpu": 1 << 22, "cuda": 1 << 28}
 class Objective:
     """The loss of a batch of triples; `backward` adds its gradients to the model's tables.
 
-    Of several workers each takes its share of the loss, so that losses and gradients have to be
-    added up: that of its share of the batch; or, where it holds some of the entities and all of
-    them are compared with, that of the answers that it holds.
+    Each of several workers takes its share of the batch, so losses and gradients have to be added
+    over all of them.
     """
 
     def __init__(self, model: Model, settings: Settings, triples: Tensor) -> None:
@@ -43,31 +41,17 @@ class Objective:
         # wait for the number of different entities, which a recorded step cannot.
         pools = 1 if self.negatives.shared else settings.batch_size
         touched = 2 * settings.batch_size + pools * settings.negatives
-        self.shard = model.entities if isinstance(model.entities, Shard) else None
-        self._check_shard()
         if (
             isinstance(model.entities, Lookup)
             and self.sampled
             and settings.optimizer != "adam"
-            and (len(model.entities) > 8 * touched or self.shard is not None)
-            and (model.device.type != "cuda" or self.shard is not None)
+            and len(model.entities) > 8 * touched
+            and model.device.type != "cuda"
         ):
             model.entities.sparse = True
             checks = torch.sparse.check_sparse_tensor_invariants
             if not checks.is_enabled():
-                checks.disable()  # it is so anyway, but said aloud Adagrad gives no warning
-
-    def _check_shard(self) -> None:
-        """An error where entities are divided over workers and something needs all of them."""
-        if self.shard is None:
-            return
-        if self.model.gadget is not None:
-            raise UsageError("the gadget of timeplex needs all entities; leave out gadget or shard")
-        if not self.sampled and self.loss.of_shard is None:
-            raise UsageError(
-                f"the loss {self.loss.name} needs the scores of all entities; with shard choose"
-                " softmax (--loss softmax), or one that samples negatives"
-            )
+                checks.disable()  # already off; saying so silences Adagrad
 
     def examples(self, triples: Tensor) -> Tensor:
         """The rows that an epoch goes through: the triples, or against all entities their queries.
@@ -97,13 +81,9 @@ class Objective:
         positives = len(triples) / (2 if both else 1)
         scale = 1 / positives if self.settings.reduction == "mean" else 1.0
         total = None
-        if self.shard is not None:
-            ids = [triples[:, 0], triples[:, 2], *([] if drawn is None else [drawn.flatten()])]
-            self.shard.hold(torch.cat(ids))
-        if self._by_batch:
-            own = collective.share(len(triples))
-            triples = triples[own]
-            drawn = drawn if drawn is None or drawn.dim() == 1 else drawn[own]
+        share = collective.share(len(triples))
+        triples = triples[share]
+        drawn = drawn if drawn is None or drawn.dim() == 1 else drawn[share]
         size = self._part_size(len(triples))
         for start in range(0, len(triples), size):
             part = triples[start : start + size]
@@ -123,14 +103,7 @@ class Objective:
                     if loss.requires_grad:  # the vectors do not stay as they are
                         loss.backward()
                     total = total + loss.detach()
-        if self.shard is not None:
-            self.shard.release()
         return total
-
-    @property
-    def _by_batch(self) -> bool:
-        """Whether workers divide the batch; else each compares all of it with its own entities."""
-        return self.sampled or self.shard is None
 
     def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
         """How far rows are from those before them in time."""
@@ -143,13 +116,13 @@ class Objective:
         """How many positives are worked on at once."""
         if not self.sampled:
             if self._short_way:
-                return positives  # the loss has blocks of its own
-            each = len(self.model.entities) if self.shard is None else self.shard.here.most
+                return positives  # the loss has separate blocks
+            width = len(self.model.entities)
         elif self.negatives.shared and self.model.time_of is None and not self.settings.dropout:
             return positives
         else:
-            each = self.settings.negatives * self.model.entities.width
-        return max(1, _PART[self.model.device.type] // each)
+            width = self.settings.negatives * self.model.entities.width
+        return max(1, _PART[self.model.device.type] // width)
 
     @property
     def _short_way(self) -> bool:
@@ -186,7 +159,7 @@ class Objective:
         """1-vs-all: each query has one answer among all entities."""
         model = self.model
         time = None if model.time_of is None else model.time_of[p]
-        subjects, objects = (self._at(each, time) for each in self._entities(s, o))
+        subjects, objects = (self._at(vectors, time) for vectors in self._entities(s, o))
         predicates = model.predicates.parts(p)
         vs, vp, vo = added(subjects), added(predicates), added(objects)
         terms = self._sizes(subjects, predicates, objects)
@@ -234,25 +207,21 @@ class Objective:
         if time is None:
             return [self._all_of(query, entities, target, which)]
         losses = []
-        for each in time.unique():
-            rows = (time == each).nonzero().squeeze(1)
-            moved = self.model.at(entities, each)
+        for timestamp in time.unique():
+            rows = (time == timestamp).nonzero().squeeze(1)
+            moved = self.model.at(entities, timestamp)
             losses.append(self._all_of(query[rows], moved, target[rows], None))
         return losses
 
     def _all_of(
         self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
     ) -> Tensor:
-        here = None if self.shard is None else self.shard.here
         if self._short_way:
             assert self.loss.of_products is not None
             # What a query has behind the vector adds the same to all scores, and does not count.
             width = entities.shape[1]
-            return self.loss.of_products(query[:, :width], entities, target, which, here)
+            return self.loss.of_products(query[:, :width], entities, target, which)
         scores = self.model.compare(query, entities)
-        if here is not None:
-            assert self.loss.of_shard is not None
-            return self.loss.of_shard(scores, target, here)
         return self.loss.compute(scores, target, self.settings).sum()
 
     def compile(self) -> None:
@@ -301,8 +270,8 @@ class Objective:
         share, width = self.settings.dropout or 0.0, self.settings.dimension
         kept = 1 / (1 - share)
         cells = torch.arange(len(s) * width, device=s.device)
-        own = (self.settings.seed << 20) + (collective.rank() << 44)  # other ones for each worker
-        mixed = scrambled(cells + scrambled(self.steps_taken + own))
+        seed = (self.settings.seed << 20) + (collective.rank() << 44)  # other ones for each worker
+        mixed = scrambled(cells + scrambled(self.steps_taken + seed))
         mask = (mixed.view(-1, width) & 0xFFFF) >= share * 0x10000
         scale = mask * (kept ** (1 / 3) if self.model.products else kept)
 
@@ -316,22 +285,19 @@ class Objective:
 
     def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
-        flat = torch.cat([each.reshape(-1) for each in ids])
-        split = [
-            part.split([each.numel() for each in ids]) for part in self.model.entities.parts(flat)
-        ]
+        flat = torch.cat([column.reshape(-1) for column in ids])
+        sizes = [column.numel() for column in ids]
+        split = [part.split(sizes) for part in self.model.entities.parts(flat)]
         return tuple(
-            [part.view(*each.shape, -1) for part in parts]
-            for each, parts in zip(ids, zip(*split, strict=True), strict=True)
+            [part.view(*column.shape, -1) for part in parts]
+            for column, parts in zip(ids, zip(*split, strict=True), strict=True)
         )
 
     def _sizes(
         self, subjects: list[Tensor], predicates: list[Tensor], objects: list[Tensor]
     ) -> list[Tensor]:
-        """The penalties of a batch's vectors, those that are asked for."""
-        # Where all workers have the whole batch, each takes a share of its penalties.
-        share = 1.0 if self._by_batch else 1 / collective.size()
-        weights = ((share * self.settings.l2, 2), (share * self.settings.n3, 3))
+        """The penalties of a batch's vectors, as set."""
+        weights = ((self.settings.l2, 2), (self.settings.n3, 3))
         terms = [
             weight * size_penalty(self.model, subjects, predicates, objects, power)
             for weight, power in weights
@@ -339,7 +305,7 @@ class Objective:
         ]
         if self.settings.unit == "penalty":
             vectors = (*subjects, *predicates, *objects)
-            terms += [share * torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
+            terms += [torch.relu(x.square().sum(-1) - 1).sum() for x in vectors]
         return terms
 
 
@@ -377,14 +343,10 @@ def smoothness(
 ) -> Tensor:
     """The mean squared distance between the vectors of rows that are neighbours in time.
 
-    `follows` tells for every row but the first whether it comes next after the row above. `drift`
+    `follows` says for every row but the first whether it comes next after the row above. `drift`
     is what may be between any two of them. With `sizes`, cubes of these instead of squares.
     """
     count = follows.sum().clamp_min(1)
-    if vectors.is_cuda and vectors.dtype == torch.float32 and drift is None and sizes is None:
-        from splime.embedding.kernels import squared_changes
-
-        return squared_changes(vectors, follows) / count
     apart = vectors[1:] - vectors[:-1]
     if drift is not None:
         apart = apart - drift

@@ -5,56 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from splime.collective import Rows
-from splime.embedding.models import Model
-from splime.embedding.settings import Settings
-from splime.embedding.tables import Shard
+from splime.embedding.models.base import Model
+from splime.scoring.scorer import Scorer
+from splime.settings import Settings
 
 
-class ModelScorer:
-    """Scores of a model. With reciprocal predicates subjects are asked for by the inverse.
+class ModelScorer(Scorer):
+    """Scores of a model. With reciprocal predicates subjects are scored by the inverse.
 
-    `ends` says that predicates have other ids at the ends of facts, behind those at begins;
-    `both_ways` that questions are asked with the predicate and its inverse, and the scores added.
+    Where `each` is ends, predicates have other ids at the ends of facts, behind those at begins;
+    with `both_ways` questions are asked with the predicate and its inverse, and the scores added.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        reciprocal: bool = False,
-        ends: bool = False,
-        both_ways: bool = False,
-    ) -> None:
-        self.model, self.reciprocal, self.ends = model, reciprocal, ends
-        self._both_ways = both_ways
-        self.device, self.knows_time = model.device, model.knows_time
-        self.time_of: npt.NDArray[np.int64] | None = None
+    def __init__(self, model: Model, settings: Settings | None = None) -> None:
+        settings = Settings() if settings is None else settings
+        self.model, self.reciprocal, self.ends = model, settings.reciprocal, settings.each == "ends"
+        self._both_ways, self.device = bool(settings.both_ways), model.device
+        self.every_timestamp = model.cuts == "timestamps" or settings.shares_times
         if model.time_of is not None:
             self.time_of = model.time_of.numpy(force=True)
-        self.rows: Rows | None = None
-        if isinstance(model.entities, Shard):
-            self.rows = model.entities.here
         # The vectors as they are now; autograd keeps nothing of what is made of them.
         self._entities = model.entities.vectors().detach()
         self._time, self._moved = -1, self._entities  # the entities that were moved last
-
-    @classmethod
-    def of(cls, model: Model, settings: Settings) -> ModelScorer:
-        """The scores of a model that is trained with some settings."""
-        scorer = cls(
-            model,
-            reciprocal=settings.reciprocal,
-            ends=settings.each == "ends",
-            both_ways=bool(settings.both_ways),
-        )
-        scorer.knows_time |= settings.shares_times
-        return scorer
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
@@ -92,23 +67,13 @@ class ModelScorer:
         compare = self.model.compare
         predicates: Tensor = self.model.predicates(predicate)
         if self.model.time_of is None:
-            return compare(query(self._given(given), predicates), self._entities)
+            return compare(query(self._entities[given], predicates), self._entities)
         scores = predicates.new_empty(len(given), len(self._entities))
         time = self.model.time_of[predicate]
         for each in time.unique().tolist():
             rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
-            if self.rows is None:
-                known = entities[given[rows]]
-            else:
-                at = torch.tensor(each, device=self.device)
-                known = self.model.at(self._given(given[rows]), at)
-            scores[rows] = compare(query(known, predicates[rows]), entities)
+            scores[rows] = compare(query(entities[given[rows]], predicates[rows]), entities)
         return scores
-
-    def _given(self, ids: Tensor) -> Tensor:
-        """The vectors of some entities, from wherever they are."""
-        entities = self.model.entities
-        return entities.gather(ids) if isinstance(entities, Shard) else self._entities[ids]
 
     def _at(self, time: int) -> Tensor:
         """All entities at a time."""
@@ -133,7 +98,7 @@ class ModelScorer:
         return self.model.predicates.vectors().detach()
 
     def _compare_predicates(self, subject: Tensor, object: Tensor, table: Tensor) -> Tensor:
-        model, entities = self.model, (self._given(subject), self._given(object))
+        model, entities = self.model, (self._entities[subject], self._entities[object])
         if model.time_of is None:
             return model.compare_predicates(model.predicate_query(*entities), table)
         scores = table.new_empty(len(subject), len(table))

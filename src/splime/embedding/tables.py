@@ -11,16 +11,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import embedding
 
-from splime import collective
-from splime.collective import Rows
 from splime.embedding.initial import make_weights
-from splime.embedding.settings import PREDICATE, PRODUCT, TIME, Settings
 from splime.errors import UsageError
 from splime.segmentation import Scopes
+from splime.settings import PREDICATE, PRODUCT, TIME, Settings
 from splime.static import StaticGraph
 from splime.times import Ints, calendar
 
@@ -49,9 +48,9 @@ class Table(nn.Module):
         vectors: Tensor = self(torch.arange(len(self), device=device))
         return vectors
 
-    @abstractmethod
     def lookups(self) -> Iterator[Lookup]:
         """The lookups that the table is made of."""
+        return (module for module in self.modules() if isinstance(module, Lookup))
 
 
 def added(parts: list[Tensor]) -> Tensor:
@@ -95,62 +94,8 @@ class Lookup(Table):
         return [embedding(rows, self.weight, sparse=self.sparse)]
 
     def vectors(self) -> Tensor:
-        """The vectors of all ids, without a copy where each id has a row of its own."""
+        """The vectors of all ids, without a copy where each id has a separate row."""
         return self.weight if self.rows is None else super().vectors()
-
-    def lookups(self) -> Iterator[Lookup]:
-        """Itself."""
-        yield self
-
-
-class Shard(Lookup):
-    """The rows of a lookup that this worker holds; the other workers hold the rest.
-
-    A batch first has the rows gathered that it reads (`hold`), then computes with those, and at
-    last their gradients go to the workers that hold them (`release`). All workers do so together.
-    """
-
-    def __init__(self, weight: Tensor, here: Rows) -> None:
-        super().__init__(weight)
-        self.here = here
-
-    def __len__(self) -> int:
-        return self.here.total
-
-    def gather(self, ids: Tensor) -> Tensor:
-        """The rows of some ids, from all workers."""
-        gathered = self.weight.new_zeros(len(ids), self.width)
-        at, row = self.here.own(ids)
-        gathered[at] = self.weight.detach()[row]
-        return collective.add_up(gathered)
-
-    def hold(self, ids: Tensor) -> None:
-        """Gather the rows of some ids, for `parts`."""
-        self._ids = ids.unique()
-        self._held = self.gather(self._ids).requires_grad_()
-
-    def release(self) -> None:
-        """Add up the gradients of the rows that were held, and keep those of the own rows."""
-        assert self._held.grad is not None
-        gradient = collective.add_up(self._held.grad)
-        at, row = self.here.own(self._ids)
-        if self.sparse:
-            self.weight.grad = torch.sparse_coo_tensor(
-                row.unsqueeze(0), gradient[at], self.weight.shape, is_coalesced=True
-            )
-        else:
-            if self.weight.grad is None:
-                self.weight.grad = torch.zeros_like(self.weight)
-            self.weight.grad[row] += gradient[at]
-        del self._ids, self._held
-
-    def parts(self, ids: Tensor) -> list[Tensor]:
-        """The one vector of each id, which must be held."""
-        return [embedding(torch.searchsorted(self._ids, ids), self._held)]
-
-    def vectors(self) -> Tensor:
-        """The vectors of the own rows."""
-        return self.weight
 
 
 class Summed(Table):
@@ -175,11 +120,6 @@ class Summed(Table):
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The parts of all levels."""
         return [part for level in self._tables() for part in level.parts(ids)]
-
-    def lookups(self) -> Iterator[Lookup]:
-        """Those of all levels."""
-        for level in self._tables():
-            yield from level.lookups()
 
 
 def complex_parts(vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -232,11 +172,6 @@ class Timed(Table):
         """The one vector that is made for each id."""
         return [self.combine(self.predicates(ids), self.times(ids))]
 
-    def lookups(self) -> Iterator[Lookup]:
-        """The predicates and the times."""
-        yield self.predicates
-        yield from self.times.lookups()
-
 
 class Joined(Table):
     """Vectors of several tables, one behind the other."""
@@ -258,51 +193,35 @@ class Joined(Table):
         """The one vector that is joined for each id."""
         return [torch.cat([self[name](ids) for name in self.tables], dim=-1)]
 
-    def lookups(self) -> Iterator[Lookup]:
-        """Those of all tables."""
-        for name in self.tables:
-            yield from self[name].lookups()
-
 
 class TableMaker:
     """Makes tables for the entities and scoped predicates of a static graph, as settings say.
 
-    Where ends have predicates of their own, these stand behind all scoped predicates, in the same
+    Where ends have separate predicates, these follow all scoped predicates, in the same
     order; and inverses, with reciprocal predicates, behind all of these.
-    Without a generator the vectors take no memory yet: they are filled from a file. With `shard`
-    the vectors of entities are divided over the workers.
+    Without a generator the vectors take no memory yet: they are filled from a file.
     """
 
     def __init__(
-        self,
-        static: StaticGraph,
-        settings: Settings,
-        generator: Generator | None,
-        *,
-        shard: bool = False,
+        self, static: StaticGraph, settings: Settings, generator: Generator | None
     ) -> None:
         self.static, self.settings, self.generator = static, settings, generator
-        self.shard = shard
 
-    def weights(self, rows: int, width: int, own: Rows | None = None) -> Tensor:
-        """First vectors, by the initialiser of the settings; perhaps only those of own rows."""
+    def weights(self, rows: int, width: int) -> Tensor:
+        """First vectors, by the initialiser of the settings."""
         if self.generator is None:
-            return torch.empty(rows if own is None else len(own), width, device="meta")
+            return torch.empty(rows, width, device="meta")
         settings = self.settings
         # Sun et al.: distances begin near the margin.
         spread = (settings.margin + 2) / settings.dimension
-        return make_weights(settings.init, rows, width, self.generator, spread=spread, own=own)
+        return make_weights(settings.init, rows, width, self.generator, spread=spread)
 
     def entities(self, width: int) -> Lookup:
-        """A vector for each (scoped) entity, or of those that this worker holds."""
-        count = len(self.static.entities)
-        if not self.shard:
-            return Lookup(self.weights(count, width))
-        own = collective.rows(count)
-        return Shard(self.weights(count, width, own), own)
+        """A vector for each (scoped) entity."""
+        return Lookup(self.weights(len(self.static.entities), width))
 
     def predicates(self, width: int) -> Table:
-        """A vector for each scoped predicate, or the sum over the levels that are asked for."""
+        """A vector for each scoped predicate, or the sum over the chosen levels."""
         if self.settings.levels is None:
             return self.scopes(width)
         return Summed({level: self._level(level, width) for level in self.settings.level_names})
@@ -352,13 +271,9 @@ class TableMaker:
             raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
 
     def _lookup(
-        self,
-        width: int,
-        rows: np.ndarray[tuple[int], np.dtype[np.integer]],
-        count: int,
-        follows: Tensor | None = None,
+        self, width: int, rows: npt.NDArray[np.integer], count: int, follows: Tensor | None = None
     ) -> Lookup:
-        """A table in which scoped predicates share rows; inverses have rows of their own."""
+        """A table in which scoped predicates share rows; inverses have separate rows."""
         ids = torch.from_numpy(rows.astype(np.int64))
         ids = torch.cat([ids + count * copy for copy in range(self.copies)])
         return Lookup(self.weights(count * self.copies, width), rows=ids, follows=follows)

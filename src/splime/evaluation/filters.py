@@ -30,13 +30,13 @@ class Excluded(NamedTuple):
     level: Ints
 
 
-class Known:
+class AnswerFilter:
     """The known answers to queries, other than the one that is ranked.
 
     >>> def years(key, id, begin, end):
     ...     return Keyed(*(np.array(column) for column in (key, id, begin, end)))
     >>> facts = years([7, 7, 7, 8], [0, 1, 2, 3], [1990, 1990, 1999, 99], [1995, 1999, 2001, 99])
-    >>> [excluded] = Known(facts, facts.take(np.array([0]))).of(np.array([0]))
+    >>> [excluded] = AnswerFilter(facts, facts.take(np.array([0]))).excluded(np.array([0]))
     >>> excluded.id.tolist(), [TIMED[level] for level in excluded.level]
     ([1, 2], ['overlap', 'static'])
     """
@@ -48,11 +48,11 @@ class Known:
         self._count = np.searchsorted(self._known.key, asked.key, side="right") - self._low
         self._width = int(known.id.max(initial=0)) + 1
 
-    def of(self, answers: Ints) -> Iterator[Excluded]:
-        """What some answers, given by their positions, exclude; in blocks, and numbered from 0."""
-        for some in batches(self._count[answers], _PAIRS):
-            answer, ids, level = self._block(answers[some])
-            yield Excluded(answer + some.start, ids, level)
+    def excluded(self, answers: Ints) -> Iterator[Excluded]:
+        """What answers, given by their positions, exclude; in blocks, and numbered from 0."""
+        for block in batches(self._count[answers], _PAIRS):
+            answer, ids, level = self._block(answers[block])
+            yield Excluded(answer + block.start, ids, level)
 
     def _block(self, answers: Ints) -> Excluded:
         whose, row = expand(self._low[answers], self._count[answers])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -15,22 +16,17 @@ import pyarrow as pa
 from splime.arrays import grouped
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
-from splime.leakage import triples_of
 from splime.shown import Shown, Tabular
 from splime.times import Bools, Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Intervals: TypeAlias = dict[str, tuple[float, float]]
-"""The low and high end of mrr, hits1, hits3 and hits10."""
-
-HITS = (1, 3, 10)
-METRICS = ("mrr", *(f"hits{k}" for k in HITS))
-"""The metrics that are means over facts: those that are drawn again."""
+"""The low and high end of each metric of `COMPARED`."""
 
 FEWEST = 30
-"""With fewer facts there are no intervals and no p-values. Few facts, drawn again and again, are
-too much alike: of pairs that do not differ, 5 % may seem to; with 30 facts it is that, with 10
-facts 9 %, with a single one nearly all (docs/comparing.md)."""
+"""With fewer facts there are no intervals and no p-values. Resamples of few facts barely differ: of
+pairs that do not differ, 5 % may seem to; with 30 facts it is that, with 10 facts 9 %, with a
+single one nearly all (docs/comparing.md)."""
 PERIODS = 5
 # Numbers drawn at a time.
 _DRAWN = 1 << 21
@@ -39,20 +35,49 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
+class Metric:
+    """All that is known of a metric: it is the mean over queries of a function of their ranks."""
+
+    heading: str
+    of_ranks: Callable[[Floats], npt.NDArray[Any]]
+    format: Callable[[float], str]
+    higher_is_better: bool = True
+    compared: bool = True
+    """Whether it has intervals and tests, and a column where runs are compared."""
+
+    def text(self, value: float) -> str:
+        """A value as tables show it; a dash where an older evaluation does not have it."""
+        return "–" if math.isnan(value) else self.format(value)
+
+
+def _metric(*about: Any, **more: Any) -> Any:
+    return field(default=math.nan, metadata={"metric": Metric(*about, **more)})
+
+
+def _hits(k: int) -> Any:
+    return _metric(f"Hits@{k}", lambda ranks: ranks <= k, lambda value: f"{100 * value:.1f}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metrics:
     """The metrics of some queries; hits are fractions.
+
+    A metric is declared by its field here, and nowhere else. In evaluations that were stored before
+    it was declared it is NaN.
 
     >>> Metrics.of(np.array([1.0, 4.0]))
     Metrics(mrr=0.625, mr=2.5, hits1=0.5, hits3=0.5, hits10=1.0, queries=2)
     """
 
-    mrr: float
+    mrr: float = _metric("MRR", lambda ranks: 1 / ranks, "{:.3f}".format)
     """The mean reciprocal rank."""
-    mr: float
+    mr: float = _metric(
+        "rank", lambda ranks: ranks, "{:,.1f}".format, higher_is_better=False, compared=False
+    )
     """The mean rank."""
-    hits1: float
-    hits3: float
-    hits10: float
+    hits1: float = _hits(1)
+    hits3: float = _hits(3)
+    hits10: float = _hits(10)
     queries: int
 
     @classmethod
@@ -63,17 +88,28 @@ class Metrics:
             raise UsageError("there are no ranks to make metrics from")
         return by_group(flat[:, None], np.zeros(len(flat), np.int64), [""])[""]
 
+    def text(self, name: str) -> str:
+        """The value of a metric as tables show it."""
+        return METRICS[name].text(getattr(self, name))
+
+
+METRICS: Mapping[str, Metric] = {
+    one.name: one.metadata["metric"] for one in fields(Metrics) if one.metadata
+}
+COMPARED: Mapping[str, Metric] = {name: one for name, one in METRICS.items() if one.compared}
+
 
 def by_group(ranks: Floats, group: Ints, names: Sequence[str]) -> dict[str, Metrics]:
     """The metrics of the rows of each group, in the order of the names, without empty groups."""
-    columns = [1 / ranks, ranks, *(ranks <= k for k in HITS)]
     queries = np.bincount(group, minlength=len(names)) * ranks.shape[1]
-    sums = [np.bincount(group, column.sum(axis=1), minlength=len(names)) for column in columns]
-    means = (np.stack(sums, axis=1) / np.maximum(queries, 1)[:, None]).tolist()
-    rows = zip(names, means, queries.tolist(), strict=True)
+    means = {
+        name: np.bincount(group, metric.of_ranks(ranks).sum(axis=1), minlength=len(names))
+        / np.maximum(queries, 1)
+        for name, metric in METRICS.items()
+    }
     return {
-        name: Metrics(mrr, mr, hits1, hits3, hits10, count)
-        for name, (mrr, mr, hits1, hits3, hits10), count in rows
+        name: Metrics(**{metric: float(of[at]) for metric, of in means.items()}, queries=int(count))
+        for at, (name, count) in enumerate(zip(names, queries, strict=True))
         if count
     }
 
@@ -118,7 +154,7 @@ def _sides(ranks: Floats) -> dict[str, Floats]:
 def bootstrap(
     ranks: Floats, *, samples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> Intervals | None:
-    """Percentile intervals from facts drawn again and again; the queries of a fact stay together.
+    """Percentile intervals by bootstrap over facts; the queries of a fact stay together.
 
     `ranks` has a row for each fact; of fewer than `FEWEST` there are no intervals.
 
@@ -141,27 +177,6 @@ class Difference:
     """How likely chance alone makes a difference as large, in either direction."""
 
 
-def paired_bootstrap(
-    first: Floats, second: Floats, *, samples: int = 10_000, level: float = 0.95, seed: int = 0
-) -> dict[str, Difference]:
-    """The differences of mrr, hits1, hits3 and hits10 between two rankings of the same facts.
-
-    Both have a row for each fact, in the same order. Facts are drawn again and again, for both
-    rankings the same ones, and the queries of a fact stay together. The p-value is twice the share
-    of samples in which the difference is 0 or of the other sign (the ranking itself counts as one
-    of them, so p is never 0).
-
-    >>> ranks = np.array([[1.0, 2.0], [5.0, 1.0], [3.0, 9.0]] * 10)
-    >>> paired_bootstrap(ranks, ranks + 2)["mrr"].p < 0.001
-    True
-    >>> paired_bootstrap(ranks, ranks)["mrr"]
-    Difference(value=0.0, low=0.0, high=0.0, p=1.0)
-    >>> paired_bootstrap(ranks[:29], ranks[:29])["mrr"]
-    Difference(value=0.0, low=None, high=None, p=None)
-    """
-    return compare_ranks([first, second], samples=samples, level=level, seed=seed)[1][0, 1]
-
-
 def compare_ranks(
     ranks: Sequence[Floats],
     *,
@@ -172,8 +187,19 @@ def compare_ranks(
 ) -> tuple[list[Intervals | None], dict[tuple[int, int], dict[str, Difference]]]:
     """The intervals of some rankings of the same facts, and the differences of every pair.
 
-    All come from the same draws: what `bootstrap` and `paired_bootstrap` give for them one by one.
-    `pairs` are the places of those to compare, where it is not every pair.
+    Each has a row for each fact, in the same order. All come from the same draws: each sample has
+    the same facts for all rankings, and the queries of a fact stay together. A p-value is twice the
+    share of samples in which a difference is 0 or of the other sign (the ranking itself counts as
+    one of them, so p is never 0). `pairs` are the places of those to compare, where it is not every
+    pair.
+
+    >>> ranks = np.array([[1.0, 2.0], [5.0, 1.0], [3.0, 9.0]] * 10)
+    >>> compare_ranks([ranks, ranks + 2])[1][0, 1]["mrr"].p < 0.001
+    True
+    >>> compare_ranks([ranks, ranks])[1][0, 1]["mrr"]
+    Difference(value=0.0, low=0.0, high=0.0, p=1.0)
+    >>> compare_ranks([ranks[:29], ranks[:29]])[1][0, 1]["mrr"]
+    Difference(value=0.0, low=None, high=None, p=None)
     """
     check_bootstrap(samples, level)
     of_facts = [_metrics_of_facts(each) for each in ranks]
@@ -188,8 +214,8 @@ def compare_ranks(
     tails = np.minimum((means <= _ROUNDING).sum(0), (means >= -_ROUNDING).sum(0))
     p = np.minimum(1.0, 2 * (tails + 1) / (samples + 1))
     # By ranking or pair, and by metric: value, low, high, p.
-    table = np.stack([columns.mean(0), *ends, p], axis=1).reshape(-1, len(METRICS), 4).tolist()
-    named = [dict(zip(METRICS, rows, strict=True)) for rows in table]
+    table = np.stack([columns.mean(0), *ends, p], axis=1).reshape(-1, len(COMPARED), 4).tolist()
+    named = [dict(zip(COMPARED, rows, strict=True)) for rows in table]
     few = sizes[0] < FEWEST
     intervals = [
         None if few else {name: (low, high) for name, (_, low, high, _) in rows.items()}
@@ -211,16 +237,16 @@ def check_bootstrap(samples: int, level: float) -> None:
 
 
 def _metrics_of_facts(ranks: Floats) -> Floats:
-    """A row for each fact, a column for each of `METRICS`: the means over its queries."""
+    """A row for each fact, a column for each of `COMPARED`: the means over its queries."""
     ranks = np.asarray(ranks, np.float64)
     ranks = ranks[:, None] if ranks.ndim == 1 else ranks
     if ranks.ndim != 2 or not ranks.size:
         raise UsageError("bootstrap needs ranks: a row for each fact, at least one")
-    return np.stack([(1 / ranks).mean(1), *((ranks <= k).mean(1) for k in HITS)], axis=1)
+    return np.stack([metric.of_ranks(ranks).mean(1) for metric in COMPARED.values()], axis=1)
 
 
 def _drawn_means(columns: Floats, samples: int, seed: int) -> Floats:
-    """The means of columns over as many rows as there are, drawn again and again: a row each.
+    """The means of columns over resampled rows, as many as there are: a row for each sample.
 
     Which rows are drawn follows from their number and the seed alone.
     """
@@ -253,7 +279,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 _TABLE = pa.schema(
     [
         *((name, pa.string()) for name in ("filter", "by", "group")),
-        *((name, pa.float64()) for name in ("mrr", "mr", "hits1", "hits3", "hits10")),
+        *((name, pa.float64()) for name in METRICS),
         ("queries", pa.int64()),
         *((name, pa.float64()) for name in ("mrr_low", "mrr_high")),
     ]
@@ -292,11 +318,11 @@ class Evaluation(Shown, Tabular):
     """Whether timestamps stand for more than one date."""
     seconds: float
     metrics: dict[str, dict[str, Metrics]]
-    """By filter; `both` pools all queries, `object` and `subject` are what was asked for."""
+    """By filter; `both` pools all queries, `object` and `subject` are the answers asked for."""
     strata: dict[str, dict[str, dict[str, Metrics]]]
     """By filter, way of dividing, and group; over all queries of the group."""
     intervals: dict[str, dict[str, Intervals | None]] = field(default_factory=dict)
-    """By filter and side, where they were asked for, and of a sample; None of fewer than `FEWEST`
+    """By filter and side, if requested, and of a sample; None of fewer than `FEWEST`
     facts."""
     sample: Sample | None = None
     """None where all queries were ranked."""
@@ -309,8 +335,6 @@ class Evaluation(Shown, Tabular):
     facts: Ints = field(default_factory=lambda: np.empty(0, np.int64), repr=False, compare=False)
     """The fact of each row, as its position in the split. Not in the JSON."""
 
-    shown_by = "splime.report.tables:evaluation_tables"
-
     def __repr__(self) -> str:
         mrr = ", ".join(f"{name} {self.metrics[name]['both'].mrr:.3f}" for name in self.filters)
         return f"Evaluation(protocol {self.protocol}, {self.split}: MRR {mrr})"
@@ -319,7 +343,7 @@ class Evaluation(Shown, Tabular):
         """As an Arrow table: the metrics of each filter over all queries, then of each group.
 
         `by` says how the queries are divided (asked for, train, time, predicate, period); of all
-        of them it is null, as are intervals that were not asked for.
+        of them it is null, as are intervals that were not requested.
         """
         rows = []
         for name in self.filters:
@@ -349,7 +373,7 @@ class Evaluation(Shown, Tabular):
         try:
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
-            raise DataError(f"this is no evaluation: {error}") from None
+            raise DataError(f"not an evaluation: {error}") from None
 
 
 def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
@@ -367,7 +391,7 @@ def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
 
 
 def _in_train(graph: TemporalGraph, facts: Facts) -> Bools:
-    both = np.concatenate([triples_of(graph.train), triples_of(facts)])
+    both = np.concatenate([graph.train.array(), facts.array()])
     number, triple = grouped(list(both.T))
     of_train = np.zeros(len(triple), bool)
     of_train[number[: len(graph.train)]] = True

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from splime import collective
-from splime.collective import Rows
-from splime.evaluation.filters import Excluded, Known
+from splime.evaluation.filters import AnswerFilter, Excluded
 from splime.evaluation.metrics import Floats
 from splime.progress import Progress
 from splime.scoring.queries import Queries
@@ -39,16 +38,15 @@ class Side:
     queries: Queries
     target: Ints
     """The candidate that each answer is."""
-    known: Known
+    filter: AnswerFilter
     never: torch.Tensor | None = None
     """Columns of the scores that are no candidates."""
 
     def counted(self, scored: tuple[Ints, Ints, torch.Tensor], levels: int) -> tuple[Ints, Ints]:
         """How many candidates are better than answers, and how many equal, at each level."""
         answers, row, scores = scored
-        target, excluded = self.target[answers], self.known.of(answers)
-        here = self.queries.rows
-        return count(scores, row, target, excluded, levels=levels, never=self.never, here=here)
+        target, excluded = self.target[answers], self.filter.excluded(answers)
+        return count(scores, row, target, excluded, levels=levels, never=self.never)
 
 
 def rank_sides(
@@ -65,27 +63,24 @@ def rank_sides(
     done, total = 0, sum(len(side.target) for side in sides)
     ranks = np.zeros((levels, len(sides[0].target), len(sides)))
     for column, side in enumerate(sides):
-        for start, stop, own in _blocks(side.queries):
+        for start, stop, is_ours in _blocks(side.queries):
             answers, row = side.queries.asked(start, stop)
-            if own:
+            if is_ours:
                 scored = answers, row, side.queries.score(start, stop)
                 ranks[:, answers, column] = rank(*side.counted(scored, levels), ties)
             done += len(answers)
             progress("ranking", done, total)
-    if sides[0].queries.alone:
-        collective.add_up(torch.from_numpy(ranks))
+    collective.all_reduce(torch.from_numpy(ranks))
     return ranks
 
 
 def _blocks(queries: Queries) -> Iterator[tuple[int, int, bool]]:
-    """Ranges of queries, and whether they are ranked here: workers that can take turns do so."""
-    count, size = len(queries.cost), queries.block
-    turns = collective.size() if queries.alone else 1
-    if turns > 1:
-        size = min(size, -(-count // turns))
+    """Ranges of queries, and whether this worker ranks them: workers take turns."""
+    count, size, workers = len(queries.cost), queries.block, collective.size()
+    if workers > 1:
+        size = min(size, -(-count // workers))
     for number, start in enumerate(range(0, count, size)):
-        own = turns == 1 or number % turns == collective.rank()
-        yield start, min(start + size, count), own
+        yield start, min(start + size, count), number % workers == collective.rank()
 
 
 def _seconds(sides: Sequence[Side], levels: int) -> float:
@@ -98,8 +93,8 @@ def _seconds(sides: Sequence[Side], levels: int) -> float:
         side.counted(side.queries.scored(start, start + some), levels)
         seconds = perf_counter() - began
     rows = int(cost[start : start + some].sum())
-    turns = collective.size() if side.queries.alone else 1
-    return seconds * sum(int(each.queries.cost.sum()) for each in sides) / (rows * turns)
+    total = sum(int(each.queries.cost.sum()) for each in sides)
+    return seconds * total / (rows * collective.size())
 
 
 def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:
@@ -120,50 +115,34 @@ def count(
     *,
     levels: int,
     never: torch.Tensor | None = None,
-    here: Rows | None = None,
 ) -> tuple[Ints, Ints]:
     """How many other candidates score higher than each answer, and how many the same.
 
     An answer is a column `target` in a `row` of the scores; candidates are all columns but those
     of `never` and the excluded ones. Both results have a row for each level of exclusion: all
     candidates are counted once, and for each level only what it excludes is taken off.
-
-    With `here` the columns are the candidates that this worker holds, and ids are those of all. The
-    workers tell each other the scores of the answers, and then what each of them counted.
     """
     at, wanted = (torch.as_tensor(ids).to(scores.device) for ids in (row, target))
-    if here is None:
-        own = scores[at, wanted]
-    else:
-        mine, column = here.own(wanted)
-        own = scores.new_zeros(len(row))
-        own[mine] = scores[at[mine], column]
-        collective.add_up(own)
-        never = None if never is None else here.own(never)[1]
-    better, equal = _compare(scores, at, own)
+    answer_score = scores[at, wanted]
+    better, equal = _compare(scores, at, answer_score)
     if never is not None and len(never):
         # Fewer columns than candidates as a rule, so this is cheaper than leaving them out.
-        less, same = _compare(scores.index_select(1, never), at, own)
+        less, same = _compare(scores.index_select(1, never), at, answer_score)
         better, equal = better - less, equal - same
     size = levels * len(row)
     off = np.zeros((2, levels, len(row)), np.int64)
     for block in excluded:
         place = block.level * len(row) + block.answer
         answer, other = (torch.as_tensor(ids).to(scores.device) for ids in block[:2])
-        if here is not None:
-            mine, other = here.own(other)
-            answer, place = answer[mine], place[mine.cpu().numpy()]
-        others, against = scores[at[answer], other], own[answer]
+        others, against = scores[at[answer], other], answer_score[answer]
         for taken, hit in zip(off, (others > against, others == against), strict=True):
             taken += np.bincount(place[hit.cpu().numpy()], minlength=size).reshape(levels, -1)
     counts = torch.stack([better, equal]).cpu().numpy()[:, None] - off.cumsum(axis=1)
-    if here is not None:
-        collective.add_up(torch.from_numpy(counts))
     return counts[0], counts[1] - 1
 
 
 def _compare(
-    scores: torch.Tensor, row: torch.Tensor, own: torch.Tensor
+    scores: torch.Tensor, row: torch.Tensor, answer_score: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """In the rows of some answers, how many scores are higher than theirs, and how many equal."""
     count, columns = len(row), max(scores.shape[1], 1)
@@ -172,7 +151,7 @@ def _compare(
     equal = torch.empty_like(better)
     if columns >= _WIDE and scores.device.type == "cpu" and scores.dtype == torch.float32:
         # Row by row numpy counts four times faster than torch does.
-        rows, limits = scores.numpy(), own.numpy()
+        rows, limits = scores.numpy(), answer_score.numpy()
         for number, at in enumerate(row.tolist()):
             better[number] = int(np.count_nonzero(rows[at] > limits[number]))
             equal[number] = int(np.count_nonzero(rows[at] == limits[number]))
@@ -181,7 +160,7 @@ def _compare(
     for start in range(0, count, step):
         part = slice(start, start + step)
         compared = scores[part] if aligned else scores.index_select(0, row[part])
-        against = own[part, None]
+        against = answer_score[part, None]
         # Summing to 32 bits is several times faster than to torch's 64.
         better[part] = (compared > against).sum(1, dtype=torch.int32)
         equal[part] = (compared == against).sum(1, dtype=torch.int32)

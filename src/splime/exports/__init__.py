@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from splime.errors import SplimeError, UsageError, check_name, checked
+from splime.errors import SplimeError, UsageError, check_name
 from splime.exports import formats
 from splime.graph import SPLITS, SplitName, check_split
-from splime.io.files import check_one_line, written_folder
+from splime.io.files import atomic_folder, check_one_line
 from splime.io.parts import is_of_parts
 from splime.static import StaticGraph
 
@@ -46,7 +46,6 @@ FORMATS: Mapping[str, Format] = {
 }
 
 
-@checked
 def export(
     static: StaticGraph,
     folder: str | Path,
@@ -76,12 +75,12 @@ def export(
             check_one_line(scopes.labels, f"the format {format}", advice, kind=kind)
     folder = Path(folder)
     check_folder(folder, overwrite=overwrite)
-    with written_folder(folder) as beside:
+    with atomic_folder(folder) as beside:
         FORMATS[format].write(static, beside)
         if also is not None:
             also(beside)
         names = sorted(path.name for path in beside.iterdir())
-        check_folder(folder, overwrite=overwrite)  # somebody may have made it in the meantime
+        check_folder(folder, overwrite=overwrite)  # it may have been made in the meantime
     return [folder / name for name in names]
 
 
@@ -110,13 +109,12 @@ def check_folder(folder: str | Path, *, overwrite: bool = False) -> None:
 
 
 def _check_distinct(static: StaticGraph) -> None:
-    """An error if two entities or predicates have one name: no reader could tell them apart."""
+    """An error if two entities or predicates have one name: readers could not distinguish them."""
     for scopes in (static.segmentation.predicates, static.segmentation.entities):
         if scopes is not None:
             scopes.check_distinct()
 
 
-@checked
 def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.object_]:
     """Rows of the names of subject, predicate and object, as AmpliGraph and others take them.
 
@@ -138,7 +136,6 @@ def labelled_triples(static: StaticGraph, split: SplitName) -> npt.NDArray[np.ob
     return np.stack(columns, axis=1)
 
 
-@checked
 def to_pykeen(static: StaticGraph) -> dict[str, TriplesFactory]:
     """PyKEEN's triples factories of train, valid and test.
 

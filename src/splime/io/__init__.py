@@ -1,9 +1,10 @@
-"""Readers and writers, a file per format."""
+"""Readers and writers, a file per format. One line in `READERS` makes a format known everywhere."""
 
-from splime.io.delimited import write_text
-from splime.io.saved import save
-from splime.io.segmentations import load_segmentation, save_segmentation
-from splime.io.sources import read
-from splime.io.tables import to_table
-
-__all__ = ["load_segmentation", "read", "save", "save_segmentation", "to_table", "write_text"]
+from splime.io.readers import READERS as READERS, Reader as Reader
+from splime.io.saved import save as save
+from splime.io.segmentations import (
+    load_segmentation as load_segmentation,
+    save_segmentation as save_segmentation,
+)
+from splime.io.sources import read as read
+from splime.io.writing import to_table as to_table, write_text as write_text

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.arrays import changes, distinct, grouped
+from splime.arrays import changes, distinct, grouped, repeated
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
-from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, guesses_of
+from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, all_remarks
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.io.qualifiers import pair
+from splime.io.since_until import pair
 from splime.reading import (
     DUPLICATE,
     END_BEFORE_BEGIN,
@@ -58,7 +58,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     """
     entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
-    all_spans, unit, step = parse_spans(raws, options.granularity)
+    all_spans, unit, step, remarks = _parse_spans(raws, options.granularity)
+    raws = [raw.remarked(*remarks) for raw in raws]
     limits = _limits(raws, all_spans, unit, step, options)
 
     facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
@@ -73,10 +74,10 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
             chosen = account.kept if rows is None else account.kept & rows
             if rows is not None and rows.any() and not chosen.any():
                 emptied.append(split)
-            own = of_source if chosen.all() else of_source.take(chosen)
-            repeated = np.zeros(len(own), bool) if options.keep_duplicates else repeats(own)
-            if repeated.any():
-                at = np.flatnonzero(chosen)[repeated]
+            kept = of_source if chosen.all() else of_source.take(chosen)
+            again = np.zeros(len(kept), bool) if options.keep_duplicates else repeats(kept)
+            if again.any():
+                at = np.flatnonzero(chosen)[again]
                 first = at[:EXAMPLES].tolist()
                 # The columns of names are given up by now.
                 ids = zip(*(column[first] for column in of_source.columns()[:3]), strict=True)
@@ -85,8 +86,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
                     for (s, p, o), times in zip(ids, raw.times_of(first), strict=True)
                 ]
                 account.record(DUPLICATE, at, texts=texts)
-                own = own.take(~repeated)
-            facts[split].append(own)
+                kept = kept.take(~again)
+            facts[split].append(kept)
         for column in (*raw.times, *raw.written):
             column.free()
         accounts.append(account)
@@ -95,10 +96,10 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     reading = Reading(
         tuple(account.source() for account in accounts),
         tuple(example for account in accounts for example in account.examples()),
-        guesses_of(raws),
+        all_remarks(raws),
         emptied=tuple(emptied),
     )
-    ticks = np.concatenate([_distinct(own) for own in joined])
+    ticks = np.concatenate([_distinct(of_split) for of_split in joined])
     if not len(ticks):
         reasons = ", ".join(f"{count:,} × {reason}" for reason, count in reading.dropped.items())
         raise DataError(f"no facts are left: {reasons}; first example: {reading.examples[0]}")
@@ -109,14 +110,12 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
 
 def _vocabulary(kind: str, columns: list[tuple[RawFacts, EncodedColumn]]) -> Vocabulary:
     for raw, column in columns:
-        if column.missing:
-            where = raw.locate([column.first_row(-1)])[0]
-            raise DataError(f"{where}: a name is missing (null); every fact needs all three names")
+        column.check_names(raw.locate)
     labels = [column.values.cast(pa.large_string()) for _, column in columns]
     return Vocabulary(pa.concat_arrays(labels), kind=kind)
 
 
-def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
+def _facts(raw: RawFacts, spans: RowSpans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
     """The integer columns; those of names are given up one by one, to save memory."""
     ids = []
     for column, vocabulary in zip(raw.names, (entities, predicates, entities), strict=True):
@@ -128,7 +127,7 @@ def _facts(raw: RawFacts, spans: Spans, entities: Vocabulary, predicates: Vocabu
 
 def _limits(
     raws: Sequence[RawFacts],
-    all_spans: Sequence[Spans],
+    all_spans: Sequence[RowSpans],
     granularity: Granularity,
     step: int,
     options: ReadOptions,
@@ -149,7 +148,7 @@ def _limits(
     )
 
 
-class Spans:
+class RowSpans:
     """The begin and end of every row of one source."""
 
     def __init__(self, raw: RawFacts, times: Sequence[ParsedTimes]) -> None:
@@ -180,8 +179,10 @@ class Spans:
                 # one must not change what the unknown times of train become.
                 good &= (self.unknown != 0) | (self.begin <= self.end)
             if good.any():
-                some = ticks[good.argmax()]
-                extremes += [int(pick(where=good, initial=some)) for pick in (ticks.min, ticks.max)]
+                start = ticks[good.argmax()]
+                extremes += [
+                    int(pick(where=good, initial=start)) for pick in (ticks.min, ticks.max)
+                ]
         return extremes
 
     def join(self, account: Account, options: ReadOptions) -> None:
@@ -243,11 +244,11 @@ class Spans:
             raise DataError(f"{where}: the fact ends before it begins: {fact}")
         # Only a repair treats the splits differently.
         for split, members in splits if order == "repair" else [("train", None)]:
-            own = rows if members is None else rows[members[rows]]
+            wrong = rows if members is None else rows[members[rows]]
             if order == "swap" or (order == "repair" and split != "train"):
-                self._swap(own, account)
+                self._swap(wrong, account)
             else:
-                account.record(END_BEFORE_BEGIN, own)
+                account.record(END_BEFORE_BEGIN, wrong)
 
     def _settle_timeless(
         self, limits: tuple[int, int], account: Account, options: ReadOptions
@@ -259,7 +260,7 @@ class Spans:
         if not len(rows):
             return
         if how == "drop":
-            # Only events are dropped without being asked for.
+            # Only events are dropped by default.
             account.record(FACT_WITHOUT_TIME if options.without_time else EVENT_WITHOUT_TIME, rows)
             return
         if events:  # until now, one column is both
@@ -303,50 +304,51 @@ def _copies(columns: Sequence[npt.NDArray[np.integer]]) -> Ints:
     return copy
 
 
-def parse_spans(
+def _parse_spans(
     raws: Sequence[RawFacts], granularity: Granularity | None
-) -> tuple[list[Spans], Granularity, int]:
+) -> tuple[list[RowSpans], Granularity, int, list[str]]:
     """Parse the times of all sources together, so that they share one granularity.
 
-    The third result is how many of the numbers that were written make a tick.
+    The third result is how many of the numbers that were written make a tick, the last is what to
+    remark about it.
     """
     columns = [column for raw in raws for column in raw.times]
-    values = pa.concat_arrays([column.values.cast(pa.string()) for column in columns])
+    values = pa.concat_arrays([column.strings for column in columns])
     weights = np.concatenate([column.counts() for column in columns])
     parsed = parse_times(values, weights=weights, granularity=granularity)
+    inferred = granularity is None and all(raw.is_text for raw in raws)
+    step, remarks = _number_unit(parsed, values) if inferred else (1, [])
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
-    step = 1
-    guessed = granularity is None and all(raw.is_text for raw in raws)
-    if guessed and parsed.granularity == "step":
-        step = common_step(parsed.ticks[parsed.state == KNOWN])
-        unit = _USUAL_STEPS.get(step, "UNIT")
-        for raw in raws:
-            if step > 1:
-                raw.guesses.append(
-                    f"times are steps of {step}, divided by it to 0, 1, 2, …; --granularity step"
-                    " keeps the numbers"
-                )
-            raw.guesses.append(
-                "times are numbers of an unknown unit; to make dates of them: --granularity"
-                f" {unit} --origin TIME"
-            )
-    elif guessed and parsed.granularity == "year":
-        odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
-        bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
-        if pc.any(bare).as_py():
-            for raw in raws:
-                raw.guesses.append(
-                    "times are numbers, read as years; --granularity step reads them as steps"
-                )
     arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
     unit = parsed.granularity
-    spans = [Spans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
-    return spans, unit, step
+    spans = [RowSpans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
+    return spans, unit, step, remarks
+
+
+def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]:
+    """The common step of times that are numbers, and remarks about what they may be instead."""
+    if parsed.granularity == "step":
+        step = common_step(parsed.ticks[parsed.state == KNOWN])
+        divided = (
+            f"times are steps of {step}, divided by it to 0, 1, 2, …; --granularity step keeps the"
+            " numbers"
+        )
+        unknown = (
+            "times are numbers of an unknown unit; to make dates of them: --granularity"
+            f" {_USUAL_STEPS.get(step, 'UNIT')} --origin TIME"
+        )
+        return step, [divided, unknown] if step > 1 else [unknown]
+    if parsed.granularity == "year":
+        odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
+        bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
+        if pc.any(bare).as_py():
+            return 1, ["times are numbers, read as years; --granularity step reads them as steps"]
+    return 1, []
 
 
 def common_step(ticks: Ints) -> int:
-    """The greatest step that all ticks keep to; 1 if there are too few of them to tell.
+    """The greatest step that all ticks keep to; 1 if there are too few of them.
 
     >>> common_step(np.array([0, 24, 240, 72, 48]))
     24
@@ -358,13 +360,7 @@ def common_step(ticks: Ints) -> int:
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
     if raw.split or raw.splits is None:
         return [(raw.split or "train", None)]
-    splits = raw.splits.splits()
-    if (splits < 0).any():
-        row = int(np.argmin(splits))
-        code = raw.splits.codes([row])[0]
-        name = None if code < 0 else raw.splits.values[code].as_py()
-        where = raw.locate([row])[0]
-        raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+    splits = raw.splits.splits(raw.locate)
     return [(split, splits == number) for number, split in enumerate(SPLITS)]
 
 
@@ -384,32 +380,13 @@ def _distinct(facts: Facts) -> Ints:
 
 def repeats(facts: Facts) -> Bools:
     """Which facts stand already before them, with the same times as given."""
-    repeated = np.zeros(len(facts), bool)
-    ordered = _hash(facts)
-    ordered.sort()
-    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    del ordered
-    if not len(twice):
-        return repeated
-    key = _hash(facts)  # made again rather than kept: memory is dearer, and repeats are rare
-    at = np.minimum(np.searchsorted(twice, key), len(twice) - 1)
-    suspects = np.flatnonzero(twice[at] == key)
-    # Keys can collide, so the suspects are compared column by column.
-    columns = facts.take(suspects).columns()
-    order = np.lexsort(columns)
-    same = np.ones(len(order) - 1, bool)
-    for column in columns:
-        same &= column[order][1:] == column[order][:-1]
-    # lexsort is stable: within a run of equal facts the first one read comes first.
-    repeated[suspects[order[1:][same]]] = True
-    return repeated
+    repeats = np.zeros(len(facts), bool)
+    repeats[repeated(lambda: _hash(facts), lambda rows: facts.take(rows).columns())] = True
+    return repeats
 
 
 def _hash(facts: Facts) -> npt.NDArray[np.uint64]:
-    """One number for each fact: equal for equal facts, nearly always different for others.
-
-    Sorting these is several times faster than sorting six columns.
-    """
+    """One number for each fact: equal for equal facts, nearly always different for others."""
     keys = np.empty(len(facts), np.uint64)
     for start in range(0, len(facts), _KEYS):
         rows = slice(start, start + _KEYS)

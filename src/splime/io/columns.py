@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName
-from splime.reading import IN_TWO_ROWS, Example, Source
+from splime.reading import IN_TWO_ROWS, RowExample, Source
 from splime.times import Bools
 
 _T = TypeVar("_T", bound=np.generic)
@@ -41,6 +42,15 @@ class EncodedColumn:
         self._chunks: list[pa.Array] = [_signed(chunk.indices) for chunk in column.chunks]
         self.rows: int = len(column)
 
+    def with_values(self, values: pa.Array) -> EncodedColumn:
+        """The same rows with other values, one for each of these."""
+        different = values.dictionary_encode()
+        if len(different.dictionary) < len(values):
+            return encoded(self.lookup(different.indices.to_numpy(), -1), different.dictionary)
+        column = copy(self)  # the codes are shared: what frees one frees both
+        column.values = values
+        return column
+
     def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
         """`table[code]` for every row, and `missing` where there is no value."""
         table = np.append(table, np.array([missing], table.dtype))
@@ -60,11 +70,23 @@ class EncodedColumn:
             total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
 
-    def splits(self) -> Ids:
-        """The split of every row, by its position in SPLITS; -1 where it is none of them."""
-        names = self.values.cast(pa.string()).to_pylist()
+    def splits(self, locate: Locate) -> Ids:
+        """The split of every row, by its position in SPLITS; an error where it is none of them."""
+        names = [*self.strings.to_pylist(), None]
         table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
-        return self.lookup(np.array(table, np.int32), missing=-1)
+        splits = self.lookup(np.array(table[:-1], np.int32), missing=-1)
+        if (splits < 0).any():
+            row = int(np.argmin(splits))
+            name = names[self.codes([row])[0]]
+            where = locate([row])[0]
+            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+        return splits
+
+    def check_names(self, locate: Locate) -> None:
+        """An error if a row has no name."""
+        if self.missing:
+            where = locate([self.first_row(-1)])[0]
+            raise DataError(f"{where}: a name is missing (null); every fact needs all three names")
 
     @property
     def missing(self) -> int:
@@ -80,19 +102,28 @@ class EncodedColumn:
         codes = pa.chunked_array(self._chunks)
         return [-1 if (code := codes[row].as_py()) is None else code for row in rows]
 
+    @property
+    def strings(self) -> pa.Array:
+        """The different values as text."""
+        return self.values.cast(pa.string())
+
+    def used(self) -> dict[str, int]:
+        """The values that occur, and their codes."""
+        values = self.strings.to_pylist()
+        return {values[code]: int(code) for code in np.flatnonzero(self.counts())}
+
     def all_codes(self) -> npt.NDArray[np.int32]:
         """The codes of all rows."""
         return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
 
     def free(self) -> None:
         """Give the memory of the codes back."""
-        self._chunks = []
+        self._chunks.clear()
         pa.default_memory_pool().release_unused()  # else Arrow keeps it for itself
 
     def first_row(self, code: int) -> int:
         """The first row that holds a value (-1: the first without one)."""
-        codes = self.lookup(np.arange(len(self.values)), -1)
-        return int(np.argmax(codes == code))
+        return int(np.argmax(self.all_codes() == code))
 
 
 def _signed(codes: pa.Array) -> pa.Array:
@@ -102,36 +133,46 @@ def _signed(codes: pa.Array) -> pa.Array:
     return codes.cast(pa.int32() if codes.type.bit_width <= 16 else pa.int64())
 
 
-class Encoder:
-    """A column of text that is collected value by value."""
+class RowCollector:
+    """Columns of text that are collected row by row, and where the rows stand."""
 
-    def __init__(self) -> None:
-        self._codes = array("i")
-        self._table: dict[str, int] = {}
+    def __init__(self, name: str, unit: str) -> None:
+        self.name, self.unit = name, unit
+        self.numbers = array("q")
+        self._columns: dict[Any, tuple[array[int], dict[str, int]]] = {}
 
     @property
-    def values(self) -> Collection[str]:
-        """The different values so far."""
-        return self._table.keys()
+    def keys(self) -> list[Any]:
+        """The columns, in the order in which rows had them."""
+        return list(self._columns)
 
-    def put(self, row: int, text: str) -> None:
-        """The value of a row; rows that were left out have none."""
-        if len(self._codes) < row:
-            self._pad(row)
-        self._codes.append(self._table.setdefault(text, len(self._table)))
+    def add(self, number: int, cells: Iterable[tuple[Any, str | None]]) -> None:
+        """A row of a number, as column and text; None is a missing value."""
+        for key, text in cells:
+            codes, table = self._padded(key)
+            if text is not None:
+                codes.append(table.setdefault(text, len(table)))
+        self.numbers.append(number)
 
-    def encoded(self, rows: int, locate: Locate) -> EncodedColumn:
-        """The column, of so many rows."""
-        self._pad(rows)
+    def column(self, key: Any) -> EncodedColumn:
+        """One of the columns."""
+        codes, table = self._padded(key)
         try:
-            values = pa.array(self._table, pa.string())
+            values = pa.array(table, pa.string())
         except UnicodeEncodeError as error:
-            where = locate([self._codes.index(self._table[error.object])])[0]
+            where = self.locate([codes.index(table[error.object])])[0]
             raise DataError(f"{where}: {error.object!r} is not valid Unicode: {error}") from None
-        return encoded(np.array(self._codes, np.int32), values)
+        return encoded(np.array(codes, np.int32), values)
 
-    def _pad(self, rows: int) -> None:
-        self._codes.extend([-1] * (rows - len(self._codes)))
+    def locate(self, rows: Sequence[int]) -> list[str]:
+        """Where rows stand."""
+        return [f"{self.name}, {self.unit} {self.numbers[row]}" for row in rows]
+
+    def _padded(self, key: Any) -> tuple[array[int], dict[str, int]]:
+        codes, table = self._columns.setdefault(key, (array("i"), {}))
+        if missing := len(self.numbers) - len(codes):
+            codes.extend([-1] * missing)
+        return codes, table
 
 
 def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
@@ -140,7 +181,7 @@ def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
     return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
 
 
-@dataclass
+@dataclass(frozen=True)
 class RawFacts:
     """One file or table of facts as text."""
 
@@ -160,22 +201,22 @@ class RawFacts:
     """The columns of the times as they were written, if `times` are made from them."""
     halves: Halves | None = None
     """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
-    labels: dict[str, list[str]] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names for people, by the names that identify; the first goes before others."""
     is_text: bool = False
     """Whether the facts come from a text file, where a number may stand for anything."""
-    guesses: list[str] = field(default_factory=list)
-    """What was decided without being told, a sentence each."""
+    remarks: tuple[str, ...] = ()
+    """Automatic choices, a sentence each."""
 
     def __post_init__(self) -> None:
         if self.split is None or self.splits is None:
             return
-        agrees = self.splits.splits() == SPLITS.index(self.split)
-        if not agrees.all():
-            row = int(np.argmin(agrees))
+        splits = self.splits.splits(self.locate)
+        others = np.flatnonzero(splits != SPLITS.index(self.split))[:1].tolist()
+        if others:
             raise DataError(
-                f"{self.locate([row])[0]}: the split is {self.splits.texts([row])[0]!r}, but these"
-                f" are the facts of {self.split}"
+                f"{self.locate(others)[0]}: the split is {self.splits.texts(others)[0]!r}, but"
+                f" these are the facts of {self.split}"
             )
 
     @property
@@ -183,10 +224,14 @@ class RawFacts:
         """How many rows there are."""
         return self.names[0].rows
 
+    def remarked(self, *remarks: str) -> RawFacts:
+        """The same facts with further remarks."""
+        return replace(self, remarks=(*self.remarks, *remarks))
+
     def texts(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Some rows as they were written."""
         names = zip(*(column.texts(rows) for column in self.names), strict=True)
-        return [(*own, *t) for own, t in zip(names, self.times_of(rows), strict=True)]
+        return [(*fact, *t) for fact, t in zip(names, self.times_of(rows), strict=True)]
 
     def times_of(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """The times of some rows as they were written."""
@@ -194,15 +239,15 @@ class RawFacts:
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
 
 
-def guesses_of(raws: Sequence[RawFacts]) -> tuple[str, ...]:
-    """All that was guessed, each thing once, with the files that it was guessed for."""
+def all_remarks(raws: Sequence[RawFacts]) -> tuple[str, ...]:
+    """The remarks of all files, each once, with the files that it is about unless it is all."""
     files: dict[str, list[str]] = {}
     for raw in raws:
-        for guess in raw.guesses:
-            files.setdefault(guess, []).append(raw.name)
+        for remark in raw.remarks:
+            files.setdefault(remark, []).append(raw.name)
     return tuple(
-        guess if len(names) == len(raws) else f"{', '.join(names)}: {guess}"
-        for guess, names in files.items()
+        remark if len(names) == len(raws) else f"{', '.join(names)}: {remark}"
+        for remark, names in files.items()
     )
 
 
@@ -253,12 +298,12 @@ class Account:
         rows = raw.rows - int(self.joined.sum())
         return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header)
 
-    def examples(self) -> list[Example]:
+    def examples(self) -> list[RowExample]:
         """The first rows that something happened to, and where they stand."""
         if not self._shown:
             return []
         places = self.raw.locate([row for row, _, _ in self._shown])
         return [
-            Example(place, text, why)
+            RowExample(place, text, why)
             for place, (_, text, why) in zip(places, self._shown, strict=True)
         ]

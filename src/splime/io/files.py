@@ -1,15 +1,16 @@
-"""Files: which ones hold facts; written whole or not at all; JSON, TOML and locks."""
+"""Files: written whole or not at all; JSON, TOML and locks."""
 
 from __future__ import annotations
 
 import datetime
 import glob
 import hashlib
+import itertools
 import json
 import os
+import platform
 import re
 import shutil
-import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,51 +18,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from splime.errors import DataError, UsageError, WriteError
-from splime.graph import SplitName
-
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
 
 T = TypeVar("T")
-_LONG = 3600.0  # seconds
-TEXT = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
-_PACKED = ("", ".gz", ".zst")
-JSON = tuple(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in _PACKED)
-SUFFIXES = (*(text + packed for text in TEXT for packed in _PACKED), *JSON, ".parquet")
-_STEMS: dict[str, SplitName] = {
-    "train": "train",
-    "valid": "valid",
-    "validation": "valid",
-    "val": "valid",
-    "dev": "valid",
-    "test": "test",
-}
-
-
-def split_files(folder: Path) -> dict[SplitName, list[tuple[int, Path]]]:
-    """The files of a folder that may hold the facts of a split, each with a rank, best first.
-
-    The name has one of the words for the split, in any case: `train.txt` (rank 0), `train` without
-    a suffix (1), or `icews_2014_train.txt`, `train2id.txt` and `icews.train`, with other words (2).
-    """
-    files: dict[SplitName, list[tuple[int, Path]]] = {}
-    try:
-        for path in sorted(folder.iterdir()):
-            name = path.name.lower()
-            suffix = max((each for each in SUFFIXES if name.endswith(each)), key=len, default="")
-            stem = name.removesuffix(suffix)
-            ending = Path(stem).suffix.removeprefix(".")
-            if not suffix and ending and ending not in _STEMS and not ending.isdigit():
-                continue  # such as train.log and train.py
-            splits = {_STEMS[word] for word in re.findall("[a-z]+", stem) if word in _STEMS}
-            if len(splits) == 1 and path.is_file():
-                rank = 2 if stem not in _STEMS else 0 if suffix else 1
-                files.setdefault(splits.pop(), []).append((rank, path))
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be opened: {error}") from None
-    return {split: sorted(some) for split, some in files.items()}
 
 
 def is_there(path: Path) -> bool:
@@ -76,15 +34,6 @@ def checksum(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def is_binary(path: Path) -> bool:
-    """Whether a file that has none of the usual suffixes is no text."""
-    try:
-        with path.open("rb") as file:
-            return b"\0" in file.read(1 << 13)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be opened: {error}") from None
 
 
 def check_one_line(labels: Any, format: str, advice: str, *, kind: str = "") -> None:
@@ -104,147 +53,114 @@ def check_one_line(labels: Any, format: str, advice: str, *, kind: str = "") -> 
 
 
 @contextmanager
-def written_beside(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """A path to write to; when the block ends well, the file is moved to where it belongs."""
-    beside = _beside(path, "part")
-    try:
-        _sweep(path)
-        beside.touch()
-        with _held(beside):
-            yield beside
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
-            beside.replace(path)
-    except OSError as error:
-        raise WriteError(f"{path}: cannot be written: {error}") from None
-    finally:
-        with suppress(OSError):
-            beside.unlink()
+    with _temporary(path, "part") as temporary:
+        temporary.touch()
+        yield temporary
+        _sync(temporary)
+        temporary.replace(path)
 
 
 @contextmanager
-def written_folder(folder: Path) -> Iterator[Path]:
+def atomic_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to write into; when the block ends well, it is moved to where it belongs.
 
     What was there before is replaced.
     """
     place = folder.resolve()  # the target of a link is replaced, not the link
-    old = _beside(place, "old")
-    try:
-        with working_folder(place, "part") as beside:
-            yield beside
-            for path in beside.rglob("*"):
-                if path.is_file():
-                    with path.open("rb") as file:
-                        os.fsync(file.fileno())
-            if place.exists():  # it is kept until the new folder has its place
-                place.rename(old)
-            try:
-                beside.rename(place)
-            except OSError:
-                if old.exists():
-                    old.rename(place)
-                raise
-            shutil.rmtree(old, ignore_errors=True)
-    except OSError as error:
-        raise WriteError(f"{folder}: cannot be written: {error}") from None
+    with scratch_folder(place, "part") as temporary:
+        yield temporary
+        for path in temporary.rglob("*"):
+            if path.is_file():
+                _sync(path)
+        old = temporary.with_suffix(".old")
+        if place.exists():  # it is kept until the new folder has its place
+            place.rename(old)
+        try:
+            temporary.rename(place)
+        except OSError:
+            if old.exists():
+                old.rename(place)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
 
 
 @contextmanager
-def working_folder(path: Path, kind: str = "work") -> Iterator[Path]:
+def scratch_folder(path: Path, kind: str = "work") -> Iterator[Path]:
     """An empty folder beside a path, for what is needed until the path is written."""
-    path = path.absolute()
-    beside = _beside(path, kind)
+    with _temporary(path, kind) as temporary:
+        temporary.mkdir(parents=True)
+        yield temporary
+
+
+_MACHINE = re.sub(r"\W", "", platform.node())[:40]
+_NUMBERS = itertools.count()
+_ACTIVE: set[str] = set()
+"""What this process is writing, without suffixes."""
+
+
+@contextmanager
+def _temporary(path: Path, kind: str) -> Iterator[Path]:
+    """A new name beside a path; what has it is removed when the block ends.
+
+    Machine and process are part of it, so that the next process that writes the path knows what
+    a killed one left from what a living one is writing.
+    """
+    stem = f".{path.name}.{_MACHINE}-{os.getpid()}-{next(_NUMBERS)}"
+    temporary = path.absolute().with_name(f"{stem}.{kind}")
+    _ACTIVE.add(stem)
     try:
-        _sweep(path)
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        with _held(beside):
-            yield beside
+        _sweep(path.absolute())
+        yield temporary
     except OSError as error:
         raise WriteError(f"{path}: cannot be written: {error}") from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _beside(path: Path, kind: str) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
-    """Hold a lock on a file or folder, so that no other process takes it for one left behind."""
-    place = _open(path)
-    try:
-        _lock(place, wait=True)  # somebody may just look whether it is held
-        yield
-    finally:
-        os.close(place)
-
-
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-
-
-def _lock(place: int, *, wait: bool = False) -> bool | None:
-    """Lock an open file until it is closed; False if another holds it, None if nobody can."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(place, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except OSError:
-        return None
-    return True
+        with suppress(OSError):
+            _remove(temporary)
+        _ACTIVE.discard(stem)
 
 
 def _sweep(path: Path) -> None:
-    """Remove what killed processes left beside a path."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.([0-9]+)\.(part|old|work)")
+    """Remove what killed processes of this machine left beside a path."""
+    pattern = re.compile(
+        rf"(\.{re.escape(path.name)}\.{_MACHINE}-([0-9]+)-[0-9]+)\.(part|old|work)"
+    )
     for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
         match = pattern.fullmatch(left.name)
-        if match is None or not _is_left_behind(left, int(match[1])):
+        if match is None or match[1] in _ACTIVE or _is_alive(int(match[2])):
             continue
-        if match[2] == "old" and not path.exists():
+        if match[3] == "old" and not path.exists():
             left.rename(path)  # its process was killed before the new folder had its place
-        elif left.is_dir():
-            shutil.rmtree(left, ignore_errors=True)
         else:
-            left.unlink(missing_ok=True)
-
-
-def _is_left_behind(path: Path, process: int) -> bool:
-    """Whether a process that is no more wrote a file or folder, and nobody is writing to it.
-
-    Its number may be that of another process by now, or of one on another machine. So what nobody
-    holds also counts as left behind an hour after it was written or moved. Until then it may be a
-    file that a library put in the place of the one that is held, which is about to be moved.
-    """
-    try:
-        place = _open(path)
-    except OSError:
-        return False  # it is gone, or not ours
-    try:
-        if (locked := _lock(place)) is False:
-            return False
-        about = os.fstat(place)
-        if time.time() - max(about.st_mtime, about.st_ctime) > _LONG:
-            return True
-        # In containers, this process often has the number that the one before it had.
-        return locked is True and (process == os.getpid() or not _is_alive(process))
-    finally:
-        os.close(place)
+            _remove(left)
 
 
 def _is_alive(process: int) -> bool:
+    """Whether another process of this number is running; one of ours knows what it is writing."""
+    if process == os.getpid():
+        return False  # in containers, the process before often had the same number
+    if os.name == "nt":
+        return True  # os.kill would end it
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except OSError:
-        return True  # that of somebody else
+        return True  # a process of another user
     return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 LOCK = "lock"
@@ -277,7 +193,7 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            (folder / LOCK).unlink()  # while it is ours: whoever waits for it makes a new one
+            (folder / LOCK).unlink()  # while it is ours: a process that waits makes a new one
         lock.release()
         with suppress(OSError):
             for path in missing:
@@ -286,7 +202,7 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs."""
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -303,7 +219,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def write_toml(path: Path, tables: Mapping[str, Any]) -> None:
     """Write a TOML file of whatever JSON can hold; None is left out."""
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(to_toml(tables), encoding="utf-8")
 
 
@@ -322,9 +238,9 @@ def to_toml(tables: Mapping[str, Any]) -> str:
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _without_none(each) for key, each in value.items() if each is not None}
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_without_none(each) for each in value if each is not None]
+        return [_without_none(item) for item in value if item is not None]
     return value.item() if hasattr(value, "item") else value  # numpy's numbers
 
 
@@ -345,11 +261,11 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
     """The values in tables and lists, each with the keys that lead to it."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _leaves(each, f"{place}.{key}" if place else key)
+        for key, item in value.items():
+            yield from _leaves(item, f"{place}.{key}" if place else key)
     elif isinstance(value, list):
-        for number, each in enumerate(value, 1):
-            yield from _leaves(each, f"{place}, number {number}")
+        for number, item in enumerate(value, 1):
+            yield from _leaves(item, f"{place}, number {number}")
     else:
         yield place, value
 
@@ -371,7 +287,7 @@ def whole_numbers(value: Any) -> Any:
     {'shrink': 4, 'grow': [1.5, 2]}
     """
     if isinstance(value, Mapping):
-        return {key: whole_numbers(each) for key, each in value.items()}
+        return {key: whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [whole_numbers(each) for each in value]
+        return [whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
 from splime.errors import DataError, UsageError, nearest
 
-_NAMES = ("subject", "predicate", "object")
+NAMES = ("subject", "predicate", "object")
 # What columns are called. The first name of each is the usual one, and goes before the others.
 _SYNONYMS = {
     "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
@@ -93,12 +93,12 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
         raise DataError(f"{where}: columns can be named only where the file has a header")
     positions = tuple(_number(column) - 1 for column in columns)
     if min(positions) < 0 or max(positions) >= count:
-        raise DataError(f"{where}: there are {count} columns, so none has the number asked for")
+        raise DataError(f"{where}: there are {count} columns, so none has that number")
     return Layout(positions)
 
 
 def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
-    """The layout of named columns: those asked for, else those whose names say what they are.
+    """The layout of named columns: those chosen, else those whose names say what they are.
 
     Their order says nothing: a club that stands where predicates usually do is no predicate.
 
@@ -112,20 +112,32 @@ def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layo
     roles = roles_of(names)
     spans = {"begin", "end"} & roles.keys()
     lasting = len(spans) == 2 or (spans and "time" not in roles)
-    wanted = (*_NAMES, "begin", "end") if lasting else (*_NAMES, "time")
-    if missing := [role for role in wanted if role not in roles]:
-        # Numbers where a name would not survive the command line.
-        plain = all(re.fullmatch(r"[\w .-]{1,40}", name) for name in names)
-        known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
-        line = ",".join(known.get(role, role.upper()) for role in wanted)
-        left = [name for at, name in enumerate(names) if at not in {*roles.values(), split}]
-        shown = [name if name.isprintable() else repr(name) for name in left[:10]]
-        among = f" among {shorten(', '.join(shown), 300)}" if left else ""
-        raise DataError(
-            f"{where}: the names of the columns do not say which is the {' and the '.join(missing)}"
-            f"{among}; choose with --columns {line}, by name or number from 1"
-        )
+    wanted = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
+    if not {*wanted} <= roles.keys():
+        raise unclear(names, roles, wanted[3:], where)
     return Layout(tuple(roles[role] for role in wanted), split)
+
+
+def unclear(
+    names: Sequence[str], roles: Mapping[str, int], times: Sequence[str], where: str
+) -> DataError:
+    """What to say of names that do not say which columns are what; `times` are those expected."""
+    wanted = (*NAMES, *times)
+    missing = " and the ".join(role for role in wanted if role not in roles)
+    # Numbers where a name would not survive the command line.
+    plain = all(re.fullmatch(r"[\w .-]{1,40}", name) for name in names)
+    known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
+    line = ",".join(known.get(role, role.upper()) for role in wanted)
+    left = [
+        name if name.isprintable() else repr(name)
+        for at, name in enumerate(names)
+        if at not in roles.values() and name.strip().lower() != "split"
+    ]
+    among = f" among {shorten(', '.join(left[:10]), 300)}" if left else ""
+    return DataError(
+        f"{where}: the names of the columns do not say which is the {missing}{among}; choose with"
+        f" --columns {line}, by name or number from 1"
+    )
 
 
 def roles_of(names: Sequence[str]) -> dict[str, int]:
@@ -161,7 +173,7 @@ def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
     usual = ("begin", "end") if len(layout.facts) == 5 else ("time",)
     told = [
         f"{names[at]!r} is the {role}"
-        for role, at in zip((*_NAMES, *usual), layout.facts, strict=True)
+        for role, at in zip((*NAMES, *usual), layout.facts, strict=True)
         if names[at].strip().lower() != role
     ]
     return [f"by their names: {', '.join(told)}"] if told else []

@@ -22,22 +22,8 @@ OWN_END, OWN_BEGIN = "end", "begin"
 """What `first` and `last` may be other than a time: the other end of the fact itself."""
 
 SPLITTING = ("split", "valid", "test", "seed", "allow_unseen")
-_SETTLED = (
-    "columns",
-    "entities",
-    "predicates",
-    "times",
-    "granularity",
-    "origin",
-    "first",
-    "last",
-    "end_before_begin",
-    "keep_duplicates",
-    "unknown_time",
-    "without_time",
-    "allow_loss",
-)
-"""What cannot be chosen for a graph that splime saved."""
+_OF_GRAPHS = ("name", "bucket", "bucket_on")
+"""What can be chosen for a graph that splime saved."""
 
 
 def _option(help: str, *, default: Any = None, **more: str) -> Any:
@@ -59,12 +45,12 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: those whose names say what they are;"
-        " without names all, in their order",
+        " begin, end), by name or by number from 1. Default: by their names; without names, all in"
+        " their order",
         metavar="A,B,…",
     )
     header: bool | None = _option(
-        "whether the first line of text files holds names. Inferred by default"
+        "whether the first line of text files is a header. Inferred by default"
     )
     entities: str | Path | None = _option(
         "dictionary file of entity ids, where facts are written with ids",
@@ -78,18 +64,18 @@ class ReadOptions:
         "dictionary file of time ids, which gives a date for each", flag="time_ids", metavar="FILE"
     )
     granularity: Granularity | None = _option(
-        "the unit of time. Inferred by default. With origin: what the times are numbers of"
+        "the unit of time. Inferred by default. With origin: the unit of the numbers"
     )
     origin: When | None = _option(
         "the time of the number 0, where times are numbers of hours, days, …", metavar="TIME"
     )
     first: When | None = _option(
-        "what an unknown begin becomes: a time, or end for the fact's own end. Default: the first"
+        "what an unknown begin becomes: a time, or end for the end of the fact. Default: the first"
         " time of the facts",
         metavar="TIME",
     )
     last: When | None = _option(
-        "what an unknown end becomes: a time, or begin for the fact's own begin. Default: the last"
+        "what an unknown end becomes: a time, or begin for the begin of the fact. Default: the last"
         " time of the facts",
         metavar="TIME",
     )
@@ -99,9 +85,9 @@ class ReadOptions:
         metavar="TEXT",
     )
     without_time: WithoutTime | None = _option(
-        "what to do with facts that have no time at all: drop them, let them hold always (from the"
-        " first to the last time), or keep them with an unknown begin and end. Default: unknown,"
-        " and drop for events"
+        "what to do with facts without a time: drop them, let them hold always (from the first to"
+        " the last time), or keep them with an unknown begin and end. Default: unknown, and drop"
+        " for events"
     )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"
@@ -110,18 +96,18 @@ class ReadOptions:
     )
     keep_duplicates: bool | None = _option("keep facts that are repeated with the same time")
     allow_loss: bool | None = _option(
-        "read what is left where more than half of the rows of a file, or all of a split, are"
+        "read the rest where more than half of the rows of a file, or all of a split, are"
         " dropped. Default: that is an error"
     )
     split: HowToSplit | None = _option(
-        "how to split facts that come without splits; none puts all into train; time also splits"
-        " those anew that have splits. Default: random"
+        "how to split facts without splits; none puts all into train; time also splits again those"
+        " with splits. Default: random"
     )
     valid: float | None = _option("share of valid in such a split. Default: 0.1")
     test: float | None = _option("share of test in such a split. Default: 0.1")
     seed: int | None = _option("seed of a random split. Default: 0", flag="split_seed")
     allow_unseen: bool | None = _option(
-        "let valid and test name entities and predicates that train does not"
+        "allow entities and predicates in valid and test that are not in train"
     )
     bucket: int | None = _option(
         "merge timestamps until each holds this many facts (the paper uses 300)", metavar="FACTS"
@@ -134,10 +120,12 @@ class ReadOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_columns(self.columns))
         check_fields(self)
+        if self.seed is not None and self.seed < 0:
+            raise UsageError(f"seed must be 0 or more, not {self.seed}")
         if self.origin is not None and self.granularity in (None, "step"):
             raise UsageError(
-                "origin is the time of the number 0; granularity has to say what the times are"
-                " numbers of: year, month, day, hour, minute or second"
+                "origin is the time of the number 0; granularity must give the unit of the"
+                " numbers: year, month, day, hour, minute or second"
             )
 
     @classmethod
@@ -153,11 +141,12 @@ class ReadOptions:
 
     def check_effect(self, source: object, *, saved: bool, has_splits: bool) -> None:
         """Raise UsageError if options are chosen that would have no effect on a source."""
-        own_splits = "it has splits of its own; splime.split_graph makes other ones"
+        own_splits = "it has splits; splime.split_graph makes other ones"
         anew = self.split == "time" and not saved
+        settled = [one.name for one in fields(self) if one.name not in (*SPLITTING, *_OF_GRAPHS)]
         for applies, names, why in (
             ((saved or has_splits) and not anew, SPLITTING, own_splits),
-            (saved, _SETTLED, "it is a saved graph, in which that is settled"),
+            (saved, settled, "it is a saved graph, in which that is settled"),
         ):
             if applies and (given := self.chosen(*names)):
                 raise UsageError(f"{source}: {', '.join(given)} cannot be chosen: {why}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,9 @@ from splime.arrays import batches
 from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.inputs import InputFile
 from splime.io.layout import Layout, by_name
+from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
 from splime.io.saved import Description, damages, read_description, read_metadata, restore_graph
 from splime.io.tables import label_column, raw_from_columns, time_column, value_type
@@ -44,28 +46,24 @@ _MOST: Mapping[Granularity, int] = {"step": 10**18 - 1, "year": 9_999, "day": 10
 
 
 def read_parquet(
-    path: Path, *, split: SplitName | None = None, columns: Sequence[str] | None = None
+    file: InputFile, split: SplitName | None, options: ReadOptions
 ) -> RawFacts | TemporalGraph:
-    """The facts of a Parquet file; a graph, if splime saved one there and no split is asked for."""
-    schema, description = _opened(path)
+    """The facts of a Parquet file; a graph, if splime saved one there and no split is chosen."""
+    schema, description = _opened(file.path)
     if description is not None and split is None:
-        return restore_graph(path, _read(path, schema, schema.names), description)
-    table, layout = _chosen(path, schema, columns)
-    return raw_from_columns(table, layout, name=path.name, split=split)
+        return restore_graph(file.path, _read(file.path, schema, schema.names), description)
+    table, layout = _chosen(file.path, schema, options.columns)
+    return raw_from_columns(table, layout, name=file.path.name, split=split)
 
 
-def read_parquets(
-    paths: Sequence[Path], name: str, *, columns: Sequence[str] | None = None
-) -> RawFacts | TemporalGraph:
-    """The facts of Parquet files, one after the other, as those of one of this name."""
-    if len(paths) == 1:
-        return read_parquet(paths[0], columns=columns)
+def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> RawFacts:
+    """The facts of several Parquet files, one after the other, as those of one of this name."""
     tables: list[pa.Table] = []
     for path in paths:
         schema, description = _opened(path)
         if description is not None:
             raise DataError(f"{path}: holds a whole graph, expected facts among those of others")
-        table, layout = _chosen(path, schema, columns)
+        table, layout = _chosen(path, schema, options.columns)
         if tables and len(table.column_names) != len(tables[0].column_names):
             raise DataError(f"{path}: has other columns than {paths[0]}")
         tables.append(table.rename_columns(tables[0].column_names) if tables else table)
@@ -151,6 +149,10 @@ class Part:
     """The granularity, where it is not inferred."""
     among: Kinds | None = None
     """The kinds of all times of the source; None where every time stands for itself."""
+    number: int = 0
+    """Its number among the parts of the source."""
+    before: Ints = field(default_factory=lambda: np.zeros(3, np.int64), compare=False)
+    """How many facts of each split come before it."""
 
     def __str__(self) -> str:
         return f"{self.path}, rows {self.row + 1:,} to {self.row + self.rows:,}"
@@ -181,13 +183,9 @@ class Part:
                         outside = graph.outside_of(begin, end)
                         columns["begin"] = dated(begin, graph.granularity)
                         columns["end"] = dated(end, graph.granularity)
-                    fact = self.fact - self.row + row
-                    low, high = np.searchsorted(self.duplicates, [fact, fact + batch.num_rows])
-                    duplicates = self.duplicates[low:high] - fact
-                    own = Batch(self.path, row, fact, columns, file.names, duplicates, outside)
-                    yield replace(own, forced=self.forced, among=self.among)
-                    progress("reading", fact + batch.num_rows)
+                    yield Batch(self, row, columns, names, outside)
                     row += batch.num_rows
+                    progress("reading", self.fact - self.row + row)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(self.path, error) from None
 
@@ -228,9 +226,9 @@ class FactFile:
         groups = range(self._metadata.num_row_groups)
         sizes = np.array([self._metadata.row_group(group).num_rows for group in groups])
         parts, row = [], 0
-        for some in batches(sizes, most_rows):
-            rows = int(sizes[some].sum())
-            place = groups[some], row, fact + row, rows
+        for chunk in batches(sizes, most_rows):
+            rows = int(sizes[chunk].sum())
+            place = groups[chunk], row, fact + row, rows
             parts.append(Part(self.path, *place, batch_rows, self.columns, self.version))
             row += rows
         return parts
@@ -240,53 +238,47 @@ class FactFile:
 class Batch:
     """Some columns of a few facts, by their role."""
 
-    path: Path
+    part: Part
     row: int
     """The number of the first row in the file."""
-    fact: int
-    """Its number among all rows of the source."""
     columns: Mapping[str, pa.Array]
     names: Mapping[str, str]
     """What the columns are called in the file."""
-    duplicates: Ints
-    """Rows that repeat an earlier fact, counted from the first one of the batch."""
     outside: int
     """How many facts reach beyond the timeline of their saved graph."""
-    forced: Granularity | None = None
-    among: Kinds | None = None
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    @property
+    def duplicates(self) -> Ints:
+        """Rows that repeat an earlier fact, counted from the first one of the batch."""
+        fact = self.part.fact - self.part.row + self.row
+        low, high = np.searchsorted(self.part.duplicates, [fact, fact + len(self)])
+        return self.part.duplicates[low:high] - fact
+
+    def locate(self, rows: Sequence[int]) -> list[str]:
+        """Where rows stand, for messages."""
+        return [f"{self.part.path}, row {self.row + row + 1}" for row in rows]
+
     def labels(self, role: str) -> pa.DictionaryArray:
         """A column of names, dictionary-encoded."""
-        column = self.columns[role]
+        column = pa.chunked_array([self.columns[role]])
         if column.null_count:
-            at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-            raise DataError(
-                f"{self.path}, row {self.row + at + 1}: a name is missing (null); every fact needs"
-                " all three names"
-            )
-        text = label_column(pa.chunked_array([column]), self.names[role], str(self.path)).chunk(0)
+            EncodedColumn(column).check_names(self.locate)
+        text = label_column(column, self.names[role], str(self.part.path)).chunk(0)
         return text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
 
     def splits(self) -> Ids:
         """The split of every fact, by its position in SPLITS; train where there is no column."""
         if "split" not in self.columns:
             return np.zeros(len(self), np.int32)
-        splits = EncodedColumn(self.columns["split"]).splits()
-        if splits.min() < 0:
-            at = int(np.argmin(splits))
-            name = self.columns["split"][at].as_py()
-            where = f"{self.path}, row {self.row + at + 1}"
-            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
-        return splits
+        return EncodedColumn(self.columns["split"]).splits(self.locate)
 
-    def times(self, granularity: Granularity) -> list[Times]:
+    def times(self, granularity: Granularity) -> list[TimeColumn]:
         """The times of facts: of begin and end, or of events only the one they have."""
         return [
-            _dense(self.columns[role], granularity)
-            or Times.parsed(self.encoded(role), self.forced, self.among)
+            _dense(self.columns[role], granularity) or self._parsed(role)
             for role in ("begin", "end")
             if role in self.columns
         ]
@@ -294,7 +286,15 @@ class Batch:
     def encoded(self, role: str) -> EncodedColumn:
         """A column of times as text, dictionary-encoded."""
         column = pa.chunked_array([self.columns[role]])
-        return time_column(column, self.names[role], str(self.path))
+        return time_column(column, self.names[role], str(self.part.path))
+
+    def _parsed(self, role: str) -> TimeColumn:
+        column, part = self.encoded(role), self.part
+        weights = column.counts()
+        parsed = parse_times(
+            column.strings, weights=weights, granularity=part.forced, among=part.among
+        )
+        return TimeColumn(column, parsed.ticks, parsed.state)
 
 
 def kinds_of_times(
@@ -305,26 +305,17 @@ def kinds_of_times(
     for batch in part.batches("begin", "end", progress=progress):
         for role in batch.columns:
             column = batch.encoded(role)
-            kinds += count_kinds(column.values.cast(pa.string()), column.counts(), granularity)
+            kinds += count_kinds(column.strings, column.counts(), granularity)
     return kinds
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeColumn:
     """A column of times: the different ones as ticks, and which of them each row has."""
 
     column: EncodedColumn
     ticks: Ints
     state: npt.NDArray[np.uint8]
-
-    @classmethod
-    def parsed(
-        cls, column: EncodedColumn, forced: Granularity | None, among: Kinds | None
-    ) -> Times:
-        """Parse the different times of a column."""
-        texts, weights = column.values.cast(pa.string()), column.counts()
-        parsed = parse_times(texts, weights=weights, granularity=forced, among=among)
-        return cls(column, parsed.ticks, parsed.state)
 
     def known(self) -> Ints:
         """The ticks that occur."""
@@ -341,7 +332,7 @@ class Times:
         return self.column.lookup(table, missing=unknown)
 
 
-def _dense(column: pa.Array, granularity: Granularity) -> Times | None:
+def _dense(column: pa.Array, granularity: Granularity) -> TimeColumn | None:
     """Times that are ticks already, and close to each other: several times faster than parsing."""
     kind = column.type
     if pa.types.is_signed_integer(kind) and granularity in ("step", "year"):
@@ -357,4 +348,4 @@ def _dense(column: pa.Array, granularity: Granularity) -> Times | None:
     values = np.arange(low, high + 1)
     codes = pc.subtract(ticks, low).cast(pa.int32())
     encoded = pa.DictionaryArray.from_arrays(codes, pa.array(values), safe=False)
-    return Times(EncodedColumn(encoded), values, np.full(len(values), KNOWN, np.uint8))
+    return TimeColumn(EncodedColumn(encoded), values, np.full(len(values), KNOWN, np.uint8))

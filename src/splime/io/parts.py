@@ -1,13 +1,12 @@
 """Tables in many Parquet files: patterns, folders, and the folders of triples that workers write.
 
-Workers write the triples of a part of the facts to files of their own, with a receipt beside them.
+Workers write the triples of a part of the facts to separate files, with a receipt beside them.
 The manifest is written when all parts are there, and readers open what it lists: half a result is
 never read.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Literal
 
 from splime.errors import DataError
 from splime.graph import SplitName
-from splime.io.files import checksum, is_there, read_json, split_files, validated
+from splime.io.files import checksum, is_there, read_json, validated
 from splime.io.sealed import check_seal
 
 MANIFEST = "manifest.json"
@@ -24,7 +23,7 @@ RECEIPT = "part-{:05}.json"
 TRIPLES = "{}-{:05}.parquet"
 SEGMENTATION = "segmentation.json"
 UNFINISHED = "unfinished.json"
-"""What a folder without a manifest has: for whom to go on."""
+"""What a folder without a manifest has: the command that resumes it."""
 MEANWHILE = "meanwhile"
 """A folder for what is needed until the cuts are chosen."""
 FORMAT = 1
@@ -96,46 +95,6 @@ def is_of_parts(name: str) -> bool:
 def is_triples(source: str | os.PathLike[str]) -> bool:
     """Whether a source is a folder of triples."""
     return is_there(Path(source)) and (Path(source) / MANIFEST).is_file()
-
-
-def has_parts(source: str | os.PathLike[str]) -> bool:
-    """Whether a source is a pattern, or a folder of Parquet files without a file for train.
-
-    A file that has the characters of a pattern in its name is that file.
-    """
-    path = Path(source)
-    if not is_there(path):
-        return bool(glob.has_magic(str(source))) and path.suffix.lower() == ".parquet"
-    if not path.is_dir():
-        return False
-    if is_triples(path) or (path / UNFINISHED).exists():
-        return True
-    return "train" not in split_files(path) and any(path.glob("*.parquet"))
-
-
-def files_of(source: str | os.PathLike[str]) -> list[Path]:
-    """The Parquet files of a source in their order: by name, or as the manifest lists them."""
-    path = Path(source)
-    if is_there(path) and path.is_dir():
-        if is_triples(path):
-            return triple_files(path)
-        if (path / UNFINISHED).exists():
-            raise DataError(
-                f"{path}: the triples are not complete, there is no {MANIFEST}; go on with the"
-                " command that began to write them"
-            )
-        return sorted(path.glob("*.parquet"))
-    if has_parts(source):
-        names = glob.glob(str(source), recursive=True)  # noqa: PTH207  # of any folder
-        if not names:
-            raise DataError(f"{source}: there is no such Parquet file")
-        return sorted(map(Path, names))
-    return [path]
-
-
-def triple_files(folder: Path) -> list[Path]:
-    """The files that the manifest of a folder lists."""
-    return [folder / file.name for file in read_manifest(folder).files]
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, SplimeError, UsageError, checked
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, TemporalGraph
+from splime.errors import DataError, SplimeError, UsageError
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, TemporalGraph
 from splime.io.columns import EncodedColumn
-from splime.io.files import written_beside
+from splime.io.files import atomic_write
 from splime.io.sealed import sealed_writer
-from splime.io.tables import label_column, to_table
+from splime.io.tables import label_column
 from splime.reading import Reading
 from splime.timeline import Timeline
 from splime.times import DATES, Granularity, Ints, dated, format_ticks, tick_range
@@ -109,7 +109,6 @@ class Description:
             raise ValueError("the timeline is too short for the facts")
 
 
-@checked
 def save(graph: TemporalGraph, path: str | Path) -> Path:
     """Write a graph to one Parquet file; `splime.load` gives it back, equal.
 
@@ -119,13 +118,13 @@ def save(graph: TemporalGraph, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".parquet":
         raise UsageError(f"{path}: a graph is saved as .parquet; splime.write_text writes text")
-    table = to_table(graph)
+    table = graph.to_table()
     filled = _filled(graph)
     for name, column in _odd(graph, filled).items():
         table = table.append_column(name, column)
     table = table.replace_schema_metadata({_KEY: msgspec.json.encode(_describe(graph, filled))})
     with (
-        written_beside(path) as beside,
+        atomic_write(path) as beside,
         sealed_writer(beside, table.schema, compression="zstd") as writer,
     ):
         writer.write_table(table, row_group_size=1 << 20)
@@ -156,7 +155,7 @@ def _fill(begin: Ints, end: Ints, unknown: _Bits, filled: dict[Limit, int]) -> N
 
 
 def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
-    """The unknown times of a graph as columns of their own, where `filled` does not give them."""
+    """The unknown times of a graph as separate columns, where `filled` does not give them."""
     facts, granularity = graph.facts(), graph.timeline.granularity
     begin, end = facts.begin.copy(), facts.end.copy()
     _fill(begin, end, facts.unknown, filled)
@@ -227,38 +226,33 @@ def read_description(path: Path, metadata: dict[bytes, bytes] | None) -> Descrip
 def restore_graph(path: Path, table: pa.Table, description: Description) -> TemporalGraph:
     """The graph of a saved table; a description that cannot be true is an error."""
     with damages(path):
-        facts, splits, entities, predicates = _facts_of(table, description)
+        columns = [
+            EncodedColumn(label_column(table.column(name), name, "table"))
+            for name in ("subject", "predicate", "object", "split")
+        ]
+        if any(column.missing for column in columns):
+            raise ValueError("a name or split is missing")
+        *columns, split = columns
+        unused = description.unused
+        entities = _vocabulary("entity", columns[::2], unused.entities)
+        predicates = _vocabulary("predicate", columns[1:2], unused.predicates)
+        ids = (
+            column.lookup(names.ids(column.values))
+            for column, names in zip(columns, (entities, predicates, entities), strict=True)
+        )
+        facts = Facts.owning(*ids, *description.times(table))
         description.check_outside(description.outside_of(facts.begin, facts.end))
+        splits = split.splits(lambda rows: [f"row {row + 1}" for row in rows])
         train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
         graph = TemporalGraph(train, valid, test, entities, predicates, description.timestamps)
-        graph = replace(graph, reading=description.reading, name=description.name).compact()
-        return _with_unused(graph, description)
+        return replace(graph, reading=description.reading, name=description.name)
 
 
-def _facts_of(
-    table: pa.Table, description: Description
-) -> tuple[Facts, Ids, Vocabulary, Vocabulary]:
-    """The facts of a saved table, the split of each, and their names."""
-    columns = [
-        EncodedColumn(label_column(table.column(name), name, "table"))
-        for name in ("subject", "predicate", "object", "split")
-    ]
-    if any(column.missing for column in columns):
-        raise ValueError("a name or split is missing")
-    subject, predicate, object_, split = columns
-    in_split = split.splits()
-    if (in_split < 0).any():
-        raise ValueError("a split is none of train, valid and test")
-    entities, predicates = (
-        Vocabulary(pa.concat_arrays([c.values.cast(pa.large_string()) for c in own]), kind=kind)
-        for own, kind in (((subject, object_), "entity"), ((predicate,), "predicate"))
-    )
-    begin, end, unknown = description.times(table)
-    s, p, o = (
-        column.lookup(names.ids(column.values))
-        for column, names in ((subject, entities), (predicate, predicates), (object_, entities))
-    )
-    return Facts.owning(s, p, o, begin, end, unknown), in_split, entities, predicates
+def _vocabulary(kind: str, columns: Sequence[EncodedColumn], unused: list[str]) -> Vocabulary:
+    """The names that occur in columns, and those that no fact uses."""
+    names = [column.values.filter(pa.array(column.counts() > 0)) for column in columns]
+    names = [part.cast(pa.large_string()) for part in (*names, pa.array(unused, pa.string()))]
+    return Vocabulary(pa.concat_arrays(names), kind=kind)
 
 
 def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints:
@@ -267,17 +261,3 @@ def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints
         return np.asarray(column.cast(pa.int64()).fill_null(0).to_numpy().copy())
     seconds = column.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(0).to_numpy()
     return np.asarray(seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64))
-
-
-def _with_unused(graph: TemporalGraph, description: Description) -> TemporalGraph:
-    """The graph over vocabularies that also hold names which no fact uses."""
-    unused = description.unused
-    if not unused.entities and not unused.predicates:
-        return graph
-    entities = Vocabulary([*graph.entities, *unused.entities], kind="entity")
-    predicates = Vocabulary([*graph.predicates, *unused.predicates], kind="predicate")
-    new_ids = entities.ids(graph.entities.labels), predicates.ids(graph.predicates.labels)
-    train, valid, test = (facts.renumber(*new_ids) for _, facts in graph.splits())
-    return replace(
-        graph, train=train, valid=valid, test=test, entities=entities, predicates=predicates
-    )

@@ -1,4 +1,4 @@
-"""Parquet files that tell when a single bit of them is damaged.
+"""Parquet files in which a single damaged bit is an error.
 
 Parquet's own checksums cover neither the footer, which holds names and timeline, nor what stands
 between the pages. So the SHA-256 of all other bytes stands before the footer, where readers of
@@ -59,7 +59,7 @@ def check_seal(path: Path) -> None:
 
 
 def _footer(file: IO[bytes]) -> int:
-    """Where the footer of a Parquet file begins; 0 if there is none, as whoever reads it says."""
+    """Where the footer of a Parquet file begins; 0 if there is none."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - 8))
     end = file.read(8)

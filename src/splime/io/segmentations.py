@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from splime.errors import DataError, SplimeError, checked
-from splime.io.files import read_json, written_beside
+from splime.errors import DataError, SplimeError
+from splime.io.files import atomic_write, read_json
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
 from splime.times import Granularity
@@ -53,7 +53,6 @@ class _Description:
     """Of all the rest; older files do not have it."""
 
 
-@checked
 def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     """Write a segmentation to a JSON file."""
     path = Path(path)
@@ -64,12 +63,11 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     about = _Description("segmentation", _FORMAT, segmentation.method, ticks, predicates, scopes)
     plain = json.loads(json.dumps(asdict(about), default=lambda number: number.item()))
     plain["sha256"] = _checksum(plain)
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
     return path
 
 
-@checked
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
@@ -86,7 +84,7 @@ def load_segmentation(path: str | Path) -> Segmentation:
     try:
         description = msgspec.convert(about, _Description)
         ticks = description.timeline
-        starts, ends = (np.array(own, np.int64) for own in (ticks.starts, ticks.ends))
+        starts, ends = (np.array(column, np.int64) for column in (ticks.starts, ticks.ends))
         timeline = Timeline(ticks.granularity, starts, ends)
         predicates = _restore(description.predicates, "predicate", timeline)
         entities = description.entities
@@ -104,27 +102,27 @@ def _checksum(about: dict[str, Any]) -> str:
 def _describe(scopes: Scopes) -> dict[str, _Cuts]:
     described = {}
     for name, label in enumerate(scopes.names):
-        own = slice(scopes.of_name(name).start, scopes.of_name(name).stop)
-        columns = (column[own].tolist() for column in (scopes.facts, scopes.first, scopes.last))
+        rows = slice(scopes.of_name(name).start, scopes.of_name(name).stop)
+        columns = (column[rows].tolist() for column in (scopes.facts, scopes.first, scopes.last))
         described[label] = _Cuts((scopes.cuts_of(name) / 2).tolist(), *columns)
     return described
 
 
 def _restore(described: dict[str, _Cuts], kind: str, timeline: Timeline) -> Scopes:
     names = Vocabulary(list(described), kind=kind)
-    own = [described[label] for label in names]
-    for one in own:
+    cuts = [described[label] for label in names]
+    for one in cuts:
         if not len(one.cuts) + 1 == len(one.facts) == len(one.first) == len(one.last):
             raise ValueError("there must be one more of facts, first and last than of cuts")
     doubled, facts, first, last = (
-        np.array([*chain.from_iterable(getattr(one, key) for one in own)], dtype)
+        np.array([*chain.from_iterable(getattr(one, key) for one in cuts)], dtype)
         for key, dtype in (("cuts", float), ("facts", int), ("first", np.int32), ("last", np.int32))
     )
     doubled *= 2
     for column in (first, last):
         if len(column) and not 0 <= column.min() <= column.max() < len(timeline):
             raise ValueError("first and last must be timestamps")
-    offsets = np.cumsum([0, *(len(one.cuts) for one in own)])
+    offsets = np.cumsum([0, *(len(one.cuts) for one in cuts)])
     sources = np.repeat(np.arange(len(names)), np.diff(offsets))
     # At the first timestamp a cut parts its instants from what holds longer.
     inside = (doubled >= 0) & (doubled < 2 * len(timeline))

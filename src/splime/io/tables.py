@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, UsageError, checked
-from splime.graph import SplitName, TemporalGraph
-from splime.io.columns import EncodedColumn, Locate, RawFacts
+from splime.errors import DataError, UsageError
+from splime.graph import SplitName
+from splime.io.columns import EncodedColumn, RawFacts, RowCollector
 from splime.io.layout import Layout, by_name
 from splime.times import raw_time
 
@@ -22,11 +22,7 @@ def is_table(source: object) -> bool:
 
 
 def raw_from_table(
-    source: Any,
-    *,
-    name: str = "table",
-    split: SplitName | None = None,
-    columns: Sequence[str] | None = None,
+    source: Any, name: str, split: SplitName | None, columns: Sequence[str] | None
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
     try:
@@ -52,18 +48,18 @@ def raw_from_columns(
     names = [labels(position) for position in range(3)]
     times = [time_column(table.column(p), table.column_names[p], name) for p in range(3, count)]
     splits = None if layout.split is None else labels(count)
-    return RawFacts(name, names, times, _locate_rows(name), split, splits)
 
+    def locate(rows: Sequence[int]) -> list[str]:
+        return [f"{name}, row {row + 1}" for row in rows]
 
-def _locate_rows(name: str) -> Locate:
-    return lambda rows: [f"{name}, row {row + 1}" for row in rows]
+    return RawFacts(name, names, times, locate, split, splits)
 
 
 def raw_from_rows(
-    source: Iterable[Sequence[object]], *, name: str = "rows", split: SplitName | None = None
+    source: Iterable[Sequence[object]], *, name: str, split: SplitName | None
 ) -> RawFacts:
     """Facts from tuples of 4 (event) or 5 (valid time) values."""
-    columns: list[list[str]] = []
+    rows, width = RowCollector(name, "row"), 0
     for number, row in enumerate(source, start=1):
         where = f"{name}, row {number}"
         if not isinstance(row, list | tuple) or len(row) not in (4, 5):
@@ -71,24 +67,14 @@ def raw_from_rows(
                 f"{where}: expected (subject, predicate, object, time) or (subject, predicate,"
                 f" object, begin, end), got {row!r}"
             )
-        columns = columns or [[] for _ in row]
-        if len(row) != len(columns):
-            raise DataError(f"{where}: {len(row)} values, but {len(columns)} in the rows before")
-        for position, value in enumerate(row):
-            columns[position].append(_text(value, where, is_time=position > 2))
-    if not columns:
+        width = width or len(row)
+        if len(row) != width:
+            raise DataError(f"{where}: {len(row)} values, but {width} in the rows before")
+        rows.add(number, ((at, _text(value, where, at > 2)) for at, value in enumerate(row)))
+    if not width:
         raise DataError(f"{name}: there are no facts")
-    try:
-        encoded = [EncodedColumn(pa.array(column, pa.string())) for column in columns]
-    except UnicodeEncodeError as error:
-        raise DataError(f"{name}: a name is not valid Unicode: {error}") from None
-    return RawFacts(name, encoded[:3], encoded[3:], _locate_rows(name), split)
-
-
-@checked
-def to_table(graph: TemporalGraph) -> pa.Table:
-    """The same as `graph.to_table()`."""
-    return graph.to_table()
+    columns = [rows.column(at) for at in range(width)]
+    return RawFacts(name, columns[:3], columns[3:], rows.locate, split)
 
 
 def label_column(column: pa.ChunkedArray, name: str, where: str) -> pa.ChunkedArray:
@@ -107,8 +93,7 @@ def value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    view = getattr(pa.types, "is_string_view", lambda _: False)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or view(kind))
+    return kind in (pa.string(), pa.large_string(), pa.string_view())
 
 
 def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -149,10 +134,10 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
     return encoded
 
 
-def _text(value: object, where: str, *, is_time: bool) -> str:
+def _text(value: object, where: str, is_time: bool) -> str:
     is_name = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
     if not is_time and not is_name:
-        raise DataError(f"{where}: {value!r} is no name; names are text or integers")
+        raise DataError(f"{where}: {value!r} is not a name; names are text or integers")
     try:
         return raw_time(value)
     except UsageError as error:

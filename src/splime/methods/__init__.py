@@ -1,30 +1,28 @@
-"""The methods of the paper: each chooses cuts. One line here makes a method known everywhere."""
+"""The methods of the paper: each chooses cuts. One line here makes a method known everywhere.
+
+Other packages add methods by the entry point group `splime.methods`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from splime.errors import SplimeError, UsageError, check_name, checked, nearest
-from splime.methods.base import Method, Vanilla
-from splime.methods.changepoint import ChangePointSplit
-from splime.methods.merge import Merge, Timestamp, at_every_timestamp
-from splime.methods.split import RandomSplit, Split
+from splime.errors import SplimeError, UsageError, check_name, nearest
+from splime.methods.base import Method as Method, Vanilla as Vanilla
+from splime.methods.changepoint import ChangePointSplit as ChangePointSplit
+from splime.methods.merge import (
+    Merge as Merge,
+    Timestamp as Timestamp,
+    at_every_timestamp as at_every_timestamp,
+)
+from splime.methods.split import RandomSplit as RandomSplit, Split as Split
+from splime.plugins import Registry
 from splime.segmentation import Segmentation
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method
-    for method in (
-        Vanilla,
-        RandomSplit,
-        Timestamp,
-        Split,
-        ChangePointSplit,
-        Merge,
-    )
-}
+_BUILTIN: list[type[Method]] = [Vanilla, RandomSplit, Timestamp, Split, ChangePointSplit, Merge]
+METHODS = Registry("splime.methods", {method.name: method for method in _BUILTIN})
 
 
-@checked
 def make_method(name: str, **parameters: Any) -> Method:
     """A method by its name.
 
@@ -55,9 +53,8 @@ def standard_method(name: str) -> Method:
     return make_method(name, **METHODS[name].standard)
 
 
-@checked
-def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noqa: ARG001
-    """Every method with its standard parameters, which fit graphs of any number of predicates.
+def standard_methods() -> dict[str, Method]:
+    """Every method with its standard parameters.
 
     >>> standard_methods()["merge"].shrink
     4
@@ -66,7 +63,7 @@ def standard_methods(predicates: int | None = None) -> dict[str, Method]:  # noq
 
 
 def restore_method(parameters: Mapping[str, Any]) -> Method | None:
-    """The method that a segmentation remembers; None if it is none of those known here.
+    """The method that a segmentation was made by; None if there is no such method here.
 
     >>> restore_method({"method": "Merge", "shrink": 4}).name
     'merge'
@@ -82,7 +79,7 @@ def restore_method(parameters: Mapping[str, Any]) -> Method | None:
 
 
 def change_method(segmentation: Segmentation) -> ChangePointSplit:
-    """The change point method that chose the cuts of predicates; an error if it was another."""
+    """The change point method that chose the cuts of predicates; an error for other methods."""
     method = restore_method(segmentation.method)
     if not isinstance(method, ChangePointSplit):
         name = method.name if method else segmentation.method.get("method", "an unknown method")
@@ -90,21 +87,3 @@ def change_method(segmentation: Segmentation) -> ChangePointSplit:
     if method.target == "entities":
         raise UsageError("the change points of these cuts are of entities, not of predicates")
     return method
-
-
-__all__ = [
-    "METHODS",
-    "ChangePointSplit",
-    "Merge",
-    "Method",
-    "RandomSplit",
-    "Split",
-    "Timestamp",
-    "Vanilla",
-    "at_every_timestamp",
-    "change_method",
-    "make_method",
-    "restore_method",
-    "standard_method",
-    "standard_methods",
-]

@@ -1,6 +1,6 @@
-"""What every method is: parameters and a way to choose cuts; and the method that chooses none."""
+"""The base class of methods: parameters and a way to choose cuts; and the method without cuts."""
 
-# ruff: noqa: RUF009 - what `parameter` gives is a field
+# ruff: noqa: RUF009 - `parameter` returns a field
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from splime.axes import Axis
 from splime.counts import Counts
-from splime.errors import UsageError, check_fields, check_name, checked
+from splime.errors import UsageError, check_fields, check_name
 from splime.graph import Facts, Ids, TemporalGraph
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation
@@ -24,18 +24,18 @@ from splime.vocabulary import Vocabulary
 Target: TypeAlias = Literal["predicates", "entities", "both"]
 FitOn: TypeAlias = Literal["train", "all"]
 CHOOSING = "choosing cuts"
-"""What progress bars of methods are called."""
-PREDICATES = "how many predicates (or entities) with facts to end with"
+"""The name of a method's progress bar."""
+PREDICATES = "final number of predicates (or entities) with facts"
 
 
 def parameter(default: Any, help: str) -> Any:
-    """A field of a method, with what it means."""
+    """A field of a method, with its help text."""
     return field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a method may use: facts, each under the source (predicate or entity) to cut."""
+class FitInput:
+    """What a method chooses cuts from: facts, each with the source (predicate or entity) to cut."""
 
     counts: Counts
     sources: Ids
@@ -49,22 +49,22 @@ class Known:
 class Method(ABC):
     """A way to choose cuts: `fit` gives the segmentation, `fit_transform` the static graph.
 
-    The fields are its parameters, with what they mean; the command line is made from them.
+    The fields are its parameters with their help; the options of the command line come from them.
     """
 
     target: Target = parameter("predicates", "what is cut: predicates, entities or both")
-    fit_on: FitOn = parameter("train", "whose facts decide the cuts: train, or all as in the paper")
+    fit_on: FitOn = parameter("train", "facts that decide the cuts: train, or all as in the paper")
 
     name: ClassVar[str]
     """The name on the command line and in plans."""
     standard: ClassVar[Mapping[str, Any]] = {}
-    """Moderate parameters, for when nobody gives any."""
+    """Moderate parameters, used when only the name is given."""
     search: ClassVar[Mapping[str, Axis]] = {}
-    """What a search tries for the parameters."""
+    """The search space of the parameters."""
     one_of: ClassVar[tuple[str, ...]] = ()
-    """Parameters of which exactly one is given: they say how far the method goes."""
+    """Parameters of which exactly one is given: they decide how many cuts there are."""
     needs_facts: ClassVar[bool] = False
-    """Whether counts are not enough to choose the cuts."""
+    """Whether the method needs the facts themselves, not only their counts."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -73,43 +73,41 @@ class Method(ABC):
             raise UsageError(f"{type(self).__name__} needs one of {', '.join(others)} and {last}")
 
     @abstractmethod
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """The doubled cuts of every source."""
 
-    @checked
     def fit(self, graph: TemporalGraph, *, progress: Progress = silent) -> Segmentation:
         """Choose the cuts for a graph."""
         facts = self.facts(graph)
         if not len(facts):
             raise UsageError("there are no facts to fit on")
-        known = _known(facts, facts.predicate, graph, graph.predicates)
+        data = _fit_input(facts, facts.predicate, graph, graph.predicates)
         if self.target == "entities":
             cuts = [np.empty(0, np.int64)] * len(graph.predicates)
         else:
-            cuts = self.choose(known, progress=progress)
-        predicates = Scopes.of(graph.predicates, graph.timeline, cuts, known.counts)
+            cuts = self.choose(data, progress=progress)
+        predicates = Scopes.of(graph.predicates, graph.timeline, cuts, data.counts)
         entities = None
         if self.target != "predicates":
-            known = _by_entity(facts, graph)
-            cuts = self.choose(known, progress=progress)
-            entities = Scopes.of(graph.entities, graph.timeline, cuts, known.counts)
+            data = _by_entity(facts, graph)
+            cuts = self.choose(data, progress=progress)
+            entities = Scopes.of(graph.entities, graph.timeline, cuts, data.counts)
         return Segmentation(predicates, entities, self.parameters())
 
-    @checked
     def fit_transform(self, graph: TemporalGraph, *, progress: Progress = silent) -> StaticGraph:
         """Choose the cuts, and apply them to all splits."""
         return apply(self.fit(graph, progress=progress), graph)
 
     def facts(self, graph: TemporalGraph) -> Facts:
-        """The facts that decide."""
+        """The facts that decide the cuts."""
         return graph.train if self.fit_on == "train" else graph.facts()
 
     def parameters(self) -> dict[str, object]:
-        """The class of the method and its parameters, as segmentations remember them."""
+        """The class of the method and its parameters, as segmentations store them."""
         return {"method": type(self).__name__, **asdict(self)}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The parameters, as `sklearn.base.clone` and searches of scikit-learn want them.
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as `sklearn.base.clone` and scikit-learn's searches expect them.
 
         >>> from splime.methods import Split
         >>> Split(grow=5).set_params(grow=2).get_params()["grow"]
@@ -118,7 +116,7 @@ class Method(ABC):
         return asdict(self)
 
     def set_params(self, **parameters: Any) -> Self:
-        """A method with other parameters; this one stays as it is."""
+        """A copy with other parameters; this method does not change."""
         known = self.get_params()
         for name in parameters:
             check_name("parameter", name, known)
@@ -131,8 +129,8 @@ class Method(ABC):
         >>> Split(grow=5, by="time").changed()
         {'grow': 5}
         """
-        values = [(each, getattr(self, each.name)) for each in fields(self)]
-        return {each.name: value for each, value in values if value != each.default}
+        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        return {field.name: value for field, value in values if value != field.default}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,20 +139,20 @@ class Vanilla(Method):
 
     name = "vanilla"
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """No cuts for any source."""
-        return [np.empty(0, np.int64)] * len(known.counts.totals)
+        return [np.empty(0, np.int64)] * len(data.counts.totals)
 
 
-def _known(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> Known:
+def _fit_input(facts: Facts, sources: Ids, graph: TemporalGraph, names: Vocabulary) -> FitInput:
     begin, end = graph.timestamps(facts)
     counts = Counts.of(sources, begin, end, len(names), len(graph.timeline))
-    return Known(counts, sources, begin, end, facts.subject, facts.object)
+    return FitInput(counts, sources, begin, end, facts.subject, facts.object)
 
 
-def _by_entity(facts: Facts, graph: TemporalGraph) -> Known:
+def _by_entity(facts: Facts, graph: TemporalGraph) -> FitInput:
     """Every fact under its subject and under its object; once, where they are the same."""
     other = np.flatnonzero(facts.subject != facts.object)
     rows = np.concatenate([np.arange(len(facts)), other])
     sources = np.concatenate([facts.subject, facts.object[other]])
-    return _known(facts.take(rows), sources, graph, graph.entities)
+    return _fit_input(facts.take(rows), sources, graph, graph.entities)

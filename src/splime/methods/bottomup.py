@@ -140,7 +140,7 @@ def _products(scores: csr_array, times: Ints, signal: Ints) -> Ints:
 
 
 def first_segments(counts: Ints, min_size: int) -> Ints:
-    """Where segments begin if signals are halved again and again, while `min_size` allows it."""
+    """Where segments begin if signals are halved repeatedly, while `min_size` allows it."""
 
     def halve(start: int, end: int) -> list[int]:
         middle = start + (end - start) // 2

@@ -1,4 +1,4 @@
-"""CPD-based efficient splitting: cuts where the neighbourhood of a predicate changes."""
+"""CPD-based splitting: cuts where the neighbourhood of a predicate changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from splime.arrays import batches, expand
 from splime.axes import Range, Values
 from splime.errors import UsageError, check_name
 from splime.graph import Ids, TemporalGraph
-from splime.methods.base import CHOOSING, Known, Method, parameter
+from splime.methods.base import CHOOSING, FitInput, Method, parameter
 from splime.methods.bottomup import (
     Floats,
     Gram,
@@ -24,13 +24,13 @@ from splime.methods.signatures import PROXIMITIES, Integers, Intervals, signatur
 from splime.progress import Progress, silent
 from splime.times import Ints
 
-# Links of sources that are searched together: bounds the memory.
+# Links of sources searched together: bounds the memory.
 _AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangePointSplit(Method):
-    """Cuts at the change points of who is linked to whom, predicate by predicate.
+    """Cuts at the change points of the links of each predicate.
 
     The signature of a timestamp has the proximity of every pair that the predicate links then;
     bottom-up search with the kernelised mean change finds where signatures change.
@@ -42,16 +42,15 @@ class ChangePointSplit(Method):
     )
     epsilon: float | None = parameter(
         None,
-        "neighbours are joined until their total cost has reached this, so that it ends above it:"
-        " the higher, the fewer cuts",
+        "neighbours are joined until the total cost reaches this: the higher, the fewer cuts",
     )
     penalty: float | None = parameter(
         None, "instead of epsilon: neighbours are joined while that adds less than this to the cost"
     )
     changes: int | None = parameter(
-        None, "instead of epsilon: change points of every predicate, if its timestamps suffice"
+        None, "instead of epsilon: change points of every predicate, if it has enough timestamps"
     )
-    min_size: int = parameter(1, "fewest timestamps, of those with facts, between change points")
+    min_size: int = parameter(1, "minimum number of timestamps with facts between change points")
     closed: bool = parameter(
         True, "count an entity among its own neighbours, as for the paper's results"
     )
@@ -73,32 +72,32 @@ class ChangePointSplit(Method):
         if self.min_size < 1:
             raise UsageError(f"min_size must be at least 1, not {self.min_size}")
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
-        """The cuts of each source, from the facts it has."""
-        order = np.argsort(known.sources, kind="stable")
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
+        """The cuts of each source, from its facts."""
+        order = np.argsort(data.sources, kind="stable")
         source, *columns = (
             column[order]
-            for column in (known.sources, known.begin, known.end, known.subject, known.object)
+            for column in (data.sources, data.begin, data.end, data.subject, data.object)
         )
-        count = len(known.counts.totals)
+        count = len(data.counts.totals)
         upto = np.searchsorted(source, np.arange(count + 1))
         intervals = Intervals(source, columns[0], columns[1], count)
         links = np.diff(np.append(0, (intervals.last - intervals.first + 1).cumsum())[upto])
         cuts = [np.empty(0, np.int64)] * count
         for batch in batches(links, _AT_ONCE):
-            some = np.flatnonzero(links[batch]) + batch.start
-            if len(some):
-                _, facts = expand(upto[some], np.diff(upto)[some])
+            sources = np.flatnonzero(links[batch]) + batch.start
+            if len(sources):
+                _, facts = expand(upto[sources], np.diff(upto)[sources])
                 runs = intervals.runs(
-                    facts, some, *columns[2:], proximity=self.proximity, closed=self.closed
+                    facts, sources, *columns[2:], proximity=self.proximity, closed=self.closed
                 )
                 signal, rows = change_rows(runs.signals, self.limit, min_size=self.min_size)
                 # A change at a timestamp is a cut just before it.
-                own = np.split(
-                    2 * runs.timestamps(rows) - 1, np.searchsorted(signal, range(1, len(some)))
+                by_source = np.split(
+                    2 * runs.timestamps(rows) - 1, np.searchsorted(signal, range(1, len(sources)))
                 )
-                for one, at in zip(some.tolist(), own, strict=True):
-                    cuts[one] = at
+                for number, of_source in zip(sources.tolist(), by_source, strict=True):
+                    cuts[number] = of_source
             progress(CHOOSING, batch.stop, count)
         return cuts
 
@@ -129,7 +128,7 @@ def _rows(sources: Ids, count: int) -> list[Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """The total cost after every union, and how many change points the method keeps."""
+    """The total cost after every union, and the number of change points that the method keeps."""
 
     changes: Ints
     """Numbers of change points, from the most to 0."""
@@ -144,7 +143,7 @@ class Costs:
 
 
 def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Costs]:
-    """The costs of every predicate that has facts, from the search that the method itself makes.
+    """The costs of every predicate with facts, from the search of the method.
 
     >>> import splime
     >>> rows = [("a", "p", "b", 1990, 1993), ("c", "p", "d", 1994, 1997)]
@@ -158,8 +157,8 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     costs = {}
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
-            own = [column[rows] for column in columns]
-            linked = signatures(*own, proximity=method.proximity, closed=method.closed)
+            of_source = [column[rows] for column in columns]
+            linked = signatures(*of_source, proximity=method.proximity, closed=method.closed)
             gram = Gram(Signals.of_rows(linked.scores))
             starts = first_segments(gram.counts, method.min_size)
             gains = bottom_up(gram, Limit(changes=0), starts).gain
@@ -167,6 +166,6 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
             costs[graph.predicates[source]] = Costs(
                 np.arange(len(gains), -1, -1),
                 first + np.append(0, gains.cumsum()),
-                len(method.change_points(*own)),
+                len(method.change_points(*of_source)),
             )
     return costs

@@ -1,4 +1,4 @@
-"""A predicate for every timestamp (the paper's Algorithm 1), and joining them (Algorithm 3)."""
+"""A predicate for every timestamp (the paper's Algorithm 1), and merging them (Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from splime.axes import Range
 from splime.counts import Counts, Held
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
-from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, FitInput, Method, parameter
 from splime.progress import Progress, silent
 from splime.segmentation import Scopes, Segmentation, covering_cuts
 from splime.times import Bools, Ints
 
-# Pairs are joined together while at least one of so many has the smallest sum.
+# Pairs are merged together while at least one in this many has the smallest sum.
 _FEW = 64
 
 
@@ -27,17 +27,17 @@ class Timestamp(Method):
 
     name = "timestamp"
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """A scope for every timestamp at which a fact holds."""
-        held = known.counts.held
+        held = data.counts.held
         return _cuts(held, np.ones(len(held.time), bool))
 
 
 def at_every_timestamp(segmentation: Segmentation, graph: TemporalGraph) -> Segmentation:
-    """The cuts of `Timestamp` for models that know time: each predicate at every timestamp.
+    """The cuts of `Timestamp` for temporal models: each predicate at every timestamp.
 
-    Such a model learns a time from all predicates, so that it can be asked for a predicate at times
-    at which that has no facts in train.
+    Such a model learns a time from all predicates, so it can score a predicate at times at which
+    the predicate has no facts in train.
     """
     begin, end = graph.timestamps(graph.train)
     names, size = graph.predicates, len(graph.timeline)
@@ -49,14 +49,14 @@ def at_every_timestamp(segmentation: Segmentation, graph: TemporalGraph) -> Segm
 
 @dataclass(frozen=True, kw_only=True)
 class Merge(Method):
-    """Start from timestamps, and join the two neighbours of a predicate with the fewest facts.
+    """Start from timestamps, and merge the two neighbours of a predicate with the fewest facts.
 
     A fact counts once for every timestamp. It stops when the predicates that timestamps added are
     divided by `shrink`, or at an absolute number of `predicates`.
     """
 
     shrink: float | None = parameter(
-        None, "by what to divide the number of predicates (or entities) that timestamps add"
+        None, "divides the number of predicates (or entities) that timestamps add"
     )
     predicates: int | None = parameter(None, PREDICATES)
 
@@ -70,9 +70,9 @@ class Merge(Method):
         if self.shrink is not None and not self.shrink >= 1:
             raise UsageError(f"shrink must be at least 1, not {self.shrink}")
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
-        """The cuts of timestamping, minus those between joined scopes."""
-        held = known.counts.held
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
+        """The cuts of timestamping, minus those between merged scopes."""
+        held = data.counts.held
         first = held.offsets[:-1][np.diff(held.offsets) > 0]
         timestamped, original = len(held.time), len(first)
         wanted = self.predicates
@@ -88,24 +88,24 @@ class Merge(Method):
 
 
 def _cuts(held: Held, begins: Bools) -> list[Ints]:
-    """The cuts of every source, where scopes begin at some of the timestamps that it holds at."""
-    begins[held.offsets[:-1][np.diff(held.offsets) > 0]] = False  # no cut lies before the first
+    """The cuts of every source, from the timestamps at which scopes begin."""
+    begins[held.offsets[:-1][np.diff(held.offsets) > 0]] = False  # no cut before the first
     at = np.flatnonzero(begins)
     return np.split(covering_cuts(held.time)[at - 1], np.searchsorted(at, held.offsets[1:-1]))
 
 
 def _join(weight: Ints, first: Ints, count: int, progress: Progress) -> Bools:
-    """Join so many pairs of neighbours, always the two with the smallest sum of weights.
+    """Merge `count` pairs of neighbours, always the two with the smallest sum of weights.
 
-    Ties go to the earliest pair. `first` has the places at which chains begin, between which
-    nothing is joined. Returns which places still begin something of their own.
+    Ties go to the earliest pair. `first` has the places at which chains begin; neighbours in
+    different chains are not merged. Returns which places still begin a scope.
     """
     begins = np.ones(len(weight), bool)
     place, begins_chain = np.arange(len(weight)), np.zeros(len(weight), bool)
     begins_chain[first] = True
     done = 0
-    # A union weighs more than the pairs it was chosen from, so pairs of equal sums can be joined
-    # together: of those that overlap, every second one. That pays where there are many.
+    # A union weighs more than the pairs it was chosen from, so pairs with equal sums can be merged
+    # together: of those that overlap, every second one. That pays off when there are many.
     while done < count:
         total = np.where(begins_chain[1:], np.iinfo(np.int64).max, weight[:-1] + weight[1:])
         pairs = np.flatnonzero(total == total.min())
@@ -132,10 +132,10 @@ def _join(weight: Ints, first: Ints, count: int, progress: Progress) -> Bools:
 
 
 class _Chain:
-    """Neighbours with weights, which are joined one by one."""
+    """Neighbours with weights, merged one by one."""
 
     def __init__(self, weight: Ints, begins_chain: Bools) -> None:
-        self._weight = weight.tolist()  # 0 where a place was joined to the one before it
+        self._weight = weight.tolist()  # 0 where a place was merged into the one before it
         self._begins = begins_chain.tolist()
         self._next = list(range(1, len(weight) + 1))
         self._previous = list(range(-1, len(weight) - 1))
@@ -144,12 +144,12 @@ class _Chain:
         heapq.heapify(self._heap)
 
     def join_smallest(self) -> int:
-        """Join the two neighbours with the smallest sum, and return the place of the second."""
+        """Merge the two neighbours with the smallest sum, and return the place of the second."""
         weight, after, before = self._weight, self._next, self._previous
         while True:
             total, at = heapq.heappop(self._heap)
             right = after[at]
-            # What was joined since is no longer what the heap has.
+            # Entries of the heap whose places were merged since are out of date.
             if weight[at] and right < len(weight) and weight[at] + weight[right] == total:
                 break
         weight[at], weight[right] = total, 0

@@ -1,9 +1,9 @@
 """How a predicate changes over time: the proximity of the entities it links, at each timestamp.
 
-The paper has three measures of how near two linked entities are, judged by their neighbours. Γ(s)
-is the neighbourhood of an entity s among the links of one timestamp; direction does not matter. It
-is *closed* when s belongs to its own neighbourhood, as behind the paper's results, and *open* when
-it does not (unless a link leads from s to s), as the paper's text defines it.
+The paper has three measures of the proximity of two linked entities, based on their neighbours.
+Γ(s) is the neighbourhood of an entity s among the links of one timestamp; direction does not
+matter. It is *closed* if s belongs to its own neighbourhood, as in the code of the paper, and
+*open* if it does not (unless a link leads from s to s), as the paper's text defines it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class Links:
     """Distinct undirected links at timestamps: `time[i]` links the two entities `pairs[pair[i]]`.
 
     Pairs are ordered, the smaller entity first; links are ordered by time and pair. An entity at
-    a timestamp is a node of its own, so that all timestamps together are one graph and nothing
-    loops over them.
+    a timestamp is a separate node, so that all timestamps together are one graph, without a loop.
 
     >>> links = Links.of(np.array([7, 7]), np.array([8, 7]), np.array([2, 1]), np.array([1, 3]))
     >>> links.time.tolist(), links.pair.tolist(), links.pairs.tolist()
@@ -52,7 +51,7 @@ class Links:
     def of(cls, begin: Integers, end: Integers, subject: Integers, object: Integers) -> Links:
         """The links at every timestamp from the begin to the end of facts, both included.
 
-        However many facts link two entities at a timestamp, in whatever direction: it is one link.
+        Several facts that link two entities at a timestamp, in any direction, are one link.
         """
         low, high = np.minimum(subject, object), np.maximum(subject, object)
         span = int(high.max(initial=0)) + 1
@@ -68,51 +67,51 @@ class Links:
     def __len__(self) -> int:
         return len(self.time)
 
-    def own(self, *, closed: bool) -> Bools:
+    def in_itself(self, *, closed: bool) -> Bools:
         """Whether a node belongs to its own neighbourhood."""
-        own = np.full(self.nodes, closed)
-        own[self.left_node[self.left_node == self.right_node]] = True
-        return own
+        belongs = np.full(self.nodes, closed)
+        belongs[self.left_node[self.left_node == self.right_node]] = True
+        return belongs
 
     def sizes(self, *, closed: bool) -> Ints:
         """|Γ| of every node."""
         apart = self.left_node != self.right_node
-        sizes: Ints = self.own(closed=closed).astype(np.int64)
+        sizes: Ints = self.in_itself(closed=closed).astype(np.int64)
         for end in (self.left_node, self.right_node):
             sizes += np.bincount(end[apart], minlength=self.nodes)
         return sizes
 
     def common(self, *, closed: bool) -> Iterator[tuple[Ints, Ints]]:
-        """Every (link, node in the neighbourhoods of both its ends), some at a time.
+        """Every (link, node in the neighbourhoods of both its ends), in batches.
 
-        The neighbours of the end that has fewer are looked up among those of the other: over all
-        links that is O(sum of the smaller degrees), so that hubs are cheap.
+        The neighbours of the end with fewer are looked up among those of the other: over all links
+        that is O(sum of the smaller degrees), so hubs are cheap.
         """
         left, right = self.left_node, self.right_node
         apart = left != right
-        # The ends themselves are known without looking.
-        own = self.own(closed=closed)
-        for end, own_end in ((left, own[left]), (right, own[right] & apart)):
-            yield np.flatnonzero(own_end), end[own_end]
+        # The ends themselves need no lookup.
+        belongs = self.in_itself(closed=closed)
+        for end, shared in ((left, belongs[left]), (right, belongs[right] & apart)):
+            yield np.flatnonzero(shared), end[shared]
 
         known = np.concatenate(
             [(left * self.nodes + right)[apart], (right * self.nodes + left)[apart]]
         )
         known.sort()
-        degree = self.sizes(closed=False) - self.own(closed=False)
+        degree = self.sizes(closed=False) - self.in_itself(closed=False)
         first = degree.cumsum() - degree
         swap = degree[left] > degree[right]
         fewer, more = np.where(swap, right, left), np.where(swap, left, right)
         # An end whose only neighbour is the other end shares none.
         link = np.flatnonzero((degree[fewer] > 1) | ~apart)
         for batch in batches(degree[fewer[link]], _AT_ONCE):
-            some = link[batch]
-            whose, place = expand(first[fewer[some]], degree[fewer[some]])
+            links = link[batch]
+            owner, place = expand(first[fewer[links]], degree[fewer[links]])
             node = known[place] % self.nodes
-            wanted = (more[some] * self.nodes)[whose] + node
+            wanted = (more[links] * self.nodes)[owner] + node
             at = np.searchsorted(known, wanted)
             shared = known[np.minimum(at, len(known) - 1)] == wanted
-            yield some[whose[shared]], node[shared]
+            yield links[owner[shared]], node[shared]
 
 
 def jaccard(links: Links, *, closed: bool = True) -> Floats:
@@ -137,7 +136,7 @@ def adamic_adar(links: Links, *, closed: bool = True) -> Floats:
     The logarithm is natural; its base cancels where scores are normalised. A z with |Γ(z)| = 1,
     whose term has no value, is left out (it occurs only in open neighbourhoods, for a link from an
     entity to itself). With closed neighbourhoods a pair with Γ(s) = Γ(o) scores 0, as in the code
-    behind the paper's results; the paper does not say so, and open neighbourhoods do without.
+    of the paper; its text does not mention it, and open neighbourhoods do not need it.
 
     >>> links = Links.of(*np.array([[0, 0, 0], [0, 0, 0], [0, 1, 2], [1, 2, 3]]))
     >>> adamic_adar(links).round(2).tolist()  # 1 / log 2 + 1 / log 3, 2 / log 3, ...
@@ -171,7 +170,7 @@ def preferential_attachment(links: Links, *, closed: bool = True) -> Floats:
 PROXIMITIES: Mapping[str, Callable[..., Floats]] = {
     measure.__name__: measure for measure in (jaccard, adamic_adar, preferential_attachment)
 }
-"""The measures by name: each gives one score for each link, in the order of the links."""
+"""The measures by name: functions that give a score for each link, in the order of the links."""
 
 
 class Signatures(NamedTuple):
@@ -193,9 +192,9 @@ def signatures(
 ) -> Signatures:
     """The signatures of a predicate, from its facts (`begin` and `end` are timestamps, inclusive).
 
-    One row for each timestamp at which some fact holds, one column for each unordered pair of
-    entities that is ever linked; however many facts link a pair at a timestamp, it counts once.
-    Rows have length 1, or 0 where all scores are 0.
+    One row for each timestamp at which a fact holds, one column for each unordered pair of linked
+    entities. Several facts that link a pair at a timestamp count once. Rows have length 1, or 0 if
+    all scores are 0.
 
     >>> facts = [np.array(column) for column in ([0, 1], [1, 1], [5, 6], [6, 7])]
     >>> linked = signatures(*facts, proximity="preferential_attachment")
@@ -222,7 +221,7 @@ def signatures(
 
 
 class Runs(NamedTuple):
-    """Signatures of several sources; neighbours that are equal are one row, a run."""
+    """Signatures of several sources; equal neighbours are one row, a run."""
 
     signals: Signals
     before: Ints
@@ -231,19 +230,19 @@ class Runs(NamedTuple):
     """The first timestamp of each interval; a run has one interval or more."""
 
     def timestamps(self, rows: Ints) -> Ints:
-        """The timestamps of rows, which are counted over all sources."""
+        """The timestamps of rows, which are numbered over all sources."""
         interval = np.searchsorted(self.before, rows, side="right") - 1
         return self.begin[interval] + rows - self.before[interval]
 
 
 class Intervals:
-    """The intervals in which nothing of a source begins or ends, source after source."""
+    """The intervals between the begins and ends of facts, source after source."""
 
     def __init__(self, source: Integers, begin: Integers, end: Integers, sources: int) -> None:
         self.stride = int(end.max(initial=0)) + 2
         first = source.astype(np.int64) * self.stride
         self.points = distinct(np.concatenate([first + begin, first + end + 1]))
-        """The source and the timestamp of each, as one number; the last ones are behind all."""
+        """The source and the timestamp of each, as one number; the last ends the last interval."""
         self.first, last = (
             np.searchsorted(self.points, first + at) for at in (begin, end.astype(np.int64) + 1)
         )
@@ -262,11 +261,11 @@ class Intervals:
         proximity: str,
         closed: bool,
     ) -> Runs:
-        """The runs of some sources, from the rows of their facts."""
-        # The same entity is another one for another source.
-        own = self.first[rows]
-        own = self.points[own] // self.stride * (int(max(subject.max(), object.max())) + 1)
-        ends = own + subject[rows], own + object[rows]
+        """The runs of the given sources, from the rows of their facts."""
+        # An entity gets a different number for each source.
+        source = self.points[self.first[rows]] // self.stride
+        offset = source * (int(max(subject.max(), object.max())) + 1)
+        ends = offset + subject[rows], offset + object[rows]
         known = distinct(np.concatenate(ends))
         numbers = (np.searchsorted(known, end) for end in ends)
         linked = signatures(
@@ -287,9 +286,9 @@ def _like_previous(scores: csr_array) -> Bools:
     like = np.zeros(len(count), bool)
     like[1:] = count[1:] == count[:-1]
     row = np.flatnonzero(like)
-    whose, place = expand(scores.indptr[row].astype(np.int64), count[row].astype(np.int64))
-    previous = place - count[row][whose]
+    owner, place = expand(scores.indptr[row].astype(np.int64), count[row].astype(np.int64))
+    previous = place - count[row][owner]
     differs = scores.indices[place] != scores.indices[previous]
     differs |= scores.data[place] != scores.data[previous]
-    like[row[whose[differs]]] = False
+    like[row[owner[differs]]] = False
     return like

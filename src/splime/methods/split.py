@@ -15,16 +15,16 @@ import numpy as np
 from splime.axes import Range, Values
 from splime.counts import Counts
 from splime.errors import UsageError
-from splime.methods.base import CHOOSING, PREDICATES, Known, Method, parameter
+from splime.methods.base import CHOOSING, PREDICATES, FitInput, Method, parameter
 from splime.progress import Progress, silent
 from splime.times import Ints
 
-GROW = "how many times as many predicates (or entities) with facts to end with"
+GROW = "multiplies the number of predicates (or entities) with facts"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split(Method):
-    """Again and again cut the scope with the most facts in two.
+    """Repeatedly split the scope with the most facts.
 
     `by="time"` cuts in the middle of its time, `by="count"` where as many facts have ended as are
     still to begin. It stops when there are `grow` times as many predicates as at first, or an
@@ -34,11 +34,11 @@ class Split(Method):
     by: Literal["time", "count"] = parameter(
         "time",
         "where to cut: in the middle of the time, or (count) where as many facts have ended as are"
-        " to begin",
+        " still to begin",
     )
     grow: float | None = parameter(None, GROW)
     predicates: int | None = parameter(None, PREDICATES)
-    triples: int | None = parameter(None, "how many triples to end with, at least")
+    triples: int | None = parameter(None, "final number of triples, at least")
 
     name = "split"
     standard = {"grow": 5}
@@ -50,13 +50,13 @@ class Split(Method):
         if self.grow is not None and not 1 <= self.grow < math.inf:
             raise UsageError(f"grow must be at least 1, not {self.grow}")
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """Cut the largest scope that can be cut, until there are enough."""
-        cuts: list[list[int]] = [[] for _ in known.counts.totals]
-        scopes = ScopeCounts.uncut(known.counts)
+        cuts: list[list[int]] = [[] for _ in data.counts.totals]
+        scopes = ScopeCounts.uncut(data.counts)
         predicates, triples = len(scopes), sum(scope.facts for scope in scopes)
-        # Most facts first; ties go to the older scope (so it was for the results of the paper),
-        # which has the lower number.
+        # Most facts first; ties go to the older scope, which has the lower number, as in the code
+        # of the paper.
         number = itertools.count()
         heap = [(-scope.facts, next(number), scope) for scope in scopes]
         heapq.heapify(heap)
@@ -74,7 +74,7 @@ class Split(Method):
                 )
                 if self.grow != self.standard["grow"]:
                     raise UsageError(f"{why}; ask for less, or merge from timestamps instead")
-                warnings.warn(why, stacklevel=2)  # nobody asked for it: so far is far enough
+                warnings.warn(why, stacklevel=2)  # the default is no more than a wish
                 break
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
@@ -86,7 +86,7 @@ class Split(Method):
             predicates += 1
             if wanted is not None and predicates % 256 == 0:
                 progress(CHOOSING, predicates - before, wanted - before)
-        return [np.array(sorted(own), np.int64) for own in cuts]
+        return [np.array(sorted(of_source), np.int64) for of_source in cuts]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,12 +112,14 @@ class RandomSplit(Method):
             raise UsageError(f"grow must be at least 1, not {self.grow}")
         if self.predicates is not None and self.predicates < 1:
             raise UsageError(f"predicates must be at least 1, not {self.predicates}")
+        if self.seed < 0:
+            raise UsageError(f"seed must be 0 or more, not {self.seed}")
 
-    def choose(self, known: Known, *, progress: Progress = silent) -> list[Ints]:  # noqa: ARG002
+    def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """Cut scopes drawn from all that can be cut."""
         rng = np.random.default_rng(self.seed)
-        cuts: list[list[int]] = [[] for _ in known.counts.totals]
-        scopes = ScopeCounts.uncut(known.counts)
+        cuts: list[list[int]] = [[] for _ in data.counts.totals]
+        scopes = ScopeCounts.uncut(data.counts)
         predicates = len(scopes)
         wanted = wanted_predicates(self, predicates)
         assert wanted is not None
@@ -138,13 +140,13 @@ class RandomSplit(Method):
             can_be_cut.pop()
             at = int(places[rng.integers(len(places))])
             cuts[scope.source].append(2 * at)
-            can_be_cut += [(side, own) for side in scope.split(at) if len(own := side.places())]
+            can_be_cut += [(side, left) for side in scope.split(at) if len(left := side.places())]
             predicates += 1
-        return [np.array(sorted(own), np.int64) for own in cuts]
+        return [np.array(sorted(of_source), np.int64) for of_source in cuts]
 
 
 def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
-    """How many predicates to end with, if a method says so; fewer than there are is an error."""
+    """The final number of predicates, if the method has one; an error if there are more already."""
     wanted = method.predicates if method.grow is None else grown(there, method.grow)
     if wanted is not None and there > wanted:
         raise UsageError(
@@ -155,7 +157,7 @@ def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
 
 
 def grown(predicates: int, grow: float) -> int:
-    """How many predicates `grow` times as many are; 1.1 · 10 are 11, in spite of rounding."""
+    """`grow` times the number of predicates, rounded up; 1.1 · 10 is 11, in spite of rounding."""
     return math.ceil(round(grow * predicates, 9))
 
 
@@ -163,8 +165,8 @@ def grown(predicates: int, grow: float) -> int:
 class ScopeCounts:
     """A scope while it is being split: how many of its facts begin and end at timestamps.
 
-    Facts that reach beyond the scope are clipped to it. There are columns for the timestamps at
-    which something happens.
+    Facts that reach beyond the scope are clipped to it. Columns are the timestamps at which facts
+    begin or end.
     """
 
     source: int
@@ -199,7 +201,7 @@ class ScopeCounts:
 
     @property
     def can_be_split(self) -> bool:
-        """What the paper's results need and its text does not say."""
+        """A condition of the paper's code that its text does not mention."""
         return (
             len(self.time) > 2
             and self.last - self.first >= 3
@@ -212,7 +214,7 @@ class ScopeCounts:
         return (self.first + self.last) // 2
 
     def balance(self) -> int:
-        """Where the facts ended by then and those that begin from then on differ least."""
+        """The time at which facts that have ended and facts still to begin differ least."""
         begins, ends, _ = self.tables
         candidates = (begins > 0) | (ends > 0)
         candidates &= (self.time > self.first) & (self.time < self.last)
@@ -224,23 +226,23 @@ class ScopeCounts:
 
     def places(self) -> range:
         """The timestamps at which a cut leaves facts on both sides."""
-        # To the left come facts that begin before the cut, and instants at it; to the right those
-        # that end after it.
+        # Facts that begin before the cut, and instants at it, go left; those that end after it go
+        # right.
         instants = self.tables[2, (self.tables[0] > 0).argmax()]
         return range(self.first if instants else self.first + 1, self.last)
 
     def split(self, at: int) -> tuple[ScopeCounts, ScopeCounts]:
         """The scopes on both sides of a cut at a timestamp, by the rule."""
         before, (begins, ends, instants), behind = self.parted(at)
-        # Longer facts that begin before the cut and end at it or later; those that begin at it or
-        # before, and end later.
+        # Longer facts that begin before the cut and end at it or later; and those that begin at it
+        # or before and end later.
         crossing = int(before[0].sum() - before[1].sum())
         leaving = crossing + begins - ends
         left, right = (instants, crossing + instants, instants), (leaving, 0, 0)
         return self.sides(at, before, left, right, behind)
 
     def parted(self, at: int) -> tuple[Ints, list[int], Ints]:
-        """The tables before a timestamp, the numbers at it, and the tables behind it."""
+        """The tables before a timestamp, the numbers at it, and the tables after it."""
         place = int(self.time.searchsorted(at))
         before, behind = self.tables[:, :place], self.tables[:, place:]
         if place == len(self.time) or self.time[place] != at:
@@ -255,14 +257,14 @@ class ScopeCounts:
         right: tuple[int, int, int],
         behind: Ints,
     ) -> tuple[Self, Self]:
-        """Two scopes that meet at a timestamp, from the numbers that each has there."""
+        """Two scopes that meet at a timestamp, from the numbers of each at that timestamp."""
         count = before.shape[1]
         tables = np.empty((3, count + 1), np.int64)
         tables[:, :count], tables[:, count] = before, left
         times = np.append(self.time[:count], at)
-        one = type(self)(self.source, times, tables, int(tables[0].sum()))
+        earlier = type(self)(self.source, times, tables, int(tables[0].sum()))
         count = behind.shape[1]
         tables = np.empty((3, count + 1), np.int64)
         tables[:, 0], tables[:, 1:] = right, behind
         times = np.append(at, self.time[len(self.time) - count :])
-        return one, type(self)(self.source, times, tables, int(tables[0].sum()))
+        return earlier, type(self)(self.source, times, tables, int(tables[0].sum()))

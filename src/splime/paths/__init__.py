@@ -1,1 +1,1 @@
-"""The path model: chains of facts, each scoped by how its time lies to the time asked about."""
+"""The path model: chains of facts, each scoped relative to the time of the question."""

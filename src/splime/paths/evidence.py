@@ -23,18 +23,10 @@ from splime.paths import messages
 from splime.paths.facts import DirectedFacts, Order
 from splime.paths.model import PathModel
 from splime.paths.relative import Times
+from splime.scoring.timed import Chain
 
 # In which weights grow.
 _STEPS = 8
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Facts that lead from the given entity to the answer, and what they add to its score."""
-
-    facts: tuple[int, ...]
-    """Numbers of directed facts, in order."""
-    contribution: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,13 +130,13 @@ def _read(
         chosen = usable & near[target]
         near = near.index_fill(0, source[chosen], True)
         before = near.nonzero().flatten()
-        some = order.take(chosen & (source == given) if layer == 0 else chosen)
+        followed = order.take(chosen & (source == given) if layer == 0 else chosen)
         places, rows = (
             torch.searchsorted(entities, column.long())
-            for entities, column in ((before, some.source), (after, some.target))
+            for entities, column in ((before, followed.source), (after, followed.target))
         )
         starts = torch.searchsorted(rows, torch.arange(len(after) + 1))
-        here = replace(some, starts=starts, source=places.int(), target=rows.int())
+        here = replace(followed, starts=starts, source=places.int(), target=rows.int())
         read.insert(0, (here, before, after))
         after = before
     return read

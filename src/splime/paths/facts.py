@@ -143,9 +143,9 @@ class DirectedFacts:
         """
         target, time = self.target.long(), self.time.long()
         blocks = []
-        for some in scopes.split(_QUESTIONS, 1):
-            arrives = weights.unsqueeze(1) * (some != LEFT_OUT)[time]
-            total = weights.new_zeros(self.entities, some.shape[1])
+        for block in scopes.split(_QUESTIONS, 1):
+            arrives = weights.unsqueeze(1) * (block != LEFT_OUT)[time]
+            total = weights.new_zeros(self.entities, block.shape[1])
             blocks.append(total.index_add_(0, target, arrives))
         total = torch.cat(blocks, 1)
         return total.where(total > 0, 1)

@@ -93,21 +93,25 @@ def kept(shape: torch.Size, dropout: float, seed: Tensor, layer: int) -> Tensor:
     return ((x ^ (x >> 16)) >= int(dropout * 2**32)).view(shape)
 
 
-def plain_propagate(
-    q: Tensor,
-    given: Tensor,
-    layers: Layers,
-    scopes: Tensor,
-    weights: Tensor,
-    facts: DirectedFacts,
-    share: Tensor | None,
-    dropout: float,
-    seed: Tensor,
-) -> Tensor:
-    """The states after the last layer, from q at the given entities.
+class PathInputs(NamedTuple):
+    """Questions, and what they are answered from."""
 
-    What arrives at an entity is multiplied by its `share` [entities, questions, 1], if given.
-    """
+    q: Tensor
+    """What is at the given entities before the first layer."""
+    given: Tensor
+    layers: Layers
+    scopes: Tensor
+    weights: Tensor
+    facts: DirectedFacts
+    share: Tensor | None
+    """What arrives at an entity is multiplied by it: [entities, questions, 1]."""
+    dropout: float
+    seed: Tensor
+
+
+def plain_propagate(inputs: PathInputs) -> Tensor:
+    """The states after the last layer, from q at the given entities."""
+    q, given, layers, scopes, weights, facts, share, dropout, seed = inputs
     at = (given, torch.arange(len(given), device=given.device))
     start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
     h = start
@@ -220,28 +224,16 @@ def _from_given(weights: Tensor, given: Tensor, facts: DirectedFacts) -> Tensor:
     return weights * sends[facts.source.long()]
 
 
-def propagate(
-    q: Tensor,
-    given: Tensor,
-    layers: Layers,
-    scopes: Tensor,
-    weights: Tensor,
-    facts: DirectedFacts,
-    share: Tensor | None,
-    dropout: float,
-    seed: Tensor,
-) -> Tensor:
+def propagate(inputs: PathInputs) -> Tensor:
     """What `plain_propagate` gives, without gradients for weights.
 
     Or all questions in one column, with entities, predicates and times of their own (`nearest`).
     """
-    first = None
-    if scopes.shape[1] == len(q):
-        first = first_layer(q, given, layers, scopes, weights, facts, share, dropout, seed)
+    q, given, layers, *rest = inputs
+    first = first_layer(inputs) if inputs.scopes.shape[1] == len(q) else None
     result: Tensor = _Propagate.apply(  # type: ignore[no-untyped-call]
-        *first or (None, None), q, given, scopes, weights, facts, share, dropout, seed,
-        torch.is_grad_enabled(), *layers,
-    )  # fmt: skip
+        *first or (None, None), q, given, *rest, torch.is_grad_enabled(), *layers
+    )
     return result
 
 
@@ -266,23 +258,14 @@ def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tenso
     return result
 
 
-def first_layer(
-    q: Tensor,
-    given: Tensor,
-    layers: Layers,
-    scopes: Tensor,
-    weights: Tensor,
-    facts: DirectedFacts,
-    share: Tensor | None,
-    dropout: float,
-    seed: Tensor,
-) -> tuple[Tensor, Tensor] | None:
+def first_layer(inputs: PathInputs) -> tuple[Tensor, Tensor] | None:
     """The states after the first layer, at the cost of the facts at the given entities.
 
     No message reaches any other entity, so all others share one state of the question. Rows of
     [entities x questions] and their places, followed by those of all others. None where this saves
     nothing, and on a GPU, which would have to wait for the number of facts.
     """
+    q, given, layers, scopes, weights, facts, share, dropout, seed = inputs
     if q.device.type == "cuda":
         return None
     entities, (questions, width) = facts.entities, q.shape

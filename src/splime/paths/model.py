@@ -12,15 +12,14 @@ For a question with predicate p and given entity u0, with q = query[p] and h0 = 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from splime.errors import UsageError, check_name
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
-from splime.paths.messages import Layers
+from splime.paths.messages import Layers, PathInputs
 from splime.paths.relative import Times
 
 if TYPE_CHECKING:
@@ -50,16 +49,7 @@ class PathModel(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        check_name("aggregation", aggregation, get_args(Aggregation))
-        if width not in WIDTHS:
-            raise UsageError(f"the width of a path model is one of {WIDTHS}, not {width}")
-        if layers < 1:
-            raise UsageError(f"a path model needs at least one layer, not {layers}")
-        if not 0 <= dropout < 1:
-            raise UsageError(f"dropout must be at least 0 and below 1, not {dropout}")
         self.predicates, self.scopes, self.layers, self.width = predicates, scopes, layers, width
-        if reach is not None and reach < 1:
-            raise UsageError(f"a path model reads at least one fact, not {reach}")
         self.dropout, self.aggregation, self.reach = dropout, aggregation, reach
         directed = 2 * predicates
         random = torch.Generator().manual_seed(seed)
@@ -117,7 +107,8 @@ class PathModel(nn.Module):
             scopes = scopes.reshape(-1, 1)
         share = self.share(facts, weights, scopes)
         propagate = messages.plain_propagate if plain else messages.propagate
-        h = propagate(q, given, self.layers_of(q), scopes, weights, facts, share, dropout, seed)
+        layers = self.layers_of(q)
+        h = propagate(PathInputs(q, given, layers, scopes, weights, facts, share, dropout, seed))
         if near is None:
             return self.score(h, q, plain=plain)
         scores = self.score(h.transpose(0, 1), q[near.question], plain=True)

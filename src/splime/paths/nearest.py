@@ -1,7 +1,7 @@
 """The facts that are read for a question where their number is bounded: the nearest ones.
 
 Nearest in steps from the given entity; in the last step that is reached, nearest in time. Entities
-that no such fact reaches share one state: nothing tells them apart.
+that no such fact reaches share one state: nothing distinguishes them.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def nearest(
         return torch.from_numpy(np.concatenate([one, other]).astype(kind)).to(given.device)
 
     turned = (predicate + facts.predicates) % (2 * facts.predicates)
-    own = DirectedFacts(
+    nearby = DirectedFacts(
         int(rows.sum()),
         facts.predicates * count,
         len(chosen),
@@ -162,7 +162,7 @@ def nearest(
     )
     entity = np.concatenate([np.append(part[3], -1) for part in parts]).astype(np.int64)
     return Nearest(
-        own,
+        nearby,
         both(number, (number + size) % (2 * size)),
         torch.from_numpy(np.repeat(np.arange(count), rows)).to(given.device),
         torch.from_numpy(entity).to(given.device),

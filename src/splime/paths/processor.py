@@ -38,266 +38,292 @@ def compiled(function: Callable[..., Any]) -> Any:
         return njit(nogil=True, error_model="numpy")(function)
 
 
-class _Kernels:
-    """Those of one width."""
+# The kernels of a width, a constant that vectors need; numba compiles each width for itself. What
+# several kernels do, or a long one in turn, is inlined into them.
+inlined = njit(inline="always", error_model="numpy")
 
-    def __init__(self, width: int) -> None:
-        hidden = 2 * width
 
-        @compiled
-        def messages(
-            out, h, table, scopes, weights, starts, other, predicate, time, number,
-            questions, kinds, first, last,
-        ):  # fmt: skip
-            for v in range(first, last):
-                for i in range(starts[v], starts[v + 1]):
-                    weight = weights[number[i]]
-                    if weight == 0:
-                        continue
-                    w = spread(weight, width)
-                    of_h = np.int64(other[i]) * questions
-                    of_table = np.int64(predicate[i]) * questions
-                    of_scope = np.int64(time[i]) * questions
-                    for b in range(questions):
-                        scope = np.int64(scopes[of_scope + b])
-                        if scope == LEFT_OUT:
-                            continue
-                        at = (v * questions + b) * width
-                        message = load(table, ((of_table + b) * kinds + scope) * width, width)
-                        message = w * message * load(h, (of_h + b) * width, width)
-                        store(out, at, load(out, at, width) + message)
-
-        @compiled
-        def table_gradient(
-            out, h, gradient, scopes, weights, starts, source, target, time, number,
-            questions, kinds, first, last,
-        ):  # fmt: skip
-            for predicate in range(len(starts) - 1):
-                of_table = predicate * questions
-                for i in range(starts[predicate], starts[predicate + 1]):
-                    weight = weights[number[i]]
-                    if weight == 0:
-                        continue
-                    w = spread(weight, width)
-                    of_h = np.int64(source[i]) * questions
-                    of_gradient = np.int64(target[i]) * questions
-                    of_scope = np.int64(time[i]) * questions
-                    for b in range(first, last):
-                        scope = np.int64(scopes[of_scope + b])
-                        if scope == LEFT_OUT:
-                            continue
-                        at = ((of_table + b) * kinds + scope) * width
-                        product = load(h, (of_h + b) * width, width)
-                        product = w * product * load(gradient, (of_gradient + b) * width, width)
-                        store(out, at, load(out, at, width) + product)
-
-        @compiled
-        def fact_gradient(
-            out, of_h, h, gradient, table, scopes, weights, source, predicate, target, time, number,
-            factors, questions, kinds,
-        ):  # fmt: skip
-            for i in range(len(source)):
-                w = spread(weights[number[i]], width)
+@cache
+def _messages(width: int) -> Any:
+    @compiled
+    def messages(
+        out, h, table, scopes, weights, starts, other, predicate, time, number,
+        questions, kinds, first, last,
+    ):  # fmt: skip
+        for v in range(first, last):
+            for i in range(starts[v], starts[v + 1]):
+                weight = weights[number[i]]
+                if weight == 0:
+                    continue
+                w = spread(weight, width)
+                of_h = np.int64(other[i]) * questions
+                of_table = np.int64(predicate[i]) * questions
+                of_scope = np.int64(time[i]) * questions
                 for b in range(questions):
-                    scope = np.int64(scopes[np.int64(time[i]) * questions + b])
+                    scope = np.int64(scopes[of_scope + b])
                     if scope == LEFT_OUT:
                         continue
-                    of_table = np.int64(predicate[i]) * questions + b
-                    at = (np.int64(source[i]) * questions + b) * width
-                    passed = load(table, (of_table * kinds + scope) * width, width)
-                    passed = passed * load(
-                        gradient, (np.int64(target[i]) * questions + b) * width, width
-                    )
-                    out[i] += factors[b] * total(passed * load(h, at, width))
-                    store(of_h, at, load(of_h, at, width) + w * passed)
+                    at = (v * questions + b) * width
+                    message = load(table, ((of_table + b) * kinds + scope) * width, width)
+                    message = w * message * load(h, (of_h + b) * width, width)
+                    store(out, at, load(out, at, width) + message)
 
-        @compiled
-        def update(
-            out, h, a, weight, bias, norm_weight, norm_bias,
-            place, period, least, scale, first, last,
-        ):  # fmt: skip
-            # `weight` is [2 x width, width]: what each input adds to all outputs.
-            start = load(bias, 0, width)
-            for row in range(first, last, 4):
-                # Four rows at a time: a sum would wait for its own last addition.
-                i0, i1 = row * width, min(row + 1, last - 1) * width
-                i2, i3 = min(row + 2, last - 1) * width, min(row + 3, last - 1) * width
-                x0, x1, x2, x3 = start, start, start, start
-                for j in range(width):
-                    w = load(weight, j * width, width)
-                    x0 = x0 + spread(h[i0 + j], width) * w
-                    x1 = x1 + spread(h[i1 + j], width) * w
-                    x2 = x2 + spread(h[i2 + j], width) * w
-                    x3 = x3 + spread(h[i3 + j], width) * w
-                    w = load(weight, (j + width) * width, width)
-                    x0 = x0 + spread(a[i0 + j], width) * w
-                    x1 = x1 + spread(a[i1 + j], width) * w
-                    x2 = x2 + spread(a[i2 + j], width) * w
-                    x3 = x3 + spread(a[i3 + j], width) * w
-                store(out, i3, x3)  # where there are fewer rows, the last one is made again
-                store(out, i2, x2)
-                store(out, i1, x1)
-                store(out, i0, x0)
-                for at in range(i0, i3 + 1, width):
-                    x = load(out, at, width)
-                    x = x - spread(total(x) / np.float32(width), width)
-                    spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
-                    x = x * spread(spread_of, width) * load(norm_weight, 0, width)
-                    x = x + load(norm_bias, 0, width)
-                    x = where_positive(x, x)
-                    if least > 0:
-                        x = drop(x, place + at // width % period * width, least)
-                        x = x * spread(scale, width)
-                    store(out, at, load(h, at, width) + x)
+    return messages
 
-        @compiled
-        def update_gradient(
-            of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
-            gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
-            place, period, least, scale, first, last,
-        ):  # fmt: skip
-            # `turned` is [width, 2 x width]: the same weights, by output.
-            gamma, beta = load(norm_weight, 0, width), load(norm_bias, 0, width)
-            start, nothing = load(bias, 0, width), spread(np.float32(0), width)
-            of_gamma, of_beta, of_start = nothing, nothing, nothing
-            size = np.float32(width)
-            for block in range(first, last, 32):
-                end = min(block + 32, last)
-                for row in range(block, end, 4):
-                    i0, i1 = row * width, min(row + 1, end - 1) * width
-                    i2, i3 = min(row + 2, end - 1) * width, min(row + 3, end - 1) * width
-                    x0, x1, x2, x3 = start, start, start, start
-                    for j in range(width):
-                        w = load(weight, j * width, width)
-                        x0 = x0 + spread(h[i0 + j], width) * w
-                        x1 = x1 + spread(h[i1 + j], width) * w
-                        x2 = x2 + spread(h[i2 + j], width) * w
-                        x3 = x3 + spread(h[i3 + j], width) * w
-                        w = load(weight, (j + width) * width, width)
-                        x0 = x0 + spread(a[i0 + j], width) * w
-                        x1 = x1 + spread(a[i1 + j], width) * w
-                        x2 = x2 + spread(a[i2 + j], width) * w
-                        x3 = x3 + spread(a[i3 + j], width) * w
-                    store(of_a, i3, x3)
-                    store(of_a, i2, x2)
-                    store(of_a, i1, x1)
-                    store(of_a, i0, x0)
-                for row in range(block, end):
-                    at = row * width
-                    x = load(of_a, at, width)
-                    x = x - spread(total(x) / size, width)
-                    inverse = spread(np.float32(1) / np.sqrt(total(x * x) / size + _EPSILON), width)
-                    x = x * inverse
-                    g = where_positive(x * gamma + beta, load(gradient, at, width))
-                    if least > 0:
-                        g = drop(g, place + row % period * width, least) * spread(scale, width)
-                    of_gamma = of_gamma + g * x
-                    of_beta = of_beta + g
-                    g = g * gamma
-                    g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
-                    g = g * inverse
-                    of_start = of_start + g
-                    store(of_a, at, g)  # to read its numbers one by one
-                # Four sums at a time, which stay in registers.
-                for j in range(0, 2 * width, 4):
-                    inputs, column = (h, j) if j < width else (a, j - width)
-                    to = j * width
-                    s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
-                    s2 = load(of_weight, to + 2 * width, width)
-                    s3 = load(of_weight, to + 3 * width, width)
-                    for r in range(block, end):
-                        g = load(of_a, r * width, width)
-                        at = r * width + column
-                        s0 = s0 + spread(inputs[at], width) * g
-                        s1 = s1 + spread(inputs[at + 1], width) * g
-                        s2 = s2 + spread(inputs[at + 2], width) * g
-                        s3 = s3 + spread(inputs[at + 3], width) * g
-                    store(of_weight, to, s0)
-                    store(of_weight, to + width, s1)
-                    store(of_weight, to + 2 * width, s2)
-                    store(of_weight, to + 3 * width, s3)
-                for row in range(block, end, 2):
-                    i0, i1 = row * width, min(row + 1, end - 1) * width
-                    h0, h1 = load(gradient, i0, width), load(gradient, i1, width)
-                    a0, a1 = nothing, nothing
-                    for j in range(width):
-                        n0, n1 = spread(of_a[i0 + j], width), spread(of_a[i1 + j], width)
-                        w = load(turned, 2 * j * width, width)
-                        h0, h1 = h0 + n0 * w, h1 + n1 * w
-                        w = load(turned, (2 * j + 1) * width, width)
-                        a0, a1 = a0 + n0 * w, a1 + n1 * w
-                    store(of_h, i1, h1)
-                    store(of_h, i0, h0)
-                    store(of_a, i1, a1)
-                    store(of_a, i0, a0)
-            store(of_norm_weight, 0, of_gamma)
-            store(of_norm_bias, 0, of_beta)
-            store(of_bias, 0, of_start)
 
-        @compiled
-        def scores(out, h, weight, own, last_weight, entities, questions, first, last):
-            # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
-            for row in range(first, last):
-                x = load(own, row % questions * hidden, hidden)
+@cache
+def _table_gradient(width: int) -> Any:
+    @compiled
+    def table_gradient(
+        out, h, gradient, scopes, weights, starts, source, target, time, number,
+        questions, kinds, first, last,
+    ):  # fmt: skip
+        for predicate in range(len(starts) - 1):
+            of_table = predicate * questions
+            for i in range(starts[predicate], starts[predicate + 1]):
+                weight = weights[number[i]]
+                if weight == 0:
+                    continue
+                w = spread(weight, width)
+                of_h = np.int64(source[i]) * questions
+                of_gradient = np.int64(target[i]) * questions
+                of_scope = np.int64(time[i]) * questions
+                for b in range(first, last):
+                    scope = np.int64(scopes[of_scope + b])
+                    if scope == LEFT_OUT:
+                        continue
+                    at = ((of_table + b) * kinds + scope) * width
+                    product = load(h, (of_h + b) * width, width)
+                    product = w * product * load(gradient, (of_gradient + b) * width, width)
+                    store(out, at, load(out, at, width) + product)
+
+    return table_gradient
+
+
+@cache
+def _fact_gradient(width: int) -> Any:
+    @compiled
+    def fact_gradient(
+        out, of_h, h, gradient, table, scopes, weights, source, predicate, target, time, number,
+        factors, questions, kinds,
+    ):  # fmt: skip
+        for i in range(len(source)):
+            w = spread(weights[number[i]], width)
+            for b in range(questions):
+                scope = np.int64(scopes[np.int64(time[i]) * questions + b])
+                if scope == LEFT_OUT:
+                    continue
+                of_table = np.int64(predicate[i]) * questions + b
+                at = (np.int64(source[i]) * questions + b) * width
+                passed = load(table, (of_table * kinds + scope) * width, width)
+                of_target = (np.int64(target[i]) * questions + b) * width
+                passed = passed * load(gradient, of_target, width)
+                out[i] += factors[b] * total(passed * load(h, at, width))
+                store(of_h, at, load(of_h, at, width) + w * passed)
+
+    return fact_gradient
+
+
+@inlined
+def _linear(out, h, a, weight, start, row, last, width):
+    """Four rows of W [h; a] + b at a time: a sum would wait for its own last addition.
+
+    `weight` is [2 x width, width]: what each input adds to all outputs. Where there are fewer rows,
+    the last one is made again.
+    """
+    i0, i1 = row * width, min(row + 1, last - 1) * width
+    i2, i3 = min(row + 2, last - 1) * width, min(row + 3, last - 1) * width
+    x0, x1, x2, x3 = start, start, start, start
+    for j in range(width):
+        w = load(weight, j * width, width)
+        x0 = x0 + spread(h[i0 + j], width) * w
+        x1 = x1 + spread(h[i1 + j], width) * w
+        x2 = x2 + spread(h[i2 + j], width) * w
+        x3 = x3 + spread(h[i3 + j], width) * w
+        w = load(weight, (j + width) * width, width)
+        x0 = x0 + spread(a[i0 + j], width) * w
+        x1 = x1 + spread(a[i1 + j], width) * w
+        x2 = x2 + spread(a[i2 + j], width) * w
+        x3 = x3 + spread(a[i3 + j], width) * w
+    store(out, i3, x3)
+    store(out, i2, x2)
+    store(out, i1, x1)
+    store(out, i0, x0)
+
+
+@cache
+def _update(width: int) -> Any:
+    @compiled
+    def update(
+        out, h, a, weight, bias, norm_weight, norm_bias,
+        place, period, least, scale, first, last,
+    ):  # fmt: skip
+        start = load(bias, 0, width)
+        for row in range(first, last, 4):
+            _linear(out, h, a, weight, start, row, last, width)
+            for at in range(row * width, min(row + 4, last) * width, width):
+                x = load(out, at, width)
+                x = x - spread(total(x) / np.float32(width), width)
+                spread_of = np.float32(1) / np.sqrt(total(x * x) / np.float32(width) + _EPSILON)
+                x = x * spread(spread_of, width) * load(norm_weight, 0, width)
+                x = x + load(norm_bias, 0, width)
+                x = where_positive(x, x)
+                if least > 0:
+                    x = drop(x, place + at // width % period * width, least)
+                    x = x * spread(scale, width)
+                store(out, at, load(h, at, width) + x)
+
+    return update
+
+
+@inlined
+def _add_products(of_weight, inputs, gradient, first, last, column, to, width):
+    """Four rows of of_weight += inputs x gradient at a time, which stay in registers."""
+    s0, s1 = load(of_weight, to, width), load(of_weight, to + width, width)
+    s2, s3 = load(of_weight, to + 2 * width, width), load(of_weight, to + 3 * width, width)
+    for r in range(first, last):
+        g, at = load(gradient, r * width, width), r * width + column
+        s0 = s0 + spread(inputs[at], width) * g
+        s1 = s1 + spread(inputs[at + 1], width) * g
+        s2 = s2 + spread(inputs[at + 2], width) * g
+        s3 = s3 + spread(inputs[at + 3], width) * g
+    store(of_weight, to, s0)
+    store(of_weight, to + width, s1)
+    store(of_weight, to + 2 * width, s2)
+    store(of_weight, to + 3 * width, s3)
+
+
+@inlined
+def _to_inputs(of_h, of_a, gradient, turned, row, last, width):
+    """Two rows of the gradients of h and a, from those of the outputs, which are in of_a."""
+    i0, i1 = row * width, min(row + 1, last - 1) * width
+    h0, h1 = load(gradient, i0, width), load(gradient, i1, width)
+    a0 = a1 = spread(np.float32(0), width)
+    for j in range(width):
+        n0, n1 = spread(of_a[i0 + j], width), spread(of_a[i1 + j], width)
+        w = load(turned, 2 * j * width, width)
+        h0, h1 = h0 + n0 * w, h1 + n1 * w
+        w = load(turned, (2 * j + 1) * width, width)
+        a0, a1 = a0 + n0 * w, a1 + n1 * w
+    store(of_h, i1, h1)
+    store(of_h, i0, h0)
+    store(of_a, i1, a1)
+    store(of_a, i0, a0)
+
+
+@cache
+def _update_gradient(width: int) -> Any:
+    @compiled
+    def update_gradient(
+        of_h, of_a, of_weight, of_bias, of_norm_weight, of_norm_bias,
+        gradient, h, a, weight, turned, bias, norm_weight, norm_bias,
+        place, period, least, scale, first, last,
+    ):  # fmt: skip
+        # `turned` is [width, 2 x width]: the same weights, by output.
+        gamma, beta = load(norm_weight, 0, width), load(norm_bias, 0, width)
+        start, nothing = load(bias, 0, width), spread(np.float32(0), width)
+        of_gamma, of_beta, of_start = nothing, nothing, nothing
+        size = np.float32(width)
+        for block in range(first, last, 32):
+            end = min(block + 32, last)
+            for row in range(block, end, 4):
+                _linear(of_a, h, a, weight, start, row, end, width)
+            for row in range(block, end):
+                at = row * width
+                x = load(of_a, at, width)
+                x = x - spread(total(x) / size, width)
+                inverse = spread(np.float32(1) / np.sqrt(total(x * x) / size + _EPSILON), width)
+                x = x * inverse
+                g = where_positive(x * gamma + beta, load(gradient, at, width))
+                if least > 0:
+                    g = drop(g, place + row % period * width, least) * spread(scale, width)
+                of_gamma = of_gamma + g * x
+                of_beta = of_beta + g
+                g = g * gamma
+                g = g - spread(total(g) / size, width) - x * spread(total(g * x) / size, width)
+                g = g * inverse
+                of_start = of_start + g
+                store(of_a, at, g)  # to read its numbers one by one
+            for j in range(0, width, 4):
+                _add_products(of_weight, h, of_a, block, end, j, j * width, width)
+            for j in range(0, width, 4):
+                _add_products(of_weight, a, of_a, block, end, j, (j + width) * width, width)
+            for row in range(block, end, 2):
+                _to_inputs(of_h, of_a, gradient, turned, row, end, width)
+        store(of_norm_weight, 0, of_gamma)
+        store(of_norm_bias, 0, of_beta)
+        store(of_bias, 0, of_start)
+
+    return update_gradient
+
+
+@cache
+def _scores(width: int) -> Any:
+    hidden = 2 * width
+
+    @compiled
+    def scores(out, h, weight, own, last_weight, entities, questions, first, last):
+        # `weight` is [width, hidden]; `own` is what a question adds, with the bias.
+        for row in range(first, last):
+            x = load(own, row % questions * hidden, hidden)
+            for j in range(width):
+                x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
+            at = row % questions * entities + row // questions
+            out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
+
+    return scores
+
+
+@cache
+def _scores_gradient(width: int) -> Any:
+    hidden = 2 * width
+
+    @compiled
+    def scores_gradient(
+        of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
+        scratch, entities, questions, first, last,
+    ):  # fmt: skip
+        # `turned` is [hidden, width]; `scratch` has room for the gradients of 32 rows.
+        end_weight, nothing = load(last_weight, 0, hidden), spread(np.float32(0), width)
+        of_last = spread(np.float32(0), hidden)
+        for block in range(first, last, 32):
+            end = min(block + 32, last)
+            for row in range(block, end):
+                g = spread(gradient[row % questions * entities + row // questions], hidden)
+                at = row % questions * hidden
+                x = load(own, at, hidden)
                 for j in range(width):
                     x = x + spread(h[row * width + j], hidden) * load(weight, j * hidden, hidden)
-                at = row % questions * entities + row // questions
-                out[at] = total(where_positive(x, x) * load(last_weight, 0, hidden))
-
-        @compiled
-        def scores_gradient(
-            of_h, of_weight, of_own, of_last_weight, gradient, h, weight, turned, own, last_weight,
-            scratch, entities, questions, first, last,
-        ):  # fmt: skip
-            # `turned` is [hidden, width]; `scratch` has room for the gradients of 32 rows.
-            end_weight, nothing = load(last_weight, 0, hidden), spread(np.float32(0), width)
-            of_last = spread(np.float32(0), hidden)
-            for block in range(first, last, 32):
-                end = min(block + 32, last)
+                of_last = of_last + g * where_positive(x, x)
+                g = where_positive(x, g * end_weight)
+                store(of_own, at, load(of_own, at, hidden) + g)
+                store(scratch, (row - block) * hidden, g)
+            for j in range(0, width, 2):
+                to = j * hidden
+                s0, s1 = load(of_weight, to, hidden), load(of_weight, to + hidden, hidden)
                 for row in range(block, end):
-                    g = spread(gradient[row % questions * entities + row // questions], hidden)
-                    at = row % questions * hidden
-                    x = load(own, at, hidden)
-                    for j in range(width):
-                        x = x + spread(h[row * width + j], hidden) * load(
-                            weight, j * hidden, hidden
-                        )
-                    of_last = of_last + g * where_positive(x, x)
-                    g = where_positive(x, g * end_weight)
-                    store(of_own, at, load(of_own, at, hidden) + g)
-                    store(scratch, (row - block) * hidden, g)
-                for j in range(0, width, 2):
-                    to = j * hidden
-                    s0, s1 = load(of_weight, to, hidden), load(of_weight, to + hidden, hidden)
-                    for row in range(block, end):
-                        g = load(scratch, (row - block) * hidden, hidden)
-                        s0 = s0 + spread(h[row * width + j], hidden) * g
-                        s1 = s1 + spread(h[row * width + j + 1], hidden) * g
-                    store(of_weight, to, s0)
-                    store(of_weight, to + hidden, s1)
-                for row in range(block, end, 4):
-                    r0, r1 = row - block, min(row + 1, end - 1) - block
-                    r2, r3 = min(row + 2, end - 1) - block, min(row + 3, end - 1) - block
-                    x0, x1, x2, x3 = nothing, nothing, nothing, nothing
-                    for j in range(hidden):
-                        w = load(turned, j * width, width)
-                        x0 = x0 + spread(scratch[r0 * hidden + j], width) * w
-                        x1 = x1 + spread(scratch[r1 * hidden + j], width) * w
-                        x2 = x2 + spread(scratch[r2 * hidden + j], width) * w
-                        x3 = x3 + spread(scratch[r3 * hidden + j], width) * w
-                    store(of_h, (block + r3) * width, x3)
-                    store(of_h, (block + r2) * width, x2)
-                    store(of_h, (block + r1) * width, x1)
-                    store(of_h, (block + r0) * width, x0)
-            store(of_last_weight, 0, of_last)
+                    g = load(scratch, (row - block) * hidden, hidden)
+                    s0 = s0 + spread(h[row * width + j], hidden) * g
+                    s1 = s1 + spread(h[row * width + j + 1], hidden) * g
+                store(of_weight, to, s0)
+                store(of_weight, to + hidden, s1)
+            for row in range(block, end, 4):
+                r0, r1 = row - block, min(row + 1, end - 1) - block
+                r2, r3 = min(row + 2, end - 1) - block, min(row + 3, end - 1) - block
+                x0, x1, x2, x3 = nothing, nothing, nothing, nothing
+                for j in range(hidden):
+                    w = load(turned, j * width, width)
+                    x0 = x0 + spread(scratch[r0 * hidden + j], width) * w
+                    x1 = x1 + spread(scratch[r1 * hidden + j], width) * w
+                    x2 = x2 + spread(scratch[r2 * hidden + j], width) * w
+                    x3 = x3 + spread(scratch[r3 * hidden + j], width) * w
+                store(of_h, (block + r3) * width, x3)
+                store(of_h, (block + r2) * width, x2)
+                store(of_h, (block + r1) * width, x1)
+                store(of_h, (block + r0) * width, x0)
+        store(of_last_weight, 0, of_last)
 
-        self.messages, self.table_gradient = messages, table_gradient
-        self.fact_gradient = fact_gradient
-        self.update, self.update_gradient = update, update_gradient
-        self.scores, self.scores_gradient = scores, scores_gradient
-
-
-_kernels = cache(_Kernels)
+    return scores_gradient
 
 
 @cache
@@ -310,7 +336,7 @@ class _Work(threading.local):
 
     threads: int | None = None
     arrays: list[tuple[np.ndarray[Any, Any], weakref.ref[Any]]] | None = None
-    """Each with the part of it that was given away, which is gone when nobody uses it."""
+    """Each with the part of it that was given away, which is gone once it is unused."""
 
 
 _work = _Work()
@@ -340,7 +366,7 @@ def _threads() -> int:
 
 
 def empty(like: Tensor, *shape: int) -> Tensor:  # noqa: ARG001
-    """An array where another one is, perhaps one that nobody refers to any more."""
+    """An array where another one is, perhaps one without references."""
     size, arrays = math.prod(shape), [] if _work.arrays is None else _work.arrays
     for place, (array, given) in enumerate(arrays):
         if given() is None and size <= len(array) <= 2 * size:
@@ -408,7 +434,7 @@ def add_messages(
         *(column.numpy() for column in columns), h.shape[1], table.shape[2],
     )  # fmt: skip
     _each(
-        _kernels(h.shape[2]).messages,
+        _messages(h.shape[2]),
         [(*fixed, a, b) for a, b in pairwise(edges) if a < b],
     )
 
@@ -429,7 +455,7 @@ def table_gradient(
         *(column.numpy() for column in columns), h.shape[1], table.shape[2],
     )  # fmt: skip
     ranges = _ranges(h.shape[1], _threads())
-    _each(_kernels(h.shape[2]).table_gradient, [(*fixed, a, b) for a, b in ranges])
+    _each(_table_gradient(h.shape[2]), [(*fixed, a, b) for a, b in ranges])
     return out
 
 
@@ -446,7 +472,7 @@ def fact_gradient(
     """The gradient by each fact's weight, summed over questions with factors; of_h grows by its."""
     out = h.new_zeros(len(order.number))
     columns = (order.source, order.predicate, order.target, order.time, order.number)
-    _kernels(h.shape[2]).fact_gradient(
+    _fact_gradient(h.shape[2])(
         *map(_flat, (out, of_h, h, gradient, table, scopes, weights, *columns, factors)),
         h.shape[1], table.shape[2],
     )  # fmt: skip
@@ -470,7 +496,7 @@ def update(
         *map(_flat, (out, h, a, weight.T, *rest)), *_dropping(h, dropout, seed, layer)
     )  # fmt: skip
     rows = h.shape[0] * h.shape[1]
-    kernel = _kernels(h.shape[2]).update
+    kernel = _update(h.shape[2])
     _each(kernel, [(*fixed, x, y) for x, y in _ranges(rows, _threads())])
     return out, out
 
@@ -497,7 +523,7 @@ def update_gradient(
         (*outs, *(_flat(part[number]) for part in sums), *fixed, *span)
         for number, span in enumerate(ranges)
     ]
-    _each(_kernels(h.shape[2]).update_gradient, pieces)
+    _each(_update_gradient(h.shape[2]), pieces)
     of_weight, *of_rest = (part.sum(0) for part in sums)
     return of_h, of_a, (of_weight.T, *of_rest)
 
@@ -507,7 +533,7 @@ def scores(h: Tensor, weight: Tensor, own: Tensor, last_weight: Tensor) -> Tenso
     out = h.new_empty(h.shape[1], h.shape[0])
     fixed = (*map(_flat, (out, h, weight.T, own, last_weight)), *h.shape[:2])
     ranges = _ranges(out.numel(), _threads())
-    _each(_kernels(h.shape[2]).scores, [(*fixed, a, b) for a, b in ranges])
+    _each(_scores(h.shape[2]), [(*fixed, a, b) for a, b in ranges])
     return out
 
 
@@ -530,6 +556,6 @@ def scores_gradient(
         )
         for n, span in enumerate(_ranges(gradient.numel(), _PARTS))
     ]
-    _each(_kernels(h.shape[2]).scores_gradient, pieces)
+    _each(_scores_gradient(h.shape[2]), pieces)
     of_weight, of_own, of_last = (part.sum(0) for part in sums)
     return of_h, of_weight.T, of_own, of_last

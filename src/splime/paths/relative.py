@@ -1,12 +1,13 @@
-"""Relative scopes: how the time of a fact lies to the time that is asked about."""
+"""Relative scopes: how the time of a fact relates to the time of the question."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,11 +18,9 @@ from splime.times import GRANULARITIES, Granularity, Ints
 if TYPE_CHECKING:
     import torch
 
-Kind: TypeAlias = Literal["none", "events", "intervals"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
 LEFT_OUT = 255
 """The scope of a fact that must not be seen by a question."""
+_TIMELESS = BEGIN_UNKNOWN | END_UNKNOWN
 
 # The first distance of each bin, in units that people think in. Those that the data do not reach
 # are left out.
@@ -86,24 +85,24 @@ class Times(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RelativeScopes:
-    """Which scope, a small number, a fact has for a question.
-
-    Kinds: `events` says how far the begin of a fact lies from the question's time; `intervals` has
-    bins of distance before and after, and Allen's relations between them; `none` is one scope for
-    all, so that time does not count.
+class RelativeScopes(ABC):
+    """Which scope, a small number, a fact has for a question. Each kind is a class.
 
     An unknown begin or end is the known one; a fact without any time is always there. With
-    `unknown` such facts have scopes of their own wherever the unknown side would decide.
+    `unknown` such facts have separate scopes wherever the unknown side would decide.
     With `past` a fact that begins at or after the question's begin, or may do so, is left out.
     With `begin_only` a question is about its begin, whenever it ends.
 
-    >>> years = RelativeScopes("intervals", "year", (1, 3, 6))
+    >>> years = IntervalScopes("year", (1, 3, 6))
     >>> years.name(years.scope((1990, 1994), (1998, 1999))), years.name(years.scope((1, 3), (2, 2)))
     ('ended 3..5 years before', 'contains it')
     """
 
-    kind: Kind
+    kind: ClassVar[str]
+    """The name in settings."""
+    instants: ClassVar[bool] = False
+    """Whether only the begins of facts count."""
+
     granularity: Granularity = "year"
     edges: tuple[int, ...] = ()
     """The first distance, in ticks, of each bin."""
@@ -112,46 +111,31 @@ class RelativeScopes:
     begin_only: bool = False
 
     def __post_init__(self) -> None:
-        check_name("kind of relative scopes", self.kind, KINDS)
         check_name("granularity", self.granularity, GRANULARITIES)
-        edges = tuple(self.edges)
-        for edge in edges:
+        for edge in self.edges:
             check_kind("an edge of relative scopes", edge, int)
-        if self.kind == "none":
-            edges = ()
-        elif not edges or edges[0] != 1 or any(b <= a for a, b in pairwise(edges)):
-            raise UsageError(
-                "edges of relative scopes are the first distance of each bin: ascending whole"
-                f" numbers from 1 on, such as 1,3,6,11; not {','.join(map(str, edges)) or 'none'}"
-            )
-        object.__setattr__(self, "edges", tuple(map(int, edges)))
+        object.__setattr__(self, "edges", tuple(map(int, self.edges)))
+        self._check_edges()
         if len(self) > LEFT_OUT:
-            raise UsageError(f"{len(edges)} edges are too many; 60 are always possible")
+            raise UsageError(f"{len(self.edges)} edges are too many; 60 are always possible")
 
     @classmethod
-    def of(
-        cls,
-        graph: TemporalGraph,
-        kind: Kind | None = None,
-        *,
-        bins: int | None = None,
-        unknown: bool = False,
-        past: bool = False,
-    ) -> RelativeScopes:
-        """Scopes whose edges follow from the distances between train facts of the same entity.
+    def edges_for(cls, graph: TemporalGraph) -> tuple[int, ...]:
+        """Edges that suit the distances between facts of train."""
+        distances = _distances(graph.train, cls.instants)
+        return _edges(distances, _LADDERS[graph.timeline.granularity])
 
-        `events` if all facts are instants, else `intervals`. `bins` says how many distances are
-        told apart on either side; the heaviest bins are divided or the lightest joined.
-        """
-        train, granularity = graph.train, graph.timeline.granularity
-        if kind is None:
-            kind = "events" if bool((train.begin == train.end).all()) else "intervals"
-        if kind == "none":
-            return cls(kind, granularity, past=past)
-        if bins is not None and bins < 1:
-            raise UsageError(f"bins of relative scopes must be at least 1, not {bins}")
-        edges = _edges(_distances(train, kind), _LADDERS[granularity], bins)
-        return cls(kind, granularity, edges, unknown, past)
+    def _check_edges(self) -> None:
+        if self.edges[:1] != (1,) or any(b <= a for a, b in pairwise(self.edges)):
+            raise UsageError(
+                "edges of relative scopes are the first distance of each bin: ascending whole"
+                " numbers from 1 on, such as 1,3,6,11; not"
+                f" {','.join(map(str, self.edges)) or 'none'}"
+            )
+
+    def __str__(self) -> str:
+        """The kind and the edges, as settings have them."""
+        return f"{self.kind}:{','.join(map(str, self.edges))}".rstrip(":")
 
     def __len__(self) -> int:
         """How many scopes there are."""
@@ -161,26 +145,9 @@ class RelativeScopes:
         """One scope in words."""
         return "left out" if scope == LEFT_OUT else self.names()[scope]
 
+    @abstractmethod
     def names(self) -> list[str]:
         """All scopes in words, in their order."""
-        if self.kind == "none":
-            return ["at any time"]
-        spans = [
-            _span(first, following - 1 if following else None, self.granularity)
-            for first, following in zip(self.edges, (*self.edges[1:], 0), strict=True)
-        ]
-        if self.kind == "events":
-            names = [f"same {self.granularity}"]
-            names += [f"{span} {side}" for side in ("before", "after") for span in spans]
-            return names + ["time unknown"] * self.unknown
-        names = [f"ended {span} before" for span in spans]
-        names += [f"begins {span} after" for span in spans]
-        names += _TOUCHING
-        if self.unknown:
-            names += [f"began {span} before, end unknown" for span in spans]
-            names += [f"ends {span} after, begin unknown" for span in spans]
-            names += ["begins in it, end unknown", "ends in it, begin unknown", "time unknown"]
-        return names
 
     def scope(self, fact: tuple[int, int], question: tuple[int, int], unknown: int = 0) -> int:
         """The scope of one fact for one question."""
@@ -206,38 +173,94 @@ class RelativeScopes:
         q_begin, q_end = questions.points()
         if self.begin_only:
             q_end = q_begin
-        timeless = unknown == BEGIN_UNKNOWN | END_UNKNOWN
-        if self.kind == "none":
-            scope = torch.zeros(count, width, dtype=torch.uint8, device=begin.device)
-        elif self.kind == "events":
-            # A question about a stretch of time is about all that begins in it.
-            scope = self._bins((begin - q_begin).clamp(max=0) + (begin - q_end).clamp(min=0))
-            scope = scope.where(~timeless, 2 * len(self.edges) + 1 if self.unknown else 0)
-        else:
-            scope = self._intervals(begin, end, q_begin, q_end, unknown, timeless)
+        asked = Times(q_begin, q_end, questions.unknown)
+        scope = self._scopes(Times(begin, end, unknown), asked)
         if self.past:
-            scope = scope.where((begin < q_begin) & ~timeless, LEFT_OUT)
+            scope = scope.where((begin < q_begin) & (unknown != _TIMELESS), LEFT_OUT)
         return scope.to(torch.uint8)
+
+    @abstractmethod
+    def _scopes(self, facts: Times, questions: Times) -> torch.Tensor:
+        """Whatever lies in the past: [facts, questions] from [facts, 1] and [questions]."""
+
+    def _spans(self) -> list[str]:
+        """The bins of distance in words."""
+        following = (*self.edges[1:], 0)
+        return [
+            _span(first, after - 1 if after else None, self.granularity)
+            for first, after in zip(self.edges, following, strict=True)
+        ]
 
     def _bins(self, gap: torch.Tensor) -> torch.Tensor:
         """0 where there is no gap; 1, 2, … for the bins before; then those after."""
         import torch
 
-        number = len(self.edges)
         edges = _numbers(self.edges, gap.device)
         bins = torch.bucketize(gap.abs(), edges, right=True, out_int32=True)
-        return bins.where(gap <= 0, bins + number)
+        return bins.where(gap <= 0, bins + len(self.edges))
 
-    def _intervals(
-        self,
-        begin: torch.Tensor,
-        end: torch.Tensor,
-        q_begin: torch.Tensor,
-        q_end: torch.Tensor,
-        unknown: torch.Tensor,
-        timeless: torch.Tensor,
-    ) -> torch.Tensor:
-        bins = 2 * len(self.edges)
+
+class SingleScope(RelativeScopes):
+    """One scope for all, so that time does not count."""
+
+    kind = "none"
+
+    @classmethod
+    def edges_for(cls, graph: TemporalGraph) -> tuple[int, ...]:  # noqa: ARG003
+        """None."""
+        return ()
+
+    def _check_edges(self) -> None:
+        if self.edges:
+            raise UsageError("distances belong to kinds of relative scopes with time, not to none")
+
+    def names(self) -> list[str]:
+        """The only one."""
+        return ["at any time"]
+
+    def _scopes(self, facts: Times, questions: Times) -> torch.Tensor:
+        return facts.begin.new_zeros(len(facts.begin), len(questions.begin))
+
+
+class EventScopes(RelativeScopes):
+    """How far the begin of a fact lies from the question's time."""
+
+    kind, instants = "events", True
+
+    def names(self) -> list[str]:
+        """The same time, distances before, distances after."""
+        spans = [f"{span} {side}" for side in ("before", "after") for span in self._spans()]
+        return [f"same {self.granularity}", *spans, *["time unknown"] * self.unknown]
+
+    def _scopes(self, facts: Times, questions: Times) -> torch.Tensor:
+        # A question about a stretch of time is about all that begins in it.
+        before, after = facts.begin - questions.begin, facts.begin - questions.end
+        scope = self._bins(before.clamp(max=0) + after.clamp(min=0))
+        return scope.where(
+            facts.unknown != _TIMELESS, 2 * len(self.edges) + 1 if self.unknown else 0
+        )
+
+
+class IntervalScopes(RelativeScopes):
+    """Bins of distance before and after, and Allen's relations between them."""
+
+    kind = "intervals"
+
+    def names(self) -> list[str]:
+        """Distances before, distances after, what touches, and what is unknown."""
+        spans = self._spans()
+        names = [f"ended {span} before" for span in spans]
+        names += [f"begins {span} after" for span in spans]
+        names += _TOUCHING
+        if self.unknown:
+            names += [f"began {span} before, end unknown" for span in spans]
+            names += [f"ends {span} after, begin unknown" for span in spans]
+            names += ["begins in it, end unknown", "ends in it, begin unknown", "time unknown"]
+        return names
+
+    def _scopes(self, facts: Times, questions: Times) -> torch.Tensor:
+        (begin, end, unknown), (q_begin, q_end, _) = facts, questions
+        bins, timeless = 2 * len(self.edges), unknown == _TIMELESS
         # Below 0: so long before; above: so long after; 0: they share a tick.
         gap = (end - q_begin).clamp(max=0) + (begin - q_end).clamp(min=0)
         at = 4 + 3 * (begin - q_begin).sign() + (end - q_end).sign()
@@ -247,13 +270,55 @@ class RelativeScopes:
         scope = apart.where(apart >= 0, touching)
         if not self.unknown:
             return scope
-        own, number = bins + len(_TOUCHING), len(self.edges)
+        first = bins + len(_TOUCHING)  # of the scopes of facts with an unknown side
         open_end, open_begin = unknown == END_UNKNOWN, unknown == BEGIN_UNKNOWN
-        scope = scope.where(~(open_end & (gap < 0)), own + apart)
-        scope = scope.where(~(open_begin & (gap > 0)), own + apart)
-        scope = scope.where(~(open_end & (gap == 0)), own + 2 * number)
-        scope = scope.where(~(open_begin & (gap == 0)), own + 2 * number + 1)
-        return scope.where(~timeless, own + 2 * number + 2)
+        scope = scope.where(~(open_end & (gap < 0)), first + apart)
+        scope = scope.where(~(open_begin & (gap > 0)), first + apart)
+        scope = scope.where(~(open_end & (gap == 0)), first + bins)
+        scope = scope.where(~(open_begin & (gap == 0)), first + bins + 1)
+        return scope.where(~timeless, first + bins + 2)
+
+
+KINDS: Mapping[str, type[RelativeScopes]] = {
+    kind.kind: kind for kind in (SingleScope, EventScopes, IntervalScopes)
+}
+"""One class here makes a kind known everywhere."""
+AUTO = "auto"
+"""In settings: the kind is chosen from the facts."""
+
+
+def parse_relative(text: str) -> tuple[type[RelativeScopes] | None, tuple[int, ...]]:
+    """The kind and the edges that settings give; None and nothing are chosen from the facts.
+
+    >>> parse_relative("intervals:1,3,6"), parse_relative("auto")
+    ((<class 'splime.paths.relative.IntervalScopes'>, (1, 3, 6)), (None, ()))
+    """
+    name, _, listed = text.partition(":")
+    check_name("kind of relative scopes", name, (AUTO, *KINDS))
+    try:
+        edges = tuple(int(edge) for edge in listed.split(",")) if listed else ()
+    except ValueError:
+        raise UsageError(
+            f"relative is {', '.join((AUTO, *KINDS))}, or one of those with time followed by the"
+            f" first distance of each scope, such as events:1,2,4,8; not {text!r}"
+        ) from None
+    if name == AUTO and edges:
+        raise UsageError(f"distances belong to a kind of relative scopes, not to {AUTO}")
+    if edges:
+        KINDS[name](edges=edges)  # an error where they make no sense
+    return KINDS.get(name), edges
+
+
+def fit_relative(text: str, graph: TemporalGraph) -> RelativeScopes:
+    """What settings give, and for the rest scopes that suit the facts of train.
+
+    The kind is events if all facts are instants, else intervals; edges follow from the distances
+    between facts of the same entity.
+    """
+    kind, edges = parse_relative(text)
+    if kind is None:
+        kind = EventScopes if bool((graph.train.begin == graph.train.end).all()) else IntervalScopes
+    return kind(graph.timeline.granularity, edges or kind.edges_for(graph))
 
 
 @cache
@@ -272,12 +337,12 @@ def _span(first: int, last: int | None, unit: str) -> str:
     return f"{first:,}..{last:,} {unit}s"
 
 
-def _distances(facts: Facts, kind: Kind) -> Ints:
+def _distances(facts: Facts, instants: bool) -> Ints:
     """Sorted gaps between pairs of facts of an entity, a sample of them; 0 if they touch."""
-    dated = facts.take(facts.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
+    dated = facts.take(facts.unknown != _TIMELESS)
     begin = np.where(dated.unknown & BEGIN_UNKNOWN, dated.end, dated.begin)
     end = np.where(dated.unknown & END_UNKNOWN, dated.begin, dated.end)
-    if kind == "events":
+    if instants:
         end = begin
     ends = np.concatenate([dated.subject, dated.object])
     order = np.argsort(ends, kind="stable")
@@ -293,31 +358,10 @@ def _distances(facts: Facts, kind: Kind) -> Ints:
     return np.sort(gaps[a != b])
 
 
-def _edges(distances: Ints, ladder: tuple[int, ...], bins: int | None) -> tuple[int, ...]:
-    """The edges of the ladder that the distances reach, and as many as are wanted."""
+def _edges(distances: Ints, ladder: tuple[int, ...]) -> tuple[int, ...]:
+    """The edges of the ladder that the distances reach."""
 
     def beyond(edge: int) -> int:
         return len(distances) - int(np.searchsorted(distances, edge))
 
-    def weight(at: int) -> float:
-        # What is near decides more, so a distance counts by how far it is.
-        here = beyond(edges[at]) - (beyond(edges[at + 1]) if at + 1 < len(edges) else 0)
-        return here / edges[at]
-
-    edges = [edge for edge in ladder if edge == 1 or beyond(edge) > _LEAST * len(distances)]
-    if bins is None:
-        return tuple(edges)
-    while len(edges) > bins:
-        # The lightest bin joins the one before it.
-        del edges[min(range(1, len(edges)), key=lambda at: (weight(at), -at))]
-    largest = int(distances[-1]) if len(distances) else 0
-    while len(edges) < bins:
-        lasts = [*(edge - 1 for edge in edges[1:]), max(largest, edges[-1])]
-        wide = [at for at, last in enumerate(lasts) if last > edges[at]]
-        if not wide:
-            break
-        at = max(wide, key=lambda at: (weight(at), -at))
-        # Between 2 and 15 comes 6: what is near is told apart more finely.
-        middle = int(np.ceil(np.sqrt(edges[at] * (lasts[at] + 1))))
-        edges.insert(at + 1, min(max(middle, edges[at] + 1), lasts[at]))
-    return tuple(edges)
+    return tuple(edge for edge in ladder if edge == 1 or beyond(edge) > _LEAST * len(distances))

@@ -1,20 +1,21 @@
-"""A plan: which data to read, which methods and models to run; and carrying it out.
+"""A plan: which data to read, which methods and models to run; and executing it.
 
-A TOML file holds a plan; what it gives goes into one folder.
+A TOML file holds a plan; its results go into one folder.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import partial, wraps
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import msgspec
-from rich.console import RenderableType
 
 from splime.analysis import Comparison, compare
 from splime.datasets import inspect, load
@@ -23,33 +24,32 @@ from splime.errors import (
     SplimeError,
     UsageError,
     check_fields,
-    checked,
     nearest,
     visible,
 )
 from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
 from splime.io import save
-from splime.io.files import LOCK, locked, read_toml, to_toml, write_json, written_beside
+from splime.io.files import LOCK, atomic_write, locked, read_toml, to_toml, write_json
 from splime.io.options import ReadOptions
-from splime.methods import Method, Vanilla, make_method, standard_method, standard_methods
-from splime.plans.showing import write_page
+from splime.methods import Method, make_method, standard_method, standard_methods
 from splime.progress import Progress, Watching, silent
-from splime.report.comparison import comparison_table, write_comparison
-from splime.report.style import make_figure
+from splime.reporting.comparison import comparison_table, write_comparison
+from splime.reporting.html import rendered
+from splime.reporting.showing import write_page
+from splime.reporting.style import make_figure
 from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
-from splime.runs.spreading import Spreading, check_left, check_seen, sort_engines
-from splime.runs.watching import tracking
-from splime.shown import Shown
-from splime.training.engines import (
-    NO_CUTS,
-    OWN_ENGINES,
-    implied_method,
-    knows_time,
-    make_settings,
+from splime.runs.parallel import (
+    as_parallel,
+    check_left,
+    check_seen,
+    map_trainings,
+    takes_old_keywords,
 )
-from splime.workers import never
+from splime.runs.watching import tracking
+from splime.training.registry import ModelEntry, entry_for, make_settings
+from splime.workers import Parallel, never
 
 if TYPE_CHECKING:
     from splime.keywords import Training
@@ -99,9 +99,11 @@ class Plan:
                 raise UsageError(f"two runs are called {name!r}; give one of them another name")
         for run in self.runs:
             try:
-                settings = make_settings(**self.settings_of(run))
-                if settings.model in OWN_ENGINES and run.method.name != "vanilla":
-                    raise UsageError(NO_CUTS)
+                training = self.settings_of(run)
+                make_settings(**training)
+                model, preset = training.get("model"), training.get("preset")
+                entry = entry_for(model, preset, training.get("engine", "splime"))
+                entry.check_cuts(run.method.name)
             except SplimeError as error:
                 raise UsageError(f"run {run.name!r}: {error}") from None
 
@@ -145,7 +147,6 @@ class _PlanTables(msgspec.Struct, forbid_unknown_fields=True):
 _EXAMPLE = 'a plan has data = "demo" and at least one [[run]] with method = "split"'
 
 
-@checked
 def read_plan(path: str | Path) -> Plan:
     """Read a plan from a TOML file; a mistake in it is an error that says where it is."""
     path = Path(path)
@@ -201,7 +202,7 @@ def make_plan(
     reading: Mapping[str, Any] | None = None,
     **training: Any,
 ) -> Plan:
-    """A run for each model and method; models that know time have one, unless methods are given.
+    """A run for each model and method; temporal models have one, unless methods are given.
 
     >>> [run.name for run in make_plan("demo", method=["split", "merge"]).runs]
     ['split', 'merge']
@@ -209,27 +210,28 @@ def make_plan(
     given = [method] if isinstance(method, str | Method) else [*(method or ())]
     cuts = [standard_method(one) if isinstance(one, str) else one for one in given]
     models = [model] if isinstance(model, str) else [*(model or ())]
+    entries = {name: entry_for(name, engine=engine) for name in models}
 
-    def alone(model: str) -> bool:
-        return model.lower() in OWN_ENGINES or (not cuts and knows_time(model, engine))
+    def alone(entry: ModelEntry | None) -> bool:
+        return entry is not None and (entry.cuts == "none" or (not cuts and entry.is_temporal))
 
-    cut = [model for model in models if not alone(model)]
-    if models and not cut and any(one.name != Vanilla.name for one in cuts):
-        raise UsageError(NO_CUTS)
+    cut = [name for name, entry in entries.items() if not alone(entry)]
+    if models and not cut:
+        for known, one in product(entries.values(), cuts):
+            known.check_cuts(one.name)
     named = _named(cuts or [*standard_methods().values()])
     runs = []
-    for each in models or [""]:
-        own = {"model": each} if len(models) > 1 else {}
-        if alone(each):
-            implied = standard_method(implied_method(each, engine))
-            runs.append(PlannedRun(each.lower(), implied, own))
+    for name in models or [""]:
+        entry, chosen = entries.get(name), {"model": name} if len(models) > 1 else {}
+        if entry is not None and alone(entry):
+            runs.append(PlannedRun(name.lower(), standard_method(entry.method), chosen))
             continue
-        more = f", {each}" if len(cut) > 1 else ""
-        runs.extend(PlannedRun(name + more, one, own) for name, one in named.items())
+        more = f", {name}" if len(cut) > 1 else ""
+        runs.extend(PlannedRun(key + more, one, chosen) for key, one in named.items())
     shared = {"model": models[0] if len(models) == 1 else None} | training
     shared["engine"] = None if engine == "splime" else engine
-    chosen = {name: value for name, value in shared.items() if value is not None}
-    return Plan(data, runs, reading or {}, chosen)
+    settings = {name: value for name, value in shared.items() if value is not None}
+    return Plan(data, runs, reading or {}, settings)
 
 
 def _named(methods: Sequence[Method]) -> dict[str, Method]:
@@ -245,7 +247,7 @@ def _named(methods: Sequence[Method]) -> dict[str, Method]:
     return named
 
 
-# Carrying it out
+# Executing it
 
 PLAN, RUNS = "plan.toml", "runs"
 DATA = "data.parquet"
@@ -255,10 +257,8 @@ _WAIT = 60.0  # seconds, for a worker that was left behind and saves its checkpo
 
 
 @dataclass(frozen=True)
-class Carried(Shown):
-    """What a plan gave: its runs by their names, and their comparison."""
-
-    shown_by: ClassVar = "splime.plans.plan:carried_tables"
+class PlanResult:
+    """The runs of a plan by their names, and their comparison."""
 
     out: Path
     runs: Mapping[str, Run]
@@ -270,51 +270,42 @@ class Carried(Shown):
         return self.out / REPORT
 
     def __repr__(self) -> str:
-        return visible(f"Carried({self.out}: {self.comparison!r})")
+        return visible(f"PlanResult({self.out}: {self.comparison!r})")
+
+    def _repr_html_(self) -> str:
+        page = f"all results on one page: {self.report}"
+        return rendered([*comparison_table(self.comparison), page])
 
 
-def carried_tables(carried: Carried) -> Iterator[RenderableType]:
-    """The comparison, and where the page is."""
-    yield from comparison_table(carried.comparison)
-    yield f"all results on one page: {carried.report}"
-
-
-@checked
-def carry_out(
+@takes_old_keywords
+def execute(
     plan: Plan,
     out: str | Path,
     *,
     graph: TemporalGraph | None = None,
     device: str = "auto",
-    engine: str | None = None,
-    processes: int | None = None,
-    processors: int | None = None,
-    gpu: float | None = None,
-    address: str | None = None,
+    parallel: Parallel | int | None = None,
     log: str | None = None,
     progress: Progress = silent,
     watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
-) -> Carried:
-    """Carry out a plan; what its folder already holds is not done again.
+) -> PlanResult:
+    """Execute a plan; what its folder already holds is not done again.
 
     Args:
         plan: what to do.
         out: the folder; one that holds another plan is an error.
         graph: the facts, where they are loaded already.
         device: cpu, cuda or auto.
-        engine: what to train several runs at once on: processes of this machine, or ray.
-        processes: how many to train at once; by default one, or with an engine as many as it can.
-        processors: how many processors of a Ray cluster each needs; by default one.
-        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
-            machine has one.
-        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
-            machine alone is started.
-        log: also tell a tracker of each run: tensorboard, mlflow or wandb.
+        parallel: how to train several runs at once: a number of processes, or a `splime.Parallel`;
+            by default one after the other, in this process.
+        log: also log each run to an experiment tracker: tensorboard, mlflow or wandb.
         progress: called with the progress of each step.
         watching: watches the training of the run with a name, and can stop it; the same plan then
-            resumes. Of several at once nobody sees the steps.
+            resumes. With several at once, steps are not watched.
     """
-    spreading = Spreading(engine, processes, processors, gpu, address, device)
+    if not isinstance(plan, Plan):
+        raise UsageError("plan must be a splime.Plan; splime.run takes data, or the file of a plan")
+    pool = as_parallel(parallel, device)
     make_figure(1, 1)  # without matplotlib it fails now, not at the end
     with tracking(log):
         pass  # nor does a tracker that is not installed
@@ -327,25 +318,26 @@ def carry_out(
         )
     with locked(out):
         _claim(out, plan)
-        own = out.absolute() / DATA
-        if graph is not None and Path(plan.data) == own and not own.exists():
-            save(graph, own)
+        saved = out.absolute() / DATA
+        if graph is not None and Path(plan.data) == saved and not saved.exists():
+            save(graph, saved)
         write_json(out / "data.json", inspect(facts).to_json())
-        places = {one.name: out / RUNS / one.name for one in plan.runs}
+        places = {planned.name: out / RUNS / planned.name for planned in plan.runs}
         trains = partial(_train, facts, plan, device, log)
-        if spreading.one_by_one:
+        if pool.one_by_one:
             runs = {
-                one.name: trains(one, places[one.name], watching, progress) for one in plan.runs
+                planned.name: trains(planned, places[planned.name], watching, progress)
+                for planned in plan.runs
             }
         else:
             with nullcontext() if watching is None else watching("trainings") as watch:
-                _train_elsewhere(trains, plan, out, spreading, watch, progress)
+                _train_on_workers(trains, plan, out, pool, watch, progress)
             runs = {name: Run(place, device=device) for name, place in places.items()}
         compared = compare(list(runs.values()), progress=progress)
         write_comparison(compared, out / "comparison.json", "json")
         write_comparison(compared, out / "comparison.md", "markdown")
         write_page(list(runs.values()), out / REPORT, progress=progress)
-        return Carried(out, runs, compared)
+        return PlanResult(out, runs, compared)
 
 
 _Watching: TypeAlias = Callable[[str], AbstractContextManager[Watch]] | None
@@ -375,11 +367,11 @@ def _train(
     return run
 
 
-def _train_elsewhere(
+def _train_on_workers(
     trains: Callable[..., Run],
     plan: Plan,
     out: Path,
-    spreading: Spreading,
+    parallel: Parallel,
     watch: Watch | None,
     progress: Progress,
 ) -> None:
@@ -389,7 +381,7 @@ def _train_elsewhere(
     progress("trainings", done, len(places))
     work = partial(_train_on_worker, trains, planned)
     stop = never if watch is None else watch.stop
-    for number, _ in spreading.over(work, places, stop=stop):
+    for number, _ in map_trainings(work, places, parallel, stop=stop):
         check_left(is_finished(places[number]), places[number])
         done += 1
         progress("trainings", done, len(places), places[number].name)
@@ -412,7 +404,7 @@ def _train_on_worker(
         evaluate(run)
 
 
-@checked
+@takes_old_keywords
 def run(
     data: Plan | TemporalGraph | str | Path,
     out: str | Path,
@@ -420,18 +412,15 @@ def run(
     method: str | Method | Iterable[str | Method] | None = None,
     model: str | Iterable[str] | None = None,
     preset: str | None = None,
-    engine: str | Iterable[str] = "splime",
-    processes: int | None = None,
-    processors: int | None = None,
-    gpu: float | None = None,
-    address: str | None = None,
+    engine: str = "splime",
+    parallel: Parallel | int | None = None,
     device: str = "auto",
     reading: Mapping[str, Any] | None = None,
     log: str | None = None,
     progress: Progress = silent,
     watching: Callable[[str], AbstractContextManager[Watch]] | None = None,
     **settings: Unpack[Training],
-) -> Carried:
+) -> PlanResult:
     """Cut, train, evaluate, compare and report, into one folder, as `splime run` does.
 
     Args:
@@ -440,48 +429,45 @@ def run(
         out: the folder for everything.
         method: how to choose the cuts: a method or its name, or several; each becomes a run. All by
             default, with moderate parameters.
-        model: the model, or several; each is run with every method, and models that know time once.
+        model: the model, or several; each is run with every method, temporal models once.
         preset: the name of a preset.
-        engine: splime, or pykeen for any model of PyKEEN; and what to train several runs at once
-            on: processes of this machine, or ray. May be several names, such as pykeen and ray.
-        processes: how many to train at once; by default one, or with an engine as many as it can.
-        processors: how many processors of a Ray cluster each needs; by default one.
-        gpu: which share of a GPU of a Ray cluster each needs; by default a whole one, if this
-            machine has one.
-        address: the Ray cluster to join; by default that of RAY_ADDRESS, or else a cluster of this
-            machine alone is started.
+        engine: splime, or pykeen for any model of PyKEEN.
+        parallel: how to train several runs at once: a number of processes, or a `splime.Parallel`;
+            by default one after the other, in this process.
         device: cpu, cuda or auto.
         reading: options of `splime.load`.
-        log: also tell a tracker of each run: tensorboard, mlflow or wandb.
+        log: also log each run to an experiment tracker: tensorboard, mlflow or wandb.
         progress: called with the progress of each step; for bars, see `splime.progress_bar`.
         watching: watches the training of the run with a name, and can stop it.
         settings: changes to the preset, see `splime.Settings`.
     """
     out = Path(out)
-    trainer, spreader = sort_engines(engine)
     graph, plan = data if isinstance(data, TemporalGraph) else None, data
     how: dict[str, Any] = {"method": method, "model": model, "preset": preset, "reading": reading}
-    chosen = {**how, **settings} | ({} if trainer == "splime" else {"engine": trainer})
+    chosen = {**how, **settings} | ({} if engine == "splime" else {"engine": engine})
     if isinstance(plan, str | Path) and str(plan).lower().endswith(".toml"):
         plan = read_plan(plan)
     if not isinstance(plan, Plan):
         plan = make_plan(str(out.absolute() / DATA if graph else data), **chosen)
     elif wrong := [name for name, value in chosen.items() if value is not None]:
         raise UsageError(f"a plan says everything: leave out {', '.join(wrong)}")
-    return carry_out(
+    return execute(
         plan,
         out,
         graph=graph,
         device=device,
-        engine=spreader,
-        processes=processes,
-        processors=processors,
-        gpu=gpu,
-        address=address,
+        parallel=parallel,
         log=log,
         progress=progress,
         watching=watching,
     )
+
+
+@wraps(execute)
+def carry_out(*args: Any, **options: Any) -> PlanResult:
+    """The old name of `execute`, for one version."""
+    warnings.warn("splime.carry_out is now splime.execute", DeprecationWarning, stacklevel=2)
+    return execute(*args, **options)
 
 
 def _claim(out: Path, plan: Plan) -> None:
@@ -496,7 +482,7 @@ def _claim(out: Path, plan: Plan) -> None:
         return
     if any(other.name != LOCK for other in out.iterdir()):
         raise UsageError(f"{out}: holds other things; choose another folder")
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(plan.to_toml(), encoding="utf-8")
 
 

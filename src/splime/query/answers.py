@@ -58,8 +58,6 @@ class Answers(Shown, Tabular):
     doubt: str = ""
     """What of the question train does not have, so that the model cannot know it."""
 
-    shown_by = "splime.report.answers:answer_parts"
-
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -131,7 +129,7 @@ def _date(text: str | None) -> tuple[int, str]:
 
 
 @dataclass(frozen=True)
-class Options:
+class AnswerOptions:
     """What a person chooses about answers."""
 
     limit: int | None = 10
@@ -199,7 +197,7 @@ class NamedAnswers(NamedTuple):
             self.begin,
             self.end,
             scoring.known.describe(self.best.fact),
-            scoring.doubts.remarks(kind, self.best.id, facts.take(self.best.question)),
+            scoring.coverage.remarks(kind, self.best.id, facts.take(self.best.question)),
             strict=True,
         )
         return [
@@ -209,7 +207,7 @@ class NamedAnswers(NamedTuple):
 
 
 def answer(
-    scoring: Scoring, kind: Kind, facts: Facts, options: Options, temperature: float | None
+    scoring: Scoring, kind: Kind, facts: Facts, options: AnswerOptions, temperature: float | None
 ) -> NamedAnswers:
     """The best answers to some questions of one kind."""
     if kind == "time":
@@ -218,15 +216,15 @@ def answer(
         named = _best_scopes(scoring, facts, options, options.best)
     else:
         named = _ranked(scoring, kind, facts, options, temperature)
-    best, doubts = named.best, scoring.doubts
-    doubtful = doubts.asked(kind, facts)[best.question]
-    doubtful |= doubts.answers(kind, best.id, facts.take(best.question))
+    best, coverage = named.best, scoring.coverage
+    doubtful = coverage.asked(kind, facts)[best.question]
+    doubtful |= coverage.answers(kind, best.id, facts.take(best.question))
     best.probability[doubtful] = np.nan
     return named
 
 
 def _ranked(
-    scoring: Scoring, kind: Kind, facts: Facts, options: Options, temperature: float | None
+    scoring: Scoring, kind: Kind, facts: Facts, options: AnswerOptions, temperature: float | None
 ) -> NamedAnswers:
     """The best of all entities or predicates."""
     by_block = []
@@ -249,14 +247,16 @@ def _ranked(
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
-    names = scoring.scoping.names(kind).labels.take(pa.array(best.id))
+    names = scoring.names(kind).labels.take(pa.array(best.id))
     return _named(scoring, best, names, scope, start, count)
 
 
-def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) -> NamedAnswers:
+def _best_scopes(scoring: Scoring, facts: Facts, options: AnswerOptions, most: int) -> NamedAnswers:
     """The paper's way: the best of all scoped predicates, of which those at the time stay."""
+    if scoring.scoping is None:
+        raise UsageError("this model has no scoped predicates to choose the best of")
     scopes, asked = scoring.scoping.static.predicates, scoring.scoping.cut(facts)
-    known, limit = scoring.known.answers("predicate", facts), Options(most)
+    known, limit = scoring.known.answers("predicate", facts), AnswerOptions(most)
     none = KnownAnswers(known.question[:0], known.id[:0], known.fact[:0], known.learned[:0])
     best = Best.concat([best_of(b, none, limit) for b in scoring.scoped_predicates(facts)])
     # Scopes reach from one of their cuts to the next, and those must meet the interval.
@@ -284,11 +284,11 @@ def _best_scopes(scoring: Scoring, facts: Facts, options: Options, most: int) ->
 
 
 def _times(
-    scoring: Scoring, facts: Facts, options: Options, temperature: float | None
+    scoring: Scoring, facts: Facts, options: AnswerOptions, temperature: float | None
 ) -> NamedAnswers:
     """The spans of triples, from the most to the least likely."""
-    scopes = scoring.scoping.static.predicates
-    step = max(1, _SPANNED // len(scopes.timeline))
+    timeline = scoring.graph.timeline
+    step = max(1, _SPANNED // len(timeline))
     by_block: list[Best] = []
     rows: list[Spans] = []
     for start in range(0, len(facts), step):
@@ -302,12 +302,13 @@ def _times(
         rows.append(Spans(*(column[at] for column in spans)))
         by_block.append(best._replace(question=best.question + start))
     spans = Spans(*(np.concatenate(column) for column in zip(*rows, strict=True)))
-    names = scopes.labels.take(pa.array(spans.scope))
+    names = scoring.labels.take(pa.array(spans.scope))
     named = _named(scoring, Best.concat(by_block), names, spans.predicate, np.arange(len(names)))
     times: tuple[Ids, Ids] = spans.begin, spans.end
-    if scoring.scoping.entities is None and scoring.has_absolute_scopes:
+    if scoring.scoping is not None and scoring.scoping.entities is None:
+        scopes = scoring.scoping.static.predicates
         times = scopes.first[spans.scope], scopes.last[spans.scope]
-    begin, end = dates(scopes.timeline, *times)
+    begin, end = dates(timeline, *times)
     return named._replace(begin=begin, end=end)
 
 
@@ -320,13 +321,13 @@ def _named(
     count: Ints | None = None,
 ) -> NamedAnswers:
     """Answers with their scopes: `count` of each (or one), from `start` on."""
-    scopes = scoring.scoping.static.predicates
     count = np.ones(len(start), np.int64) if count is None else count
-    labels = scopes.labels.take(pa.array(scope[expand(start, count)[1]]))
+    labels = scoring.labels.take(pa.array(scope[expand(start, count)[1]]))
     offsets = pa.array(np.append(0, count.cumsum()), pa.int32())
     listed = pa.ListArray.from_arrays(offsets, labels)
-    if not scoring.has_absolute_scopes:
+    if scoring.scoping is None:
         return NamedAnswers(best, names, listed, [None] * len(best.id), [None] * len(best.id))
+    scopes = scoring.scoping.static.predicates
     begin, end = scopes.first[scope[start]], scopes.last[scope[start + count - 1]]
     return NamedAnswers(best, names, listed, *dates(scopes.timeline, begin, end))
 
@@ -338,7 +339,7 @@ def dates(timeline: Timeline, begin: Ids, end: Ids) -> tuple[list[str], list[str
 
 
 def best_of(
-    block: Block, known: KnownAnswers, options: Options, temperature: float | None = None
+    block: Block, known: KnownAnswers, options: AnswerOptions, temperature: float | None = None
 ) -> Best:
     """The best candidates of each row of a block, in which known answers may be left out.
 
@@ -376,9 +377,9 @@ def best_of(
     order = np.lexsort((best.ravel(), -flat, question))
     order = order[flat[order] > -np.inf]
     question = question[order]
-    places, own = best.ravel()[order], means.ravel()[order]
+    places, score = best.ravel()[order], means.ravel()[order]
     ranks, rows = _ranks(question), block.rows[question]
-    return Best(rows, places, own, probability[order], fact[order], ranks)
+    return Best(rows, places, score, probability[order], fact[order], ranks)
 
 
 def _ranks(question: Ints) -> Ints:

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import torch
 
 from splime.errors import UsageError, nearest
-from splime.io.files import check_one_line, written_beside
+from splime.io.files import atomic_write, check_one_line
 from splime.progress import Progress
-from splime.query.answers import Options, answer
+from splime.query.answers import AnswerOptions, answer
 from splime.query.questions import ASKED, Asked
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KINDS, NAMES, Kind
@@ -43,7 +43,7 @@ says why there is no probability where train lacks what is asked or answered."""
 def answer_tables(
     scoring: Scoring,
     asked: Asked,
-    options: Options,
+    options: AnswerOptions,
     temperatures: Mapping[Kind, float | None],
     progress: Progress,
 ) -> Iterator[pa.Table]:
@@ -54,9 +54,9 @@ def answer_tables(
         tables = [SCHEMA.empty_table()]
         with torch.inference_mode(), memory_errors():
             for number, kind in enumerate(KINDS):
-                own = rows[asked.kind[rows] == number]
-                if len(own):
-                    tables.append(_table(scoring, kind, own, asked, options, temperatures[kind]))
+                chosen = rows[asked.kind[rows] == number]
+                if len(chosen):
+                    tables.append(_table(scoring, kind, chosen, asked, options, temperatures[kind]))
         table = pa.concat_tables(tables)
         yield table.take(pa.array(np.argsort(table["question"].to_numpy(), kind="stable")))
         progress("answering", int(rows[-1]) + 1, questions)
@@ -67,25 +67,25 @@ def _table(
     kind: Kind,
     rows: Ints,
     asked: Asked,
-    options: Options,
+    options: AnswerOptions,
     temperature: float | None,
 ) -> pa.Table:
     """The answers to questions of one kind."""
     facts = asked.facts.take(rows)
     answers = answer(scoring, kind, facts, options, temperature)
-    best, granularity = answers.best, scoring.scoping.graph.timeline.granularity
+    best, granularity = answers.best, scoring.graph.timeline.granularity
     columns: dict[str, pa.Array] = {"question": pa.array(rows[best.question] + 1)}
     for name in NAMES:
-        ids, labels = getattr(facts, name)[best.question], scoring.scoping.names(name).labels
+        ids, labels = getattr(facts, name)[best.question], scoring.names(name).labels
         columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else labels.take(pa.array(ids))
     for name in ("begin", "end"):
         dates = format_ticks(getattr(facts, name), granularity)
         given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
         columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
     known = scoring.known.describe(best.fact)
-    reasons = scoring.doubts.reasons(kind, facts)
-    of_answers = scoring.doubts.remarks(kind, best.id, facts.take(best.question))
-    both = ((reasons[at], own) for at, own in zip(best.question, of_answers, strict=True))
+    reasons = scoring.coverage.reasons(kind, facts)
+    of_answers = scoring.coverage.remarks(kind, best.id, facts.take(best.question))
+    both = ((reasons[at], remark) for at, remark in zip(best.question, of_answers, strict=True))
     remarks = ["; ".join(filter(None, each)) or None for each in both]
     columns |= {
         "rank": pa.array(best.rank),
@@ -121,7 +121,7 @@ def write_answers(tables: Iterable[pa.Table], path: str | Path) -> int:
             count += len(table)
             yield table
 
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         _WRITERS[path.suffix.lower()](counted(), beside)
     return count
 

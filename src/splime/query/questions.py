@@ -14,7 +14,7 @@ import pyarrow as pa
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn
-from splime.io.delimited import Dialect, rows_of
+from splime.io.inputs import InputFile
 from splime.io.tables import is_table, label_column, time_column
 from splime.scoring.scoping import KINDS, NAMES
 from splime.scoring.scorer import Ids
@@ -99,6 +99,8 @@ def read_question(
 
     `ahead` as in `read_time`.
     """
+    if time is None and at is None and during is None and ASKED not in names:
+        time = ASKED  # three names without a time ask when
     parts = (*names, *([] if time is None else [time]))
     for part in parts:
         if not isinstance(part, str):
@@ -114,7 +116,7 @@ def read_question(
         )
     kind = ("subject", "predicate", "object", "time")[parts.index(ASKED)]
     if kind == "time" and (at is not None or during is not None):
-        raise UsageError("a question for the time has no time of its own; leave out at and during")
+        raise UsageError("a question about the time has no time; leave out at and during")
     ids = [
         0 if name == ASKED else vocabulary.id(_unquoted(name))
         for name, vocabulary in zip(names, _vocabularies(graph), strict=True)
@@ -156,7 +158,7 @@ def read_time(
         return timeline.interval(at, at, ahead=ahead)
     if during is None:
         return _all_time(timeline, ahead)
-    if isinstance(during, str) or len(during) != 2:
+    if not isinstance(during, tuple | list) or len(during) != 2:
         raise UsageError(f"during is a pair of times, such as (1980, 1989), not {during!r}")
     return timeline.interval(*during, ahead=ahead)
 
@@ -262,7 +264,7 @@ class _Table:
             of_values[place] = {ASKED: _ASKED, "": _EMPTY}.get(text, of_values[place])
         ids: Ints = encoded.lookup(of_values, _EMPTY)
         where = f", column {column}: "
-        self.note(ids == _EMPTY, f"{where}there is no name; write ? for what is asked for")
+        self.note(ids == _EMPTY, f"{where}there is no name; write ? for the answer")
         self.note(ids == _UNKNOWN, where, lambda row: _refusal(names.id, *encoded.texts([row])))
         return ids
 
@@ -278,9 +280,9 @@ class _Table:
         for number, column in enumerate((columns[0], columns[-1])):
             encoded = time_column(self.columns[column], column, self.name)
             ticks, states = self._ticks(encoded, column, timeline)
-            own = encoded.lookup(states, _EMPTY)
-            ends[number] = np.where(own == 0, encoded.lookup(ticks[number]), ends[number])
-            state = np.where(own == 0, 0, np.maximum(own, state))
+            found = encoded.lookup(states, _EMPTY)
+            ends[number] = np.where(found == 0, encoded.lookup(ticks[number]), ends[number])
+            state = np.where(found == 0, 0, np.maximum(found, state))
             texts.append(encoded)
         begin, end = ends
 
@@ -301,7 +303,7 @@ class _Table:
         size = len(encoded.values)
         ticks, states = np.zeros((2, size), np.int64), np.zeros(size, int)
         # One time after the other takes a millisecond each, so only those that need it: coarser
-        # ones cover several ticks, and what is no time has an error of its own.
+        # ones cover several ticks, and what is not a time is a separate error.
         parsed = parse_times(encoded.values, granularity=timeline.granularity)
         plain = parsed.state == KNOWN
         ticks[:, plain] = parsed.ticks[plain]
@@ -337,7 +339,7 @@ def _read(source: Any) -> _Table:
 def _read_file(path: Path) -> _Table:
     suffix = path.suffix.lower()
     if suffix in _DELIMITERS:
-        return _read_text(path, Dialect(_DELIMITERS[suffix]))
+        return _read_text(path, _DELIMITERS[suffix])
     if suffix != ".parquet":
         known = (*_DELIMITERS, ".parquet")
         raise UsageError(
@@ -361,12 +363,12 @@ def _of_table(table: pa.Table, name: str) -> _Table:
     return _Table(table, name, lambda row: f"{name}, row {row + 1}")
 
 
-def _read_text(path: Path, dialect: Dialect) -> _Table:
+def _read_text(path: Path, delimiter: str) -> _Table:
     """Text with a header, or with columns in the usual order."""
     lines: list[int] = []
     rows: list[list[str]] = []
     columns: list[str] = []
-    for number, cells in rows_of(path, dialect):
+    for number, cells in InputFile(path).rows(delimiter):
         where = f"{path}, line {number}"
         if not columns:
             if set(NAMES) <= {cell.strip().lower() for cell in cells}:

@@ -6,30 +6,29 @@ import shutil
 import time
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from splime.errors import UsageError, checked
-from splime.evaluation.filters import TIMED, Known
+from splime.errors import UsageError
+from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.ranking import Side, rank_sides
 from splime.graph import Facts
-from splime.io.files import LOCK, to_toml, write_json, written_folder
-from splime.methods import make_method
+from splime.io.files import LOCK, atomic_folder, to_toml, write_json
 from splime.progress import Progress, silent
 from splime.runs import folder as files
-from splime.runs.folder import COMBINED, MEMBERS, describe, differences, fingerprint
+from splime.runs.folder import MEMBERS, describe, differences, fingerprint
 from splime.runs.run import Run
-from splime.runs.tensors import pack_names, save_tensors
+from splime.runs.tensors import save_tensors
 from splime.runs.training import machine
 from splime.scoring.combined import log_probabilities
 from splime.scoring.queries import Queries, Scoring
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.scorer import memory_errors
-from splime.static import apply
-from splime.times import Ints
+from splime.training.combined import entry
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0)
 """What is tried for a member, where the best one has 1."""
@@ -39,7 +38,6 @@ _COMPARED = 1 << 24
 """Those that are added up at once."""
 
 
-@checked
 def combine(
     runs: Sequence[str | Path | Run],
     out: str | Path,
@@ -54,7 +52,7 @@ def combine(
             copied, so that the new folder needs none of them.
         out: the folder of the new run, which must not be there.
         device: cpu, cuda or auto.
-        progress: is told of the weights that are tried.
+        progress: reports the weights that are tried.
     """
     began, out = time.monotonic(), Path(out)
     members = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
@@ -62,18 +60,16 @@ def combine(
     scorings = [run.scoring() for run in members]
     with torch.inference_mode(), memory_errors():
         chosen = choose_weights(scorings, progress)
-    graph = members[0].graph
-    static = apply(make_method("vanilla").fit(graph), graph)
-    past = {run.settings.past for run in members}
-    settings: dict[str, Any] = {"model": COMBINED, "weights": chosen.weights}
+    graph, past = members[0].graph, {run.past for run in members}
+    settings: dict[str, Any] = {"model": entry.name, "weights": chosen.weights}
     if len(past) == 1:
         settings["past"] = past.pop()
-    own = {
+    combined = {
         "names": [str(run.path) for run in members],
         "sha256": [fingerprint(run.config) for run in members],
     }
-    config = describe(graph, static.segmentation, settings, COMBINED)
-    config = tomllib.loads(to_toml({**config, MEMBERS: own}))
+    config = describe(graph, None, settings, entry.engine)
+    config = tomllib.loads(to_toml({**config, MEMBERS: combined}))
     seconds = time.monotonic() - began + sum(run.about["seconds"] for run in members)
     about = {
         **machine(members[0].device),
@@ -81,12 +77,12 @@ def combine(
         "parameters": sum(run.about["parameters"] for run in members),
         "valid": {"facts": chosen.facts, "mrr": chosen.mrr, "members": chosen.alone},
     }
-    with written_folder(out) as beside:
-        files.begin(beside, config, graph, static.segmentation)
+    with atomic_folder(out) as beside:
+        files.begin(beside, config, graph, None)
         for number, run in enumerate(members, 1):
             _copy(run, beside / MEMBERS / str(number))
         write_json(beside / files.ABOUT, about)
-        save_tensors(beside / files.MODEL, pack_names(static), {"config": fingerprint(config)})
+        save_tensors(beside / files.MODEL, {}, {"config": fingerprint(config)})
     return Run(out, device=device)
 
 
@@ -119,14 +115,14 @@ def _copy(run: Run, folder: Path) -> None:
     """The files of a run, and of its members if it has any."""
     folder.mkdir(parents=True)
     for path in run.path.iterdir():
-        # Whoever works in that folder may hold a lock and write beside.
+        # Another process in that folder may hold a lock and write beside.
         if path.is_file() and path.name != LOCK and not path.name.startswith("."):
             shutil.copyfile(path, folder / path.name)
     for number, member in enumerate(run.members, 1):
         _copy(member, folder / MEMBERS / str(number))
 
 
-class Chosen(NamedTuple):
+class ChosenWeights(NamedTuple):
     """Weights that add up to 1, and what they were chosen by."""
 
     weights: list[float]
@@ -135,16 +131,16 @@ class Chosen(NamedTuple):
     alone: list[float]
     """That of each member."""
     facts: int
-    """How many of valid were asked for."""
+    """How many of valid were used."""
 
 
-def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> Chosen:
+def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> ChosenWeights:
     """The weights that give the best MRR on valid, by a search along one weight after the other.
 
     The best member has 1 and the others begin with 0, so that no combination is worse than it; the
     search ends where no single change helps. Members are asked once.
     """
-    graph = members[0].scoping.graph
+    graph = members[0].graph
     facts, most = graph.valid, _MOST // (2 * len(members) * max(1, len(graph.entities)))
     if len(facts) > most:
         drawn = np.random.default_rng(0).choice(len(facts), max(1, most), replace=False)
@@ -170,37 +166,44 @@ def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> C
                 if changed != weights and (value := mrr(changed)) > best:
                     best, weights = value, changed
     whole = sum(weights)
-    return Chosen([weight / whole for weight in weights], best, alone, len(facts))
+    return ChosenWeights([weight / whole for weight in weights], best, alone, len(facts))
 
 
 def _measure(members: Sequence[Scoring], facts: Facts) -> Callable[[Sequence[float]], float]:
-    """How weights become the MRR of some facts; the members are asked for their scores here."""
-    graph = members[0].scoping.graph
-    every, count, device = graph.facts(), len(facts), members[0].scorer.device
+    """How weights become the MRR of some facts; the members are scored here."""
+    graph = members[0].graph
+    every, count, device = graph.facts(), len(facts), members[0].device
     block = max(1, _COMPARED // max(1, len(graph.entities)))
     kinds: tuple[Kind, ...] = ("object", "subject")
     asked = []
     for kind in kinds:
-        own, known = (keyed(kind, each, graph) for each in (facts, every))
+        queries, known = (keyed(kind, part, graph) for part in (facts, every))
         scores = [log_probabilities(member, kind, facts).to(device) for member in members]
-        asked.append((scores, own.id, Known(known, own)))
+        asked.append((scores, queries.id, AnswerFilter(known, queries)))
 
     def measure(weights: Sequence[float]) -> float:
-        def side(scores: Sequence[torch.Tensor], target: Ints, known: Known) -> Side:
-            used = [(each, weight) for each, weight in zip(scores, weights, strict=True) if weight]
-
-            def score(start: int, stop: int) -> torch.Tensor:
-                (first, factor), *others = used
-                total = factor * first[start:stop]
-                for each, weight in others:
-                    total.add_(each[start:stop], alpha=weight)
-                return total
-
-            one = np.ones(count, np.int64)
-            return Side(Queries(np.arange(count), one, one, score, block), target, known)
-
-        sides = [side(*each) for each in asked]
+        one = np.ones(count, np.int64)
+        sides = [
+            Side(_Weighted(np.arange(count), one, one, block, scores, weights), target, known)
+            for scores, target, known in asked
+        ]
         ranks = rank_sides(sides, len(TIMED), "mean", progress=silent, estimate=None)
         return float((1 / ranks[TIMED.index("exact")]).mean())
 
     return measure
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted(Queries):
+    members: Sequence[torch.Tensor]
+    """The log-probabilities that each member gives."""
+    weights: Sequence[float]
+
+    def score(self, start: int, stop: int) -> torch.Tensor:
+        """The weighted sum for the queries from one number up to another."""
+        used = [pair for pair in zip(self.members, self.weights, strict=True) if pair[1]]
+        (first, factor), *others = used
+        total = factor * first[start:stop]
+        for scores, weight in others:
+            total.add_(scores[start:stop], alpha=weight)
+        return total

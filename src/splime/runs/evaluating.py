@@ -7,54 +7,37 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 
 from splime import collective
-from splime.errors import DataError, SplimeError, UsageError, check_name, checked
-from splime.evaluation import Evaluation, Metrics, evaluate_triples
-from splime.evaluation.protocols import (
-    Options,
-    Questions,
-    default_questions,
-    evaluate_scoped,
-)
-from splime.evaluation.ranking import Estimate, Ties
+from splime.errors import DataError, SplimeError
+from splime.evaluation import Evaluation, EvaluationOptions, Metrics
+from splime.evaluation.protocols import PROTOCOLS, Questions, default_questions, evaluate_scoring
 from splime.graph import SplitName
-from splime.io.files import locked, read_json, write_json, written_beside
+from splime.io.files import atomic_write, locked, read_json, write_json
 from splime.io.sealed import check_seal, sealed_writer
 from splime.leakage import LeakFilter
-from splime.progress import Progress, silent
 from splime.runs import folder as files
 from splime.runs.run import Run
-from splime.scoring.timed import TimedScorer
-from splime.static import Aggregate
 
-PROTOCOLS = ("fact", "triple", "predicate")
+if TYPE_CHECKING:
+    from splime.keywords import Evaluating
+
+__all__ = ["PROTOCOLS", "evaluate", "evaluations", "kept", "kept_of_members", "key"]
+
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 
-@checked
 def evaluate(
     run: Run | str | Path,
     protocol: str = "fact",
     *,
-    split: SplitName = "test",
-    filter: LeakFilter | None = None,
-    distinct: bool | None = None,
-    aggregate: Aggregate | None = None,
-    ties: Ties | None = None,
-    bootstrap: int | None = None,
-    questions: Questions = None,
-    seed: int = 0,
-    memory: int | None = None,
     device: str = "auto",
-    shard: bool = False,
-    progress: Progress = silent,
-    estimate: Estimate | None = None,
     warn: Callable[[str], None] = warnings.warn,
+    **options: Unpack[Evaluating],
 ) -> Evaluation:
     """Evaluate a run by a protocol; metrics and ranks are kept in its folder.
 
@@ -64,57 +47,18 @@ def evaluate(
     Args:
         run: a run, or its folder.
         protocol: fact, triple or predicate.
-        split: valid or test.
-        filter: triple: the leak filter (none, intra, inter or both). None is inter.
-        distinct: triple: whether repeated triples count once. None is as the run was trained.
-        aggregate: fact, predicate: how scores of several scopes become one (mean, ends, begin, max
-            or sum). None is as the run was trained.
-        ties: the rank among equal scores: mean, worst or best. None is the protocol's.
-        bootstrap: the number of bootstrap samples for confidence intervals.
-        questions: how many queries to rank, or all; None is all, unless there are very many.
-        seed: of the bootstrap, and of the facts that are drawn where not all are ranked.
-        memory: the number of bytes that blocks of scores may take.
         device: where to compute, if the run is given by its folder: cpu, cuda or auto.
-        shard: whether workers (`splime.collective.join`) divide the vectors of entities, if the run
-            is given by its folder; else they divide the queries.
-        progress: is told how many queries are ranked.
-        estimate: is called with the seconds that all will take.
-        warn: is told why metrics are not kept.
+        warn: gets the reason why metrics are not kept.
+        **options: split (test or valid), filter and distinct (of protocol triple), aggregate (of
+            the others), ties, bootstrap, questions, seed, memory, progress and estimate, as
+            `EvaluationOptions` has them. Where None, distinct and aggregate are as the run was
+            trained.
     """
-    check_name("protocol", protocol, PROTOCOLS)
-    run = Run.of(run, device=device, shard=shard)
-    own = {"filter": filter, "distinct": distinct}
-    for name, value in own.items() if protocol != "triple" else [("aggregate", aggregate)]:
-        if value is not None:
-            raise UsageError(f"protocol {protocol} has no option {name}")
-    options: dict[str, Any] = {
-        "split": split,
-        "memory": memory,
-        "bootstrap": bootstrap,
-        "seed": seed,
-        "progress": progress,
-        "estimate": estimate,
-        "questions": questions,
-        **({} if ties is None else {"ties": ties}),
-    }
-    if protocol == "triple":
-        if run.settings.each == "ends":
-            raise UsageError(
-                f"{run.path}: this model has predicates of begins and of ends, and triples have"
-                " neither; choose the protocol fact or predicate"
-            )
-        if isinstance(run.scorer, TimedScorer):
-            raise UsageError(
-                f"{run.path}: this model knows time itself and scores no triples without it; choose"
-                " the protocol fact or predicate"
-            )
-        options["filter"] = filter or "inter"
-        options["distinct"] = run.settings.distinct if distinct is None else distinct
-        evaluation = evaluate_triples(run.scorer, run.static, **options)
-    else:
-        chosen = Options(aggregate=aggregate or run.settings.asked, **options)
-        evaluation = evaluate_scoped(protocol, run.scorer, run.scoping, chosen)  # type: ignore[arg-type]
-        evaluation = replace(evaluation, past=run.settings.past)
+    run = Run.of(run, device=device)
+    chosen = EvaluationOptions(**options).of_protocol(protocol, **_as_trained(run))
+    evaluation = evaluate_scoring(run.scoring(), protocol, chosen)
+    if protocol != "triple":
+        evaluation = replace(evaluation, past=run.past)
     if not run.own_facts or collective.rank():
         return evaluation
     try:
@@ -122,6 +66,12 @@ def evaluate(
     except SplimeError as error:
         warn(f"the metrics are not kept: {error}")
     return evaluation
+
+
+def _as_trained(run: Run) -> dict[str, Any]:
+    """The options that follow from how a run was trained, where others are not given."""
+    distinct = run.settings.values().get("distinct", True)
+    return {"distinct": distinct, "aggregate": run.settings.default_aggregate}
 
 
 def evaluations(run: Run) -> list[Evaluation]:
@@ -137,8 +87,8 @@ def kept(
     run: Run,
     protocol: str = "fact",
     *,
-    split: str = "test",
-    filter: str = "inter",
+    split: SplitName = "test",
+    filter: LeakFilter | None = None,
     questions: Questions = None,
 ) -> Evaluation | None:
     """What `evaluate` with these arguments kept in the folder, with the ranks; None if it did not.
@@ -147,34 +97,25 @@ def kept(
     """
     if not run.own_facts:
         return None
-    triple = protocol == "triple"
-    wanted = {
-        "protocol": protocol,
-        "split": split,
-        "leak_filter": filter if triple else None,
-        "aggregate": None if triple else run.settings.asked,
-        "ties": "worst" if triple else "mean",
-    }
-    for evaluation in evaluations(run):
-        if any(getattr(evaluation, name) != value for name, value in wanted.items()):
-            continue
-        if not _asks(evaluation, questions):
-            continue
-        if triple and ("repeated" in evaluation.left_out) != run.settings.distinct:
-            continue
-        path = run.path / f"ranks-{key(evaluation)}.parquet"
-        return _with_ranks(path, evaluation) if path.exists() else None
+    options = EvaluationOptions(split, filter).of_protocol(protocol, **_as_trained(run))
+    wanted = (protocol, split, options.filter, options.aggregate, options.ties)
+    for found in evaluations(run):
+        about = (found.protocol, found.split, found.leak_filter, found.aggregate, found.ties)
+        distinct = "repeated" in found.left_out if protocol == "triple" else None
+        if about == wanted and distinct == options.distinct and _asks(found, questions):
+            path = run.path / f"ranks-{key(found)}.parquet"
+            return _with_ranks(path, found) if path.exists() else None
     return None
 
 
 def kept_of_members(run: Run, evaluation: Evaluation) -> dict[str, Evaluation]:
     """The same evaluation of each member of a combination, where its folder has it."""
-    own = {}
-    for number, member in enumerate(run.members, 1):
-        for each in evaluations(member):
-            if key(each) == key(evaluation):
-                own[f"{number}: {member.config['settings']['model']}"] = each
-    return own
+    return {
+        f"{number}: {member.config['settings']['model']}": found
+        for number, member in enumerate(run.members, 1)
+        for found in evaluations(member)
+        if key(found) == key(evaluation)
+    }
 
 
 def _asks(evaluation: Evaluation, questions: Questions) -> bool:
@@ -200,10 +141,10 @@ def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
             name: np.stack([table[f"{name}_{what}"].to_numpy() for what in asked], axis=1)
             for name in evaluation.filters
         }
-        for name, each in ranks.items():
-            if not (each.size == evaluation.queries and each.min(initial=1) >= 1):
+        for name, column in ranks.items():
+            if not (column.size == evaluation.queries and column.min(initial=1) >= 1):
                 raise ValueError(f"not the ranks of {evaluation.queries:,} queries")
-            there, stored = Metrics.of(each), evaluation.metrics[name]["both"]
+            there, stored = Metrics.of(column), evaluation.metrics[name]["both"]
             if not math.isclose(there.mrr, stored.mrr) or there.queries != stored.queries:
                 raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
     except (DataError, OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
@@ -253,7 +194,7 @@ def _write_ranks(path: Path, evaluation: Evaluation) -> None:
             columns[f"{name}_{what}"] = np.ascontiguousarray(ranks[:, column])
     table = pa.table(columns)
     with (
-        written_beside(path) as beside,
+        atomic_write(path) as beside,
         sealed_writer(beside, table.schema, compression="zstd") as writer,
     ):
         writer.write_table(table)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import LOCK, read_toml, to_toml, whole_numbers, write_toml, written_beside
+from splime.io.files import LOCK, atomic_write, read_toml, to_toml, whole_numbers, write_toml
 from splime.segmentation import Segmentation
 from splime.shown import Tabular
 
@@ -31,13 +31,11 @@ CHECKPOINT = "checkpoint.safetensors"
 BEST = "best.safetensors"
 """The parameters that were best on valid so far."""
 MODEL = "model.safetensors"
-"""The parameters with the names of entities and predicates; there when the training is finished."""
+"""The parameters; there when the training is finished."""
 HISTORY = "history.csv"
 METRICS = "metrics.json"
-COMBINED = "combined"
-"""The engine of a run that adds up others, which are in its folder."""
 MEMBERS = "members"
-"""That folder, and what the configuration says of them."""
+"""The folder with the runs that a combination adds up, and what the configuration says of them."""
 
 Config: TypeAlias = dict[str, dict[str, Any]]
 
@@ -49,14 +47,17 @@ _KEYS: Mapping[str, Mapping[str, type]] = {
     "cuts": {"predicates": int, "sha256": str},
     "settings": {"model": str},
 }
+_OF_CUTS = ("method", "cuts")
+"""Tables that models without cuts do not have; earlier versions wrote those of `Vanilla`."""
 
 
 def describe(
-    graph: TemporalGraph, segmentation: Segmentation, settings: Mapping[str, Any], engine: str
+    graph: TemporalGraph,
+    segmentation: Segmentation | None,
+    settings: Mapping[str, Any],
+    engine: str,
 ) -> Config:
-    """The configuration of a run: data, method, the cuts that came of it, settings."""
-    method = segmentation.method
-    parameters = {key: value for key, value in method.items() if key not in ("method", "name")}
+    """The configuration of a run: data, method and the cuts that came of it, settings."""
     config: Config = {
         "run": {"engine": engine},
         "data": {
@@ -65,15 +66,23 @@ def describe(
             **{split: len(facts) for split, facts in graph.splits()},
             "timestamps": len(graph.timeline),
         },
+        **({} if segmentation is None else _described(segmentation)),
+        "settings": {**settings},
+    }
+    return tomllib.loads(to_toml(config))  # exactly what a reader will find
+
+
+def _described(segmentation: Segmentation) -> Config:
+    method = segmentation.method
+    parameters = {key: value for key, value in method.items() if key not in ("method", "name")}
+    return {
         "method": {"name": str(method.get("method", "given")), **parameters},
         "cuts": {
             "predicates": len(segmentation.predicates),
             "entities": None if segmentation.entities is None else len(segmentation.entities),
             "sha256": checksum_of_cuts(segmentation),
         },
-        "settings": {**settings},
     }
-    return tomllib.loads(to_toml(config))  # exactly what a reader will find
 
 
 def fingerprint(config: Config) -> str:
@@ -89,6 +98,8 @@ def read_config(folder: Path) -> Config:
         raise UsageError(f"{folder}: this is not a run of splime: {why}")
     config = read_toml(path)
     for title, keys in _KEYS.items():
+        if title in _OF_CUTS and config.keys().isdisjoint(_OF_CUTS):
+            continue
         table = config.get(title)
         for key, kind in keys.items():
             if not isinstance(table, dict) or not isinstance(table.get(key), kind):
@@ -155,7 +166,7 @@ def _add_numbers(digest: hashlib._Hash, *columns: np.ndarray[Any, Any]) -> None:
 State = Literal["new", "started", "finished"]
 
 
-def look(folder: Path, config: Config) -> State:
+def run_state(folder: Path, config: Config) -> State:
     """How far the run of a configuration is in a folder, which must be locked.
 
     A folder with another run, or with other things, is an error. A run that saved nothing yet may
@@ -171,13 +182,15 @@ def look(folder: Path, config: Config) -> State:
             raise UsageError(f"{folder}: holds {strange[0]!r} and no run; choose another folder")
         return "new"
     there = read_config(folder)
+    if MODEL in names and "cuts" not in config:
+        there = {title: table for title, table in there.items() if title not in _OF_CUTS}
     if names & {MODEL, CHECKPOINT, METRICS} and fingerprint(there) != fingerprint(config):
         raise UsageError(
             f"{folder}: holds a run with another configuration ({differences(there, config)});"
             " choose another folder, or remove this one"
         )
     # What a process that was killed while it wrote, or at the very end, left behind; safetensors
-    # writes to files of its own first.
+    # writes to separate files first.
     for path in (*folder.glob(".*.part"), *folder.glob(".tmp*")):
         path.unlink(missing_ok=True)
     if MODEL in names:
@@ -185,23 +198,20 @@ def look(folder: Path, config: Config) -> State:
     return "finished" if MODEL in names else "started" if CHECKPOINT in names else "new"
 
 
-def begin(folder: Path, config: Config, graph: TemporalGraph, segmentation: Segmentation) -> None:
+def begin(
+    folder: Path, config: Config, graph: TemporalGraph, segmentation: Segmentation | None
+) -> None:
     """Write what a run begins with; the configuration first: then the folder is this run's."""
     write_toml(folder / CONFIG, config)
     save(graph, folder / GRAPH)
-    save_segmentation(segmentation, folder / SEGMENTATION)
+    if segmentation is not None:
+        save_segmentation(segmentation, folder / SEGMENTATION)
 
 
 def sweep(folder: Path) -> None:
     """Remove what only resuming would need, once the run is finished."""
     for name in (CHECKPOINT, BEST):
-        for path in (folder / name, *shards_of(folder / name)):
-            path.unlink(missing_ok=True)
-
-
-def shards_of(path: Path) -> list[Path]:
-    """The files that workers wrote beside a checkpoint, or beside the best parameters so far."""
-    return [*path.parent.glob(f"{path.stem}-*-of-*{path.suffix}")]
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_finished(folder: str | Path) -> bool:
@@ -230,7 +240,7 @@ class History(list[Epoch], Tabular):
 def write_history(path: Path, history: Sequence[Epoch]) -> None:
     """Write the epochs as CSV, in which numbers keep all their digits."""
     lines = [f"{e.epoch},{e.loss!r},{'' if e.valid is None else repr(e.valid)}" for e in history]
-    with written_beside(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text("\n".join(["epoch,loss,valid", *lines, ""]), encoding="utf-8")
 
 
@@ -249,6 +259,6 @@ def read_history(path: Path) -> History:
         )
     except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
-    if [each.epoch for each in history] != list(range(1, len(history) + 1)) or not history:
+    if [epoch.epoch for epoch in history] != list(range(1, len(history) + 1)) or not history:
         raise DataError(f"{path}: not the history of a training")
     return history

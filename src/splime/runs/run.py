@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
-from splime import collective
-from splime.embedding.device import choose_device
-from splime.embedding.models import Model
-from splime.embedding.scorer import ModelScorer
-from splime.embedding.settings import Settings
-from splime.errors import DataError, SplimeError, UsageError, checked, visible
+from splime.device import choose_device
+from splime.embedding.models.base import Model
+from splime.errors import DataError, SplimeError, UsageError, visible
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
@@ -33,16 +30,14 @@ from splime.runs.folder import (
     read_config,
     read_history,
 )
-from splime.runs.tensors import NAMES, check_names, load_tensors
-from splime.scoring.combined import CombinedScorer
+from splime.runs.tensors import load_tensors
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
-from splime.scoring.timed import make_scoring
 from splime.segmentation import Segmentation
 from splime.shown import Shown
 from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
-from splime.training.engines import ENGINES, OWN_ENGINES, find_engine
+from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -66,50 +61,57 @@ class Run(Shown):
     Opening one reads data only: nothing in the folder can run code.
     """
 
-    shown_by = "splime.report.tables:run_table"
     own_facts = True
     """Whether the graph is the one in the folder; else nothing is kept there."""
 
-    @checked
-    def __init__(self, path: str | Path, *, device: str = "auto", shard: bool = False) -> None:
+    def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
         self.config = read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
-        """`splime`, the library that trained the model, or `combined`."""
-        if self.engine not in (*ENGINES, files.COMBINED):
-            raise DataError(f"{self.path / CONFIG}: there is no engine {self.engine!r}")
+        """The engine that trained the model."""
         if not files.is_finished(self.path):
             raise UsageError(
                 f"{self.path}: this run is not finished; the command that began it resumes it"
             )
         self.device: torch.device = choose_device(device)
-        self.shard = shard
-        """Whether workers divide the vectors of entities."""
-        if shard and not self.has_vectors:
-            raise UsageError(
-                f"{self.path}: this model has no vectors of entities that workers could divide;"
-                " leave out shard (--shard), and each worker ranks a share of the queries"
-            )
 
     @classmethod
-    def of(cls, run: Run | str | Path, *, device: str = "auto", shard: bool = False) -> Run:
+    def of(cls, run: Run | str | Path, *, device: str = "auto") -> Run:
         """A run, or the one in a folder."""
-        return run if isinstance(run, Run) else cls(run, device=device, shard=shard)
+        return run if isinstance(run, Run) else cls(run, device=device)
 
     def __repr__(self) -> str:
-        method, model = self.config["method"]["name"], self.config["settings"]["model"]
-        data = self.config["data"]["name"] or "facts"
-        return visible(f"Run({self.path}: {model} on {data}, {method})")
+        model, data = self.config["settings"]["model"], self.config["data"]["name"] or "facts"
+        method = f", {self.method_name}" if "method" in self.config else ""
+        return visible(f"Run({self.path}: {model} on {data}{method})")
 
     @cached_property
-    def settings(self) -> Settings:
-        """The settings of the training; of PyKEEN's only those count that the configuration has."""
-        if self.engine == files.COMBINED:
-            return Settings(model=files.COMBINED, past=self.config["settings"].get("past"))
+    def entry(self) -> ModelEntry:
+        """What the model says about itself."""
         try:
-            return find_engine(self.engine).read_settings(self.config["settings"])
+            return entry_of_run(self.config["settings"]["model"], self.engine)
+        except UsageError as error:
+            raise DataError(f"{self.path / CONFIG}: {error}") from None
+
+    @cached_property
+    def settings(self) -> Any:
+        """The settings of the training, of the class that its model has."""
+        try:
+            return self.entry.settings.restore(self.config["settings"])
         except SplimeError as error:
             raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
+
+    @property
+    def past(self) -> str | None:
+        """Which facts before the time asked about a forecast reads; None if it is no forecast."""
+        past: str | None = self.settings.values().get("past")
+        return past
+
+    @property
+    def method_name(self) -> str:
+        """The name of the method that chose the cuts; `none` if the model has no cuts."""
+        name: str = self.config.get("method", {}).get("name", "none")
+        return name
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -121,7 +123,9 @@ class Run(Shown):
 
     @cached_property
     def segmentation(self) -> Segmentation:
-        """The cuts."""
+        """The cuts; of a model without cuts, the predicates as they are."""
+        if "cuts" not in self.config:
+            return Vanilla().fit(self.graph)
         segmentation = load_segmentation(self.path / files.SEGMENTATION)
         if checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
             raise DataError(
@@ -139,6 +143,13 @@ class Run(Shown):
         """Whether some predicate is cut in time."""
         return len(self.segmentation.predicates) > len(self.segmentation.predicates.names)
 
+    @property
+    def uses_time(self) -> bool | None:
+        """Whether the time of a question counts; None for a combination of runs."""
+        if self.members:
+            return None
+        return self.settings.uses_time if self.entry.cuts == "none" else self.is_cut
+
     @cached_property
     def static(self) -> StaticGraph:
         """The triples that the cuts make of the facts."""
@@ -146,14 +157,14 @@ class Run(Shown):
 
     @cached_property
     def scoping(self) -> Scoping:
-        """Which scopes are asked for at a time; made once for all evaluations and questions."""
+        """The scopes of each time; made once for all evaluations and questions."""
         return Scoping(self.static)
 
     @cached_property
     def history(self) -> History:
-        """The loss of every epoch, and the validations; a combination has none."""
-        combined = self.engine == files.COMBINED
-        return History() if combined else read_history(self.path / files.HISTORY)
+        """The loss of every epoch, and the validations; what was not trained has none."""
+        path = self.path / files.HISTORY
+        return read_history(path) if path.exists() or self.entry.trained else History()
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -165,25 +176,19 @@ class Run(Shown):
 
     @cached_property
     def tensors(self) -> dict[str, Any]:
-        """The embeddings, by the name of their table; names are packed (`entities.names`)."""
+        """The parameters, by the name of their table."""
         path = self.path / files.MODEL
-        rows = None
-        if self.shard and collective.size() > 1:
-            rows = collective.rows(len(self.static.entities))
-        tensors, about = load_tensors(path, rows)
+        tensors, about = load_tensors(path)
         if about.get("config") != fingerprint(self.config):
             raise DataError(f"{path}: does not belong to the {CONFIG} beside it")
-        check_names(path, tensors, self.static)
-        return tensors
+        # Earlier versions stored the names of entities and predicates here, too.
+        return {name: tensor for name, tensor in tensors.items() if not name.endswith(".names")}
 
     @cached_property
     def members(self) -> list[Run]:
         """The runs that a combination adds up, each in a folder in its own; of others none."""
-        if self.engine != files.COMBINED:
-            return []
-        self.tensors  # noqa: B018  # whether the configuration is what was written
         members = []
-        for number, expected in enumerate(self.config[files.MEMBERS]["sha256"], 1):
+        for number, expected in enumerate(self.config.get(files.MEMBERS, {}).get("sha256", ()), 1):
             path = self.path / files.MEMBERS / str(number)
             try:
                 member = Run(path, device=self.device.type)
@@ -196,25 +201,22 @@ class Run(Shown):
         return members
 
     @cached_property
-    def scorer(self) -> Any:
-        """The scores of the model: a `Scorer`, or a `TimedScorer` where it knows time itself."""
-        path = self.path / files.MODEL
-        if self.members:
-            scorings = [member.scoring() for member in self.members]
-            return CombinedScorer(scorings, self.config["settings"]["weights"])
-        parameters = {name: t for name, t in self.tensors.items() if name not in NAMES}
+    def _scoring(self) -> Scoring:
         try:
-            return find_engine(self.engine).open(
-                self.static, self.settings, parameters, self.device
-            )
+            return find_engine(self.engine).open(self.settings, self, self.tensors)
         except (ValueError, UsageError) as error:
+            path = self.path / files.MODEL
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
 
     def scoring(self, how: Aggregate | None = None, memory: int | None = None) -> Scoring:
         """How candidates are scored at a time; intervals as the run was trained, if not said."""
-        return make_scoring(self.scorer, self.scoping, how or self.settings.asked, memory)
+        return self._scoring.with_options(how or self.settings.default_aggregate, memory)
 
-    @checked
+    @property
+    def scorer(self) -> Any:
+        """The scores of the model, by ids or by facts."""
+        return self._scoring.scorer
+
     def over(
         self,
         facts: TemporalGraph,
@@ -227,45 +229,54 @@ class Run(Shown):
         Train of `facts` is added to the run's train. It may name new entities. A fact takes the
         place of those of the run that state the same at times that overlap with its own. Valid and
         test are those of `facts` where it has some. Facts of predicates that the run has not
-        learned are left out, and `warn` is told how many.
+        learned are left out, and `warn` is called with their number.
         """
-        if any(run.engine not in OWN_ENGINES.values() for run in self.members or [self]):
+        if not self.reads_facts:
             raise UsageError(
                 f"{self.path}: this model has a vector for each entity of its train, and knows no"
                 " other facts; a run of the path model (--model path) can be asked over others"
             )
         return self._on(_joined(self.graph, facts, instead, warn))
 
+    @property
+    def reads_facts(self) -> bool:
+        """Whether facts are an input of the model, so that it can be asked over others."""
+        if self.members:
+            return all(member.reads_facts for member in self.members)
+        return self.entry.reads_facts
+
     def _on(self, graph: TemporalGraph) -> Run:
         """The same with another graph of the same predicates."""
-        tensors = self.tensors  # whose names are those of the graph in the folder
         other, members = copy(self), [member._on(graph) for member in self.members]
-        for name in ("static", "scoping", "scorer"):
+        for name in ("segmentation", "static", "scoping", "_scoring"):
             vars(other).pop(name, None)
-        vars(other).update(
-            graph=graph,
-            segmentation=Vanilla().fit(graph),
-            tensors=tensors,
-            members=members,
-            own_facts=False,
-        )
+        vars(other).update(graph=graph, tensors=self.tensors, members=members, own_facts=False)
+        if "cuts" in self.config:  # of runs that earlier versions made
+            other.segmentation = Vanilla().fit(graph)
         return other
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether there are vectors; of the path model and of PyKEEN's there are only scores."""
-        return self.engine == "splime"
 
     @property
     def model(self) -> Model:
         """The model with its vectors."""
-        if not self.has_vectors:
+        if not self.entry.entity_vectors:
             raise UsageError(
                 f"{self.path}: splime has scores but no vectors of this model; only questions about"
                 " facts can be asked"
             )
-        assert isinstance(self.scorer, ModelScorer)
-        return self.scorer.model
+        model: Model = self.scorer.model
+        return model
+
+
+Runs: TypeAlias = Run | str | Path | Iterable[Run | str | Path]
+"""A run or its folder, or several."""
+
+
+def open_runs(runs: Runs, device: str) -> list[Run]:
+    """One or more runs, opened where they are given by their folders."""
+    several = [runs] if isinstance(runs, Run | str | Path) else [*runs]
+    if not several:
+        raise UsageError("there is nothing to show without at least one run")
+    return [Run.of(run, device=device) for run in several]
 
 
 def _joined(

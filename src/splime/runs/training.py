@@ -9,9 +9,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
@@ -20,12 +21,10 @@ import torch
 
 import splime
 from splime import collective
-from splime.collective import Rows
 from splime.datasets import load
-from splime.embedding.device import choose_device
-from splime.embedding.settings import Settings
-from splime.errors import DataError, UsageError, checked, enough_memory
-from splime.evaluation.protocols import Options, evaluate_scoped
+from splime.device import choose_device
+from splime.errors import DataError, Interrupted, UsageError, explain_out_of_memory
+from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
 from splime.methods import (
@@ -39,35 +38,28 @@ from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
-from splime.runs.tensors import join_shards, load_state, load_tensors, pack_names, save_state
+from splime.runs.tensors import load_tensors, save_tensors
 from splime.runs.watching import Tracker, Watch, tracking
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
-from splime.static import StaticGraph, apply
-from splime.training.engines import (
-    Interrupted,
-    Learner,
-    engine_of,
-    find_engine,
-    implied_method,
-    knows_time,
-)
+from splime.settings import BaseSettings, TrainingSettings
+from splime.static import apply
+from splime.training.engines import EpochEnd, Learner, TrainingStep
+from splime.training.registry import ModelEntry, Preset, entry_for, find_engine
 
 if TYPE_CHECKING:
     from splime.keywords import Training
 
 
-@checked
 def train(
     graph: TemporalGraph | str | Path,
     cuts: Method | Segmentation | str | None,
     out: str | Path,
     *,
     model: str | None = None,
-    preset: str | None = None,
+    preset: Preset | None = None,
     engine: str = "splime",
     device: str = "auto",
-    shard: bool = False,
     log: str | Tracker | None = None,
     progress: Progress = silent,
     watch: Watch | None = None,
@@ -75,29 +67,28 @@ def train(
     warn: Callable[[str], None] = warnings.warn,
     **settings: Unpack[Training],
 ) -> Run:
-    """Cut a graph, train a static model on it, and leave a folder that explains itself.
+    """Cut a graph, train a model on it, and write a self-describing run folder.
 
     Args:
         graph: the facts, or what `splime.load` reads them from; only train is learned from, valid
             chooses the best epoch.
         cuts: a method that chooses the cuts, or its name, for its standard parameters; or a
-            segmentation that has them. None is `Timestamp` for models that know time, and no cuts
-            for others. Over the cuts of `Timestamp`, models that know time have each predicate at
-            every timestamp, with facts of it or without.
+            segmentation that has them. None is what suits the model: `Timestamp`, no cuts, or
+            predicates as they are. Over the cuts of `Timestamp`, models with vectors of times have
+            each predicate at every timestamp, with facts of it or without.
         out: the folder of the run. If it holds the same run unfinished, that resumes, to the same
             bytes as if it had never stopped; if it holds another run, that is an error.
         model: the name of a model (`splime models`).
-        preset: the name of a preset; by default the strong one of the model.
+        preset: the name of a preset, or settings to begin with; by default the strong one of the
+            model.
         engine: splime, or pykeen for any model of PyKEEN.
         device: cpu, cuda or auto.
-        shard: whether workers (`splime.collective.join`) divide the vectors of entities, so that
-            these need not fit into one of them; else they divide each batch.
-        log: also tell a tracker of experiments: tensorboard, mlflow or wandb.
-        progress: is told of the cuts, the steps, the loss and the MRR on valid; for a bar, see
+        log: also log to an experiment tracker: tensorboard, mlflow or wandb.
+        progress: reports the cuts, the steps, the loss and the MRR on valid; for a bar, see
             `splime.progress_bar`.
-        watch: is told of every step and epoch, and can ask to stop.
+        watch: called at every step and epoch; can stop the training.
         save_seconds: how often a checkpoint is saved; one that takes long, less often.
-        warn: is told where the preset is changed to suit the graph.
+        warn: called where the preset is changed to suit the graph.
         settings: changes to the preset, see `splime.Settings`.
 
     >>> import splime, tempfile
@@ -107,74 +98,105 @@ def train(
     ...     len(run.history), tuple(run.model.entities.vectors().shape)
     (2, (1029, 8))
     """
-    engine = engine_of(model, engine)
-    _check_workers(engine, shard)
-    trainer = find_engine(engine)
-    chosen = trainer.make_settings(model, preset, **settings)
-    if cuts is None:
-        cuts = implied_method(chosen.model, engine)
+    entry = entry_for(model, preset, engine)
+    trainer = find_engine(entry.engine)
+    if not trainer.parallel and collective.size() > 1:
+        raise UsageError(
+            f"the engine {entry.engine} trains in one process: leave out workers, or choose a model"
+            " of splime's own"
+        )
+    chosen = entry.make_settings(preset, **settings)
     if isinstance(cuts, str):
         cuts = standard_method(cuts)
     if not isinstance(graph, TemporalGraph):
         graph = load(graph)
     chosen = _check_splits(graph, chosen, settings)
-    place = choose_device(device)
-    segmentation = cuts.fit(graph, progress=progress) if isinstance(cuts, Method) else cuts
-    timed = chosen.shares_times or knows_time(chosen.model, engine)
-    if timed and _is_timestamp(segmentation):
-        segmentation = at_every_timestamp(segmentation, graph)
-    static = apply(segmentation, graph)
-    preset_loss, chosen = chosen.loss, trainer.fitted(chosen, static, settings)
-    if chosen.loss != preset_loss:
-        warn(
-            f"{len(static.entities):,} entities are too many to compare each answer with all of"
-            f" them: the loss is {chosen.loss}; loss={preset_loss!r} (--loss {preset_loss}) asks"
-            " for the preset's"
-        )
+    segmentation = _cut(graph, cuts, entry, chosen, progress)
+    source = TrainingSource(graph, segmentation, choose_device(device))
+    fitted = trainer.fitted(chosen, source, settings)
+    _warn_of_changes(chosen, fitted, source, warn)
     out = Path(out)
-    config = describe(graph, static.segmentation, trainer.values(chosen), engine)
+    config = describe(graph, source.segmentation, fitted.values(), entry.engine)
     writes = collective.rank() == 0
     with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
-        before = files.look(out, config) if writes else "new"
+        before = files.run_state(out, config) if writes else "new"
         states = get_args(files.State)
-        state = states[collective.told(states.index(before))]
+        state = states[collective.broadcast(states.index(before))]
         if state != "finished":
-            supervisor = _Supervisor(static, chosen, out, config, place)
-            supervisor.shard = shard and collective.size() > 1
             shown = None if progress is silent else Showing(progress)
-            supervisor.watches = [each for each in (shown, watch, tracker) if each is not None]
-            supervisor.tracker, supervisor.save_seconds = tracker, save_seconds
-            supervisor.resumes = state == "started"
-            with enough_memory("lower batch_size, negatives or dimension"):
-                trainer.fit(static, chosen, supervisor)
-            supervisor.finish()
+            watches = [one for one in (shown, watch, tracker) if one is not None]
+            with explain_out_of_memory("lower batch_size, negatives or dimension"):
+                learner = trainer.learner(fitted, source)
+                told = (watches, tracker, save_seconds)
+                training = _Training(learner, source, fitted, out, config, *told)
+                training.run(resumes=state == "started")
     return Run(out, device=device)
 
 
-def _check_workers(engine: str, shard: bool) -> None:
-    """An error where an engine cannot do what several workers should."""
-    if engine == "pykeen" and collective.size() > 1:
-        raise UsageError(
-            "PyKEEN trains in one process: leave out workers, or choose a model of splime's own"
-            " (--engine splime)"
+@dataclass(frozen=True, eq=False)
+class TrainingSource:
+    """What a model is trained on."""
+
+    graph: TemporalGraph
+    segmentation: Segmentation | None
+    """None for a model without cuts."""
+    device: torch.device
+    members: tuple[Run, ...] = ()
+
+    @cached_property
+    def scoping(self) -> Scoping:
+        """The triples that the cuts make of the facts; made once, however often it validates."""
+        assert self.segmentation is not None, "a model without cuts has no triples"
+        return Scoping(apply(self.segmentation, self.graph))
+
+
+def _cut(
+    graph: TemporalGraph,
+    cuts: Method | Segmentation | None,
+    entry: ModelEntry,
+    settings: BaseSettings,
+    progress: Progress,
+) -> Segmentation | None:
+    """The cuts for a model: those that were given, or those that suit it."""
+    if entry.cuts == "none":
+        if isinstance(cuts, Method):
+            entry.check_cuts(cuts.name)
+        elif cuts is not None and len(cuts.predicates) > len(cuts.predicates.names):
+            entry.check_cuts("segmentation")
+        return None
+    if cuts is None:
+        cuts = standard_method(entry.method)
+    segmentation = cuts.fit(graph, progress=progress) if isinstance(cuts, Method) else cuts
+    by_timestamp = isinstance(restore_method(segmentation.method), Timestamp)
+    shared = entry.cuts == "timestamps" or settings.shares_times
+    if shared and by_timestamp and segmentation.entities is None:
+        return at_every_timestamp(segmentation, graph)
+    return segmentation
+
+
+def _warn_of_changes(
+    chosen: BaseSettings,
+    fitted: BaseSettings,
+    source: TrainingSource,
+    warn: Callable[[str], None],
+) -> None:
+    before, after = (settings.values().get("loss") for settings in (chosen, fitted))
+    if before != after:
+        entities = len(source.scoping.static.entities)
+        warn(
+            f"{entities:,} entities are too many to compare each answer with all of them: the loss"
+            f" is {after}; loss={before!r} (--loss {before}) keeps the preset's"
         )
-    if engine != "splime" and shard:
-        raise UsageError(
-            "this model has no vectors of entities that workers could divide; leave out shard"
-            " (--shard), and each worker takes a share of each batch"
-        )
 
 
-def _is_timestamp(segmentation: Segmentation) -> bool:
-    """Whether the cuts are those of the method timestamp, and of predicates alone."""
-    method = restore_method(segmentation.method)
-    return isinstance(method, Timestamp) and segmentation.entities is None
-
-
-def _check_splits(graph: TemporalGraph, settings: Settings, given: Mapping[str, Any]) -> Settings:
-    """The settings for the splits that there are; an error if that is not what was asked for."""
+def _check_splits(
+    graph: TemporalGraph, settings: BaseSettings, given: Mapping[str, Any]
+) -> BaseSettings:
+    """The settings for the splits that there are; an error if other settings were given."""
     if not len(graph.train):
         raise UsageError("train has no facts; there is nothing to learn from")
+    if not isinstance(settings, TrainingSettings):
+        return settings
     if not settings.validate_every or len(graph.valid):
         return settings
     why = "valid has no facts to choose the best epoch on"
@@ -199,46 +221,53 @@ class _Progress:
     """Validations since the best one."""
 
 
-class _Supervisor:
+class _Training:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
-    watches: Sequence[Watch]
-    tracker: Tracker | None
-    save_seconds: float
-    shard: bool
-    resumes: bool
-    learner: Learner
-    started_at: float
-    saved_at: float
     saving: float = 0.0
     """Seconds that the last checkpoint took."""
 
     def __init__(
         self,
-        static: StaticGraph,
-        settings: Settings,
+        learner: Learner,
+        source: TrainingSource,
+        settings: BaseSettings,
         out: Path,
         config: Config,
-        device: torch.device,
+        watches: Sequence[Watch],
+        tracker: Tracker | None,
+        save_seconds: float,
     ) -> None:
-        self.static, self.settings, self.out, self.device = static, settings, out, device
-        self.scoping = Scoping(static)
+        self.learner, self.source, self.settings, self.out = learner, source, settings, out
+        self.watches, self.tracker, self.save_seconds = watches, tracker, save_seconds
+        self.saved_at = self.started_at = time.monotonic()
         self.config, self.fingerprint = config, fingerprint(config)
-        self.about = machine(device)
+        self.about = {**machine(source.device), **learner.about}
         self.progress = _Progress(started=self.about["started"])
 
-    def begin(self, learner: Learner, **about: Any) -> None:
+    def run(self, *, resumes: bool) -> None:
+        """Train to the end, or until a watch asks to stop."""
+        self._begin(resumes)
+        with closing(self.learner.train()) as events:
+            while self.progress.waited < self.settings.patience:
+                match next(events, None):
+                    case TrainingStep() as step:
+                        self._step(step)
+                    case EpochEnd(loss):
+                        self._end_epoch(loss)
+                    case None:
+                        break
+        self._finish()
+
+    def _begin(self, resumes: bool) -> None:
         """Restore the last checkpoint, or take the folder.
 
         Whatever is wrong with the settings has shown by now, before the folder is taken.
         """
-        self.learner = learner
-        self.saved_at = self.started_at = time.monotonic()
-        self.about |= about
-        if self.resumes:
+        if resumes:
             self._restore()
         elif self._writes:
-            files.begin(self.out, self.config, self.static.graph, self.static.segmentation)
+            files.begin(self.out, self.config, self.source.graph, self.source.segmentation)
         if self._writes:
             write_json(self.out / files.ABOUT, self.about)
         if self.tracker is not None:
@@ -249,35 +278,23 @@ class _Supervisor:
         """Whether this worker is the one that writes the run."""
         return collective.rank() == 0
 
-    @property
-    def _rows(self) -> Rows | None:
-        """The entities whose vectors this worker holds, where others hold the rest."""
-        return getattr(self.learner, "rows", None)
-
-    def step(self, step: int, steps: int, loss: float) -> None:
-        """Tell of progress."""
+    def _step(self, step: TrainingStep) -> None:
+        """Report progress, save a checkpoint now and then, and stop if a watch requests it."""
         for watch in self.watches:
-            watch.step(self.learner.epoch, self.learner.epochs, step, steps, loss)
-
-    def should_stop(self) -> bool:
-        """Whether somebody asked to stop; saves a checkpoint now and then."""
+            watch.step(self.learner.epoch, self.learner.epochs, *step)
         # Large ones less often: a tenth of the time at most goes into them.
         pause = self.save_seconds and max(self.save_seconds, 9 * self.saving)  # 0: always
         late = self._writes and time.monotonic() - self.saved_at > pause
-        save, stop = collective.any_of(late, any(watch.stop() for watch in self.watches))
+        save, stop = collective.any_rank(late, any(watch.stop() for watch in self.watches))
         if save:
             self._save()
-        return stop
+        if stop:
+            raise self._interrupted()
 
-    @property
-    def stopped_early(self) -> bool:
-        """Whether as many validations as the patience allows were not better."""
-        return self.progress.waited >= self.settings.patience
-
-    def end_epoch(self, loss: float) -> None:
+    def _end_epoch(self, loss: float) -> None:
         """Validate if it is time for that, and keep the best parameters."""
         number, progress = self.learner.epoch, self.progress
-        every = self.settings.validate_every
+        every = self.settings.validate_every if len(self.source.graph.valid) else 0
         valid = None
         if every and (number % every == 0 or number == self.learner.epochs):
             valid = self._validate()
@@ -293,7 +310,7 @@ class _Supervisor:
         if valid is not None:
             self._save()
 
-    def interrupted(self) -> Interrupted:
+    def _interrupted(self) -> Interrupted:
         """Save a checkpoint, and say how to resume."""
         epoch = f"stopped in epoch {self.learner.epoch + 1} of {self.learner.epochs}"
         if self._save():
@@ -304,15 +321,15 @@ class _Supervisor:
 
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
-        scorer = self.learner.scorer()
-        options = Options(split="valid", bootstrap=0, aggregate=self.settings.asked)
-        evaluation = evaluate_scoped("fact", scorer, self.scoping, options)
+        aggregate = self.settings.default_aggregate
+        options = EvaluationOptions(split="valid", bootstrap=0, aggregate=aggregate)
+        evaluation = evaluate_scoring(self.learner.scoring(), "fact", options)
         return evaluation.metrics["exact"]["both"].mrr
 
     def _write_model(self, name: str) -> None:
         about = {"config": self.fingerprint, "epoch": self.learner.epoch}
-        tensors = {**self.learner.parameters(), **(pack_names(self.static) if self._writes else {})}
-        save_state(self.out / name, tensors, about, self._rows, str(self.learner.epoch))
+        if self._writes:
+            save_tensors(self.out / name, self.learner.parameters(), about)
 
     def _seconds(self) -> float:
         return self.progress.seconds + time.monotonic() - self.started_at
@@ -326,8 +343,8 @@ class _Supervisor:
         tensors, numbers = state
         progress = {**asdict(self.progress), "seconds": self._seconds()}
         about = {"config": self.fingerprint, "trainer": numbers, "progress": progress}
-        tag = f"{self.learner.epoch}-{numbers.get('step', 0)}"
-        save_state(self.out / files.CHECKPOINT, tensors, about, self._rows, tag)
+        if self._writes:
+            save_tensors(self.out / files.CHECKPOINT, tensors, about)
         self.saved_at = time.monotonic()
         self.saving = self.saved_at - began
         return True
@@ -352,12 +369,12 @@ class _Supervisor:
         return f"remove {self.out / files.CHECKPOINT} to begin the training again"
 
     def _load(self, name: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        tensors, about = load_state(self.out / name, self._rows)
+        tensors, about = load_tensors(self.out / name)
         if about.get("config") != self.fingerprint:
             raise DataError(f"{self.out / name}: belongs to another run")
         return tensors, about
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Keep the best parameters, and drop what only resuming would need."""
         progress = self.progress
         if progress.best is None:
@@ -370,7 +387,7 @@ class _Supervisor:
     def _write_results(self) -> None:
         progress = self.progress
         if load_tensors(self.out / files.BEST)[1]["epoch"] != progress.best_epoch:
-            # Somebody resumed it on another machine, where numbers differ.
+            # It was resumed on another machine, where numbers differ.
             raise DataError(
                 f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
                 f" {self._remedy()}"
@@ -388,10 +405,7 @@ class _Supervisor:
             best = {} if progress.best is None else {"valid/best_mrr": progress.best}
             ended = {name: about[name] for name in ("seconds", "epochs", "best_epoch")}
             self.tracker.metrics({**best, **ended})
-        if self._rows is None:
-            (self.out / files.BEST).replace(self.out / files.MODEL)
-        else:
-            join_shards(self.out / files.BEST, self.out / files.MODEL)
+        (self.out / files.BEST).replace(self.out / files.MODEL)
         files.sweep(self.out)
 
 

@@ -1,4 +1,4 @@
-"""Whoever watches a training: among others, trackers of experiments."""
+"""Callbacks of a training, such as experiment trackers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from splime.runs.folder import Config, Epoch
 
 
 class Watch(Protocol):
-    """Whoever watches a training."""
+    """Callbacks of a training."""
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """After some steps."""
@@ -30,7 +30,7 @@ class Watch(Protocol):
 class Tracker(ABC):
     """Tells a tracker of experiments of a training: settings, each epoch, metrics at the end.
 
-    A tracker that fails later on, as a server may, is left alone: the training goes on.
+    A tracker that fails later on, as a server may, is ignored: the training continues.
     """
 
     package: ClassVar[str]
@@ -58,19 +58,19 @@ class Tracker(ABC):
     def _end(self, failed: bool) -> None: ...
 
     def begin(self, folder: Path, config: Config, history: Sequence[Epoch]) -> None:
-        """Before the first step; of a training that resumes, the epochs before it are told too."""
+        """Before the first step; a training that resumes also logs the epochs before it."""
         try:
             self._begin(folder, config)
         except Exception as error:  # whatever the package raises
             raise SplimeError(f"{self.install} cannot begin: {_first_line(error)}") from None
         self._open, self._epoch = True, 0
-        for each in history:
-            self.epoch(each, False)
+        for epoch in history:
+            self.epoch(epoch, False)
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:  # noqa: B027
-        """Steps are not told."""
+        """Steps are not logged."""
 
-    def epoch(self, epoch: Epoch, best: bool) -> None:  # noqa: ARG002
+    def epoch(self, epoch: Epoch, best: bool) -> None:
         """Write the loss, and the MRR on valid if it was measured."""
         self._epoch = epoch.epoch
         valid = {} if epoch.valid is None else {"valid/mrr": epoch.valid}
@@ -81,7 +81,7 @@ class Tracker(ABC):
         self._try(self._write, values, getattr(self, "_epoch", 0))
 
     def stop(self) -> bool:
-        """Nobody asks here."""
+        """Never stops."""
         return False
 
     def _try(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -90,7 +90,7 @@ class Tracker(ABC):
                 function(*arguments)
             except Exception as error:
                 self._open = False
-                warnings.warn(f"{self.install} is told no more: {_first_line(error)}", stacklevel=3)
+                warnings.warn(f"{self.install} stopped logging: {_first_line(error)}", stacklevel=3)
 
     def __enter__(self) -> Self:
         return self
@@ -120,7 +120,7 @@ class TensorBoard(Tracker):
     package, install = "torch.utils.tensorboard", "tensorboard"
 
     def _begin(self, folder: Path, config: Config) -> None:
-        # What an interrupted training wrote is written again: its epochs are told from the first.
+        # What an interrupted training wrote is written again: its epochs are logged from the first.
         place = str(folder / "tensorboard")
         self._writer = self._module.SummaryWriter(place, purge_step=0)
         rows = [f"| {name} | {value} |" for name, value in _flat(config).items()]
@@ -130,7 +130,7 @@ class TensorBoard(Tracker):
         for name, value in values.items():
             self._writer.add_scalar(name, value, epoch)
 
-    def _end(self, failed: bool) -> None:  # noqa: ARG002
+    def _end(self, failed: bool) -> None:
         self._writer.close()
 
 
@@ -140,7 +140,7 @@ class MLflow(Tracker):
     package = install = "mlflow"
 
     def _begin(self, folder: Path, config: Config) -> None:
-        # Nested: somebody who calls this may have begun a run already.
+        # Nested: the caller may have begun a run already.
         self._module.start_run(run_name=folder.name, nested=True)
         self._module.log_params(_flat(config))
 

@@ -1,6 +1,6 @@
 """What scoring needs of a graph: the scopes to ask a model for, and what its facts state already.
 
-Where train does not know the scope of a time, the nearest one that it knows is asked for.
+Where train does not know the scope of a time, the nearest one that it knows is the fallback.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from splime.arrays import changes, distinct, expand
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, Ids, SplitName, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, TemporalGraph
 from splime.segmentation import Scopes
 from splime.static import StaticGraph, Triples, cut_facts
 from splime.times import Bools, Ints, format_ticks
-from splime.vocabulary import Vocabulary
 
 Kind: TypeAlias = Literal["object", "subject", "predicate", "time"]
-"""What a question asks for: what, who, which relation, when."""
+"""The answer to a question: what, who, which predicate, when."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 NAMES = ("subject", "predicate", "object")
 
@@ -35,19 +35,19 @@ class CutFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scoping:
-    """A static graph, and for every scope the one to ask for: itself, or its fallback.
+    """A static graph, and for every scope the one to score: itself, or its fallback.
 
     Made once for a graph and its cuts, and shared by validation, evaluation and questions.
     """
 
     static: StaticGraph
-    knows_time: bool = False
-    """Whether the model knows time itself: it has each predicate at each time that train has."""
+    every_timestamp: bool = False
+    """Whether the model has each predicate at each time that train has."""
 
     @cached_property
     def timed(self) -> Scoping:
-        """The same for a model that knows time."""
-        return Scoping(self.static, knows_time=True)
+        """The same for a model that has each predicate at each time."""
+        return Scoping(self.static, every_timestamp=True)
 
     @property
     def graph(self) -> TemporalGraph:
@@ -61,11 +61,11 @@ class Scoping:
 
     @cached_property
     def predicate_fallback(self) -> Ints:
-        """The scoped predicate to ask for in place of each one."""
+        """The scoped predicate to score in place of each one."""
         scopes, train = self.static.predicates, self.static.train
         seen = np.zeros(len(scopes), bool)
         seen[train.predicate] = True
-        if not self.knows_time:
+        if not self.every_timestamp:
             return nearest_seen(scopes, seen)
         # Only a time at which train has no facts at all is unknown.
         time, at = scopes.middle, np.arange(len(scopes.timeline))
@@ -73,36 +73,30 @@ class Scoping:
         after = times[np.searchsorted(times, at).clip(max=len(times) - 1)]
         before = times[(np.searchsorted(times, at, side="right") - 1).clip(min=0)]
         nearest = np.where(np.abs(at - before) <= np.abs(after - at), before, after)[time]
-        own = nearest == time
-        return np.where(own, np.arange(len(scopes)), scopes.at(scopes.sources, nearest))
+        known = nearest == time
+        return np.where(known, np.arange(len(scopes)), scopes.at(scopes.sources, nearest))
 
     @cached_property
     def entity_fallback(self) -> Ints:
-        """The (scoped) entity to ask for in place of each one."""
+        """The (scoped) entity to score in place of each one."""
         if self.entities is None:
             return np.arange(len(self.static.entities))
         seen = np.zeros(len(self.entities), bool)
         seen[self.static.train.subject] = seen[self.static.train.object] = True
         return nearest_seen(self.entities, seen)
 
-    def names(self, kind: str) -> Vocabulary:
-        """The names of predicates (or of subjects and objects)."""
-        return self.graph.predicates if kind == "predicate" else self.graph.entities
-
-    def of_split(self, split: SplitName) -> CutFacts:
-        """The facts of a split, which are cut already."""
-        return self._with_times(getattr(self.graph, split), getattr(self.static, split))
-
     def cut(self, facts: Facts) -> CutFacts:
-        """Any other facts, such as questions."""
-        return self._with_times(facts, cut_facts(self.static.segmentation, facts, self.graph))
-
-    def _with_times(self, facts: Facts, triples: Triples) -> CutFacts:
+        """Facts with their triples; those of a split are cut already."""
+        split = next((name for name, part in self.graph.splits() if part is facts), None)
+        if split is not None:
+            triples = getattr(self.static, split)
+        else:
+            triples = cut_facts(self.static.segmentation, facts, self.graph)
         begin, end = (time.astype(np.int64) for time in self.graph.timestamps(facts))
         return CutFacts(facts, triples, begin, end)
 
-    def at(self, kind: str, sources: Ids, timestamps: Ints) -> Ints:
-        """The scopes to ask for of predicates (or of subjects and objects) at timestamps."""
+    def at(self, kind: str, sources: npt.NDArray[np.int32], timestamps: Ints) -> Ints:
+        """The scopes to score of predicates (or of subjects and objects) at timestamps."""
         if kind == "predicate":
             return self.predicate_fallback[self.static.predicates.at(sources, timestamps)]
         if self.entities is None:
@@ -241,14 +235,14 @@ class KnownFacts:
         return of_train
 
     def describe(self, facts: Ints) -> list[KnownFact | None]:
-        """Some facts for people; -1 is none."""
+        """The split and dates of facts; -1 is none."""
         granularity = self.graph.timeline.granularity
-        own = self.facts.take(np.maximum(facts, 0))
+        shown = self.facts.take(np.maximum(facts, 0))
         begin, end = (
-            np.array(format_ticks(ticks, granularity), object) for ticks in (own.begin, own.end)
+            np.array(format_ticks(ticks, granularity), object) for ticks in (shown.begin, shown.end)
         )
-        begin[own.unknown & BEGIN_UNKNOWN > 0] = None
-        end[own.unknown & END_UNKNOWN > 0] = None
+        begin[shown.unknown & BEGIN_UNKNOWN > 0] = None
+        end[shown.unknown & END_UNKNOWN > 0] = None
         split = np.searchsorted(self._upto, facts, side="right").tolist()
         rows = zip(facts.tolist(), split, begin, end, strict=True)
         return [

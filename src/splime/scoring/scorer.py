@@ -1,16 +1,20 @@
-"""What is needed of a model, how it is asked, and how many rows of scores fit into memory."""
+"""What a model must provide, and how many rows of scores fit into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from splime.errors import SplimeError, UsageError, enough_memory
+from splime.errors import SplimeError, UsageError, explain_out_of_memory
+from splime.times import Ints
+
+Ids: TypeAlias = npt.NDArray[np.integer]
 
 _DEFAULT = {"cpu": 512 << 20, "cuda": 4 << 30}
 # Larger blocks are given back to the system and faulted in again by the C library each time, and
@@ -18,45 +22,52 @@ _DEFAULT = {"cpu": 512 << 20, "cuda": 4 << 30}
 _CPU_BLOCK, _CPU_ROWS = 16 << 20, 64
 
 
-class Scorer(Protocol):
+class Scorer(ABC):
     """Scores over the ids of a StaticGraph; higher is better.
 
     Ids are int64 tensors on `device`, equally long; scores are float tensors on it with a row for
     each pair of ids. -inf is a score, NaN is not.
-
-    A scorer may say more of itself: `knows_time` (it has each predicate at each time that train
-    has), `ends` (another id for each scoped predicate at the end of a fact, behind all others), and
-    `time_of` (entities move in time: queries at the same time are asked together), and `rows` (it
-    has columns only for those entities, and other workers, who are asked the same, for the rest).
     """
 
-    @property
-    def device(self) -> torch.device:
-        """Where ids are wanted and scores are made."""
+    device: torch.device
+    """Where ids are wanted and scores are made."""
+    every_timestamp: bool = False
+    """Whether it has each predicate at each time that train has, with facts then or without."""
+    ends: bool = False
+    """Whether scoped predicates have a second id for the ends of facts, behind all others."""
+    time_of: Ints | None = None
+    """The time of each scoped predicate, where entities change in time: queries at the same time
+    are asked together."""
 
+    @abstractmethod
     def objects(self, subject: torch.Tensor, predicate: torch.Tensor) -> torch.Tensor:
         """A column for each (scoped) entity."""
 
+    @abstractmethod
     def subjects(self, predicate: torch.Tensor, object: torch.Tensor) -> torch.Tensor:
         """A column for each (scoped) entity."""
 
+    @abstractmethod
     def predicates(self, subject: torch.Tensor, object: torch.Tensor) -> torch.Tensor:
         """A column for each scoped predicate."""
 
 
-Ids: TypeAlias = npt.NDArray[np.integer]
-Ask: TypeAlias = Callable[[Ids, Ids], torch.Tensor]
-"""The scores of some pairs of ids: of a known entity and a predicate, or of two entities."""
+@dataclass(frozen=True)
+class Candidates:
+    """All objects, subjects or predicates that a scorer gives scores for."""
 
+    scorer: Scorer
+    kind: str
+    columns: int
+    """How many there are."""
 
-def asking(scorer: Scorer, kind: str, columns: int) -> Ask:
-    """How to ask a scorer for objects, subjects or predicates, from numpy ids.
+    def scores(self, entities: Ids, others: Ids) -> torch.Tensor:
+        """A row for each known entity and predicate, or for each two entities.
 
-    The known entity comes before the predicate, whether objects or subjects are asked for. What
-    comes back has the right shape and no NaN.
-    """
-
-    def ask(entities: Ids, others: Ids) -> torch.Tensor:
+        The known entity comes before the predicate, for objects and subjects alike.
+        What comes back has the right shape and no NaN.
+        """
+        scorer, kind = self.scorer, self.kind
         entity, other = (
             torch.as_tensor(ids, dtype=torch.int64).to(scorer.device) for ids in (entities, others)
         )
@@ -64,16 +75,19 @@ def asking(scorer: Scorer, kind: str, columns: int) -> Ask:
             scores = scorer.subjects(other, entity)
         else:
             scores = (scorer.objects if kind == "object" else scorer.predicates)(entity, other)
-        if tuple(scores.shape) != (len(entities), columns) or not scores.is_floating_point():
+        shape = (len(entities), self.columns)
+        if tuple(scores.shape) != shape or not scores.is_floating_point():
             raise SplimeError(
                 f"the model scored {len(entities):,} queries for a {kind} with {scores.dtype} of"
-                f" shape {tuple(scores.shape)}; floats of shape {(len(entities), columns)} were"
-                " expected: was it trained on this graph and segmentation?"
+                f" shape {tuple(scores.shape)}; floats of shape {shape} were expected: was it"
+                " trained on this graph and segmentation?"
             )
         check_nan(scores)
         return scores
 
-    return ask
+    def itemsize(self) -> int:
+        """The bytes of a score."""
+        return self.scores(np.zeros(1, np.int64), np.zeros(1, np.int64)).element_size()
 
 
 def check_nan(scores: torch.Tensor) -> None:
@@ -86,7 +100,7 @@ def check_nan(scores: torch.Tensor) -> None:
         )
 
 
-class Room:
+class MemoryBudget:
     """The rows of scores that fit into `memory` bytes, for queries and for their parts.
 
     A query has a row of scores over `candidates`, and while it is ranked a copy of it and two
@@ -122,7 +136,7 @@ class Room:
 
 
 memory_errors = partial(
-    enough_memory,
+    explain_out_of_memory,
     "lower `memory` (--memory), the bytes that blocks of scores may take, to rank with less",
 )
 """Running out of memory as an error that names the number to lower."""

@@ -1,4 +1,4 @@
-"""What is done with the facts of a part: count them, and write their triples to files."""
+"""The passes over the facts of a part: count them, and write their triples to files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,8 +20,8 @@ from splime.arrays import batches, grouped
 from splime.counts import Counts
 from splime.errors import DataError, UsageError
 from splime.graph import SPLITS, Ids
-from splime.io.files import checksum, written_beside
-from splime.io.parquet import ROLES, Batch, Part, Times
+from splime.io.files import atomic_write, checksum
+from splime.io.parquet import ROLES, Batch, Part, TimeColumn
 from splime.io.parts import TripleFile
 from splime.io.saved import Description, damages
 from splime.progress import Progress, silent
@@ -32,55 +32,48 @@ from splime.times import Bools, Granularity, Ints, dated
 from splime.vocabulary import Vocabulary
 
 _KINDS = 6
-# What a fact is counted as; the ends of longer facts are counted beside their begins.
+# How a fact is counted; the ends of longer facts are counted beside their begins.
 _LONGER, _INSTANT, _NO_BEGIN, _NO_END, _ENDS, _NO_TIME = range(_KINDS)
+_NAMES = ("subject", "predicate", "object")
+_COLUMNS = ("split", *_NAMES, "fact", "overlap", "source", "begin", "end")
 PARQUET = {
     "compression": "zstd",
-    "use_dictionary": [
-        "split",
-        "subject",
-        "predicate",
-        "object",
-        "source",
-        "overlap",
-        "begin",
-        "end",
-    ],
+    "use_dictionary": ["split", *_NAMES, "source", "overlap", "begin", "end"],
     "column_encoding": {"fact": "DELTA_BINARY_PACKED"},
-    # Names stay a dictionary however many there are, and their minimum and maximum help nobody.
+    # Names stay a dictionary however many there are; their minimum and maximum are of no use.
     "dictionary_pagesize_limit": 2**26,
     "write_statistics": ["split", "fact"],
 }
-"""How Arrow writes the triples."""
+"""Arrow's options to write triples."""
 # A fact can have many triples, so this many are made and written at a time.
 _TRIPLES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What is known about the facts before they are counted."""
+class ReadPlan:
+    """How to read the facts, fixed before they are counted."""
 
     granularity: Granularity
     fit_on_all: bool
-    """Whether all facts decide about cuts, or those of train."""
+    """Whether all facts decide the cuts, or only those of train."""
     graph: Description | None = None
-    """That of a saved graph."""
+    """The description of a saved graph."""
     first: int | None = None
     last: int | None = None
-    """The ticks that unknown begins and ends become; by default the first and last of all facts."""
+    """The ticks for unknown begins and ends; by default the first and last of all facts."""
 
 
 @dataclass(frozen=True)
-class Clock:
-    """All ticks that occur, and their timestamps: known once the facts are counted."""
+class TickIndex:
+    """All ticks that occur and their timestamps, known once the facts are counted."""
 
     ticks: Ints
     timeline: Timeline
     first: int = 0
     last: int = 0
-    """The positions among the ticks that unknown begins and ends take."""
+    """The positions among the ticks of unknown begins and ends."""
     split_at: tuple[int, int] | None = None
-    """For a split by time: the positions among the ticks where valid and test begin."""
+    """For a split by time: the positions among the ticks at which valid and test begin."""
 
     @cached_property
     def timestamps(self) -> Ids:
@@ -88,23 +81,23 @@ class Clock:
         return self.timeline.index(self.ticks)
 
 
-def place(
-    batch: Batch, times: Sequence[Times], ticks: Ints, clock: Clock | None
+def locate(
+    batch: Batch, times: Sequence[TimeColumn], ticks: Ints, index: TickIndex | None
 ) -> tuple[Ids, Ids, Ids, Bools | slice, Counter[str]]:
-    """The splits, begins and ends of the facts of a batch, their rows, and why others are dropped.
+    """The splits, begins, ends and rows of the facts in a batch, and why other rows are dropped.
 
-    Begins and ends are timestamps; or, without a clock, positions among the ticks, with unknown
-    times outside of them.
+    Begins and ends are timestamps. Without an index they are positions among the ticks, with
+    unknown times outside of them.
     """
     stop = len(ticks)
-    unknown = (-1, stop) if clock is None else (clock.first, clock.last)
-    # Rows that are no facts get a begin after their end.
+    unknown = (-1, stop) if index is None else (index.first, index.last)
+    # Rows that are not facts get a begin after their end.
     unreadable, no_event = (stop + 1, -2), (stop + 2, -3)
     if len(times) == 1:
         unknown = no_event
     begin, end = (
         column.lookup(
-            # A tick between two of them has the position of the earlier one.
+            # A tick between two of the ticks has the position of the earlier one.
             np.maximum(np.searchsorted(ticks, column.ticks, side="right") - 1, 0).astype(np.int32),
             unknown=unknown[side],
             unreadable=unreadable[side],
@@ -122,31 +115,28 @@ def place(
         in_order[batch.duplicates] = False
     kept: Bools | slice = slice(None) if in_order.all() else in_order
     begin, end = begin[kept], end[kept]
-    if clock is None or clock.split_at is None:
+    if index is None or index.split_at is None:
         splits = batch.splits()[kept]
     else:
-        splits = np.searchsorted(clock.split_at, begin, side="right").astype(np.int32)
-    if clock is not None:
-        begin, end = clock.timestamps[begin], clock.timestamps[end]
+        splits = np.searchsorted(index.split_at, begin, side="right").astype(np.int32)
+    if index is not None:
+        begin, end = index.timestamps[begin], index.timestamps[end]
     return splits, begin, end, kept, dropped
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many facts there are: by kind, split, predicate and tick.
-
-    A value without facts or files: the tallies of parts add up in any order.
-    """
+    """The number of facts by kind, split, predicate and tick; tallies of parts can be added."""
 
     predicates: Vocabulary = field(default_factory=lambda: Vocabulary([], kind="predicate"))
     ticks: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     table: Ints = field(default_factory=lambda: np.zeros((_KINDS, 3, 0, 1), np.int64))
-    """Kinds x splits x predicates x ticks, and behind them a place for facts without any time."""
+    """Kinds x splits x predicates x ticks; the last column is for facts without any time."""
     outside: int = 0
-    """How many facts reach beyond the timeline of their saved graph."""
+    """How many facts reach beyond the timeline of the saved graph."""
 
     def over(self, names: pa.Array, ticks: Ints) -> Tally:
-        """The same counts, with room for more predicates and ticks."""
+        """The same counts in a table that also has these predicates and ticks."""
         predicates = self.predicates
         if (predicates.ids(names) < 0).any():
             names = pa.concat_arrays([predicates.labels, names.cast(pa.large_string())])
@@ -160,30 +150,30 @@ class Tally:
         return replace(self, predicates=predicates, ticks=ticks, table=table)
 
     def __add__(self, other: Tally) -> Tally:
-        mine = self.over(other.predicates.labels, other.ticks)
-        table = mine.table + other.over(self.predicates.labels, self.ticks).table
-        return replace(mine, table=table, outside=self.outside + other.outside)
+        wider = self.over(other.predicates.labels, other.ticks)
+        table = wider.table + other.over(self.predicates.labels, self.ticks).table
+        return replace(wider, table=table, outside=self.outside + other.outside)
 
 
 def count(
-    part: Part, frame: Frame, clock: Clock | None = None, progress: Progress = silent
+    part: Part, plan: ReadPlan, index: TickIndex | None = None, progress: Progress = silent
 ) -> Tally:
-    """Count the facts of a part: by timestamp, or by tick where the clock is not known yet."""
+    """Count the facts of a part by timestamp, or by tick while there is no index yet."""
     tally, outside = Tally(), 0
     for batch in part.batches("split", "predicate", "begin", "end", progress=progress):
-        labels, times = batch.labels("predicate"), batch.times(frame.granularity)
+        labels, times = batch.labels("predicate"), batch.times(plan.granularity)
         outside += batch.outside
-        new = [clock.timeline.starts] if clock else [column.known() for column in times]
+        new = [index.timeline.starts] if index else [column.known() for column in times]
         tally = tally.over(labels.dictionary, np.concatenate(new))
-        ticks = clock.ticks if clock else tally.ticks
-        splits, begin, end, kept, _ = place(batch, times, ticks, clock)
+        ticks = index.ticks if index else tally.ticks
+        splits, begin, end, kept, _ = locate(batch, times, ticks, index)
         names = tally.predicates.ids(labels.dictionary)[labels.indices.to_numpy()][kept]
         _count(tally.table, splits * np.int32(len(tally.predicates)) + names, begin, end)
     return replace(tally, outside=outside)
 
 
 def _count(table: Ints, key: Ids, begin: Ids, end: Ids) -> None:
-    """Count facts in a table that is not shared yet."""
+    """Add facts to a table in place."""
     _, _, names, places = table.shape
     no_begin, no_end = begin < 0, end == places - 1
     kind = (begin == end) + 2 * no_begin.astype(np.int8) + 3 * no_end.astype(np.int8)
@@ -201,47 +191,47 @@ def _count(table: Ints, key: Ids, begin: Ids, end: Ids) -> None:
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What counting found."""
+class CountResult:
+    """The counts over all parts."""
 
-    clock: Clock
+    index: TickIndex
     predicates: Vocabulary
     counts: Counts
-    """Of the facts that decide."""
+    """Of the facts that decide the cuts."""
     begins: Ints
     """How many facts begin at each tick."""
     facts: Ints
-    """How many facts there are: parts x splits."""
+    """The number of facts: parts x splits."""
 
 
-def settle(
-    tallies: Iterable[tuple[int, Tally]], frame: Frame, clock: Clock | None, where: str
-) -> Settled:
-    """Add up the tallies of all parts, which come with their numbers, in any order.
+def sum_tallies(
+    tallies: Iterable[tuple[int, Tally]], plan: ReadPlan, index: TickIndex | None, where: str
+) -> CountResult:
+    """Add the tallies of all parts, given with the numbers of the parts in any order.
 
-    Facts with unknown times get the first or last tick, and are counted with the others.
+    Facts with unknown times are counted at the first or last tick.
     """
     tally, parts = Tally(), dict[int, tuple[Ints, Ints]]()
-    for number, own in tallies:
-        tally += own
-        parts[number] = own.ticks, own.table.sum(axis=2)
-    if frame.graph is not None:
+    for number, part in tallies:
+        tally += part
+        parts[number] = part.ticks, part.table.sum(axis=2)
+    if plan.graph is not None:
         with damages(Path(where)):
-            frame.graph.check_outside(tally.outside)
+            plan.graph.check_outside(tally.outside)
     first = last = 0
-    if clock is None:
+    if index is None:
         known = tally.ticks[tally.table[..., :-1].any(axis=(0, 1, 2))]
         if not len(known):
             raise DataError(
                 f"{where}: no fact has a usable time, all are unknown, unreadable or end before"
                 " they begin"
             )
-        limits = (
-            known[0] if frame.first is None else frame.first,
-            known[-1] if frame.last is None else frame.last,
+        ends_of_time = (
+            known[0] if plan.first is None else plan.first,
+            known[-1] if plan.last is None else plan.last,
         )
-        tally = tally.over(tally.predicates.labels, np.array(limits))
-        first, last = np.searchsorted(tally.ticks, limits).tolist()
+        tally = tally.over(tally.predicates.labels, np.array(ends_of_time))
+        first, last = np.searchsorted(tally.ticks, ends_of_time).tolist()
         tally = replace(tally, table=_filled(tally.table, first, last))
     begins, instants, ends = (tally.table[kind, ..., :-1] for kind in (_LONGER, _INSTANT, _ENDS))
     facts = begins + instants
@@ -249,34 +239,39 @@ def settle(
         raise DataError(
             f"{where}: no facts are left; with unknown times filled in, all end before they begin"
         )
-    decide = slice(None) if frame.fit_on_all else slice(1)
+    decide = slice(None) if plan.fit_on_all else slice(1)
     if not facts[decide].any():
         raise UsageError(f"{where}: there are no facts to fit on")
     occur = (facts + ends).any(axis=(0, 1))
-    of_parts = []
-    for _, (ticks, table) in sorted(parts.items(), key=itemgetter(0)):
-        if clock is None:
-            wide = np.zeros((*table.shape[:2], len(tally.ticks) + 1), np.int64)
-            wide[..., np.append(np.searchsorted(tally.ticks, ticks), -1)] = table
-            table = _filled(wide, first, last)
-        of_parts.append(table[[_LONGER, _INSTANT], :, :-1].sum(axis=(0, 2)))
-    if clock is None:
-        timeline = Timeline.of(tally.ticks[occur], frame.granularity)
-        clock = Clock(tally.ticks, timeline, first, last)
+    limits = None if index else (first, last)
+    of_parts = [_split_sizes(*parts[number], tally.ticks, limits) for number in sorted(parts)]
+    if index is None:
+        timeline = Timeline.of(tally.ticks[occur], plan.granularity)
+        index = TickIndex(tally.ticks, timeline, first, last)
     used = facts.any(axis=(0, 2))
     names = tally.predicates.labels.filter(pa.array(used))
-    unused = [] if frame.graph is None else frame.graph.unused.predicates
+    unused = [] if plan.graph is None else plan.graph.unused.predicates
     predicates = Vocabulary([*names.to_pylist(), *unused], kind="predicate")
-    tables = np.zeros((3, len(predicates), len(clock.timeline)), np.int64)
-    at = np.ix_(predicates.ids(names), clock.timeline.index(tally.ticks[occur]))
+    tables = np.zeros((3, len(predicates), len(index.timeline)), np.int64)
+    at = np.ix_(predicates.ids(names), index.timeline.index(tally.ticks[occur]))
     for table, counted in zip(tables, (instants, begins, ends), strict=True):
         table[at] = counted[decide].sum(axis=0)[np.ix_(used, occur)]
     counts = Counts.of_tables(*tables)
-    return Settled(clock, predicates, counts, facts.sum(axis=(0, 1)), np.stack(of_parts))
+    return CountResult(index, predicates, counts, facts.sum(axis=(0, 1)), np.stack(of_parts))
+
+
+def _split_sizes(ticks: Ints, table: Ints, all_ticks: Ints, limits: tuple[int, int] | None) -> Ints:
+    """The number of facts of a part in each split, from its counts by kind, split and tick."""
+    if limits is not None:
+        wide = np.zeros((*table.shape[:2], len(all_ticks) + 1), np.int64)
+        wide[..., np.append(np.searchsorted(all_ticks, ticks), -1)] = table
+        table = _filled(wide, *limits)
+    sizes: Ints = table[[_LONGER, _INSTANT], :, :-1].sum(axis=(0, 2))
+    return sizes
 
 
 def _filled(table: Ints, first: int, last: int) -> Ints:
-    """Counts in which facts with an unknown time are among those with a known one."""
+    """The counts, with facts of unknown time moved to the first and last tick."""
     table = table.copy()
     begins, instants, no_begin, no_end, ends, _ = table[..., :-1]
     instants[..., first] += no_begin[..., first]
@@ -294,22 +289,22 @@ def _filled(table: Ints, first: int, last: int) -> Ints:
     return table
 
 
-def spans(part: Part, clock: Clock, on_all: bool, progress: Progress = silent) -> Ints:
-    """The begins and ends (as ticks) of facts, of train or of all, and how many have each."""
-    counted, starts = [], clock.timeline.starts
+def count_spans(part: Part, index: TickIndex, on_all: bool, progress: Progress = silent) -> Ints:
+    """Distinct begins and ends (as ticks) of the facts of train, or of all, and their numbers."""
+    counted, starts = [], index.timeline.starts
     for batch in part.batches("split", "begin", "end", progress=progress):
-        times = batch.times(clock.timeline.granularity)
-        splits, begin, end, _, _ = place(batch, times, clock.ticks, clock)
+        times = batch.times(index.timeline.granularity)
+        splits, begin, end, _, _ = locate(batch, times, index.ticks, index)
         chosen = (splits == 0) | on_all
         cells = begin[chosen].astype(np.int64) * len(starts) + end[chosen]
         cells, facts = np.unique(cells, return_counts=True)
         begin, end = np.divmod(cells, len(starts))
         counted.append(np.stack([starts[begin], starts[end], facts]))
-    return summed(counted)
+    return sum_spans(counted)
 
 
-def summed(counted: Iterable[Ints]) -> Ints:
-    """Spans that were counted several times, once, with all of their facts."""
+def sum_spans(counted: Iterable[Ints]) -> Ints:
+    """Add the numbers of facts of equal spans."""
     begin, end, facts = np.concatenate([np.empty((3, 0), np.int64), *counted], axis=1)
     number, row = grouped([begin, end])
     return np.stack([begin[row], end[row], np.bincount(number, facts, len(row)).astype(np.int64)])
@@ -317,67 +312,56 @@ def summed(counted: Iterable[Ints]) -> Ints:
 
 @dataclass(frozen=True)
 class Cutting:
-    """All that makes triples of the facts of any part."""
+    """The cuts and timestamps that turn the facts of any part into triples."""
 
-    clock: Clock
+    index: TickIndex
     scopes: Scopes
 
     @cached_property
     def dates(self) -> tuple[pa.Array, pa.Array]:
         """The first and last dates of the scopes."""
-        timeline, scopes = self.clock.timeline, self.scopes
+        timeline, scopes = self.index.timeline, self.scopes
         first, last = timeline.starts[scopes.first], timeline.ends[scopes.last]
         return dated(first, timeline.granularity), dated(last, timeline.granularity)
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of triples, as `splime transform` writes them from memory too."""
+        """The columns of triples, equal to those that are exported from memory."""
         name, time = pa.dictionary(pa.int32(), pa.large_string()), self.dates[0].type
-        return pa.schema(
-            {
-                "split": pa.dictionary(pa.int32(), pa.string()),
-                **dict.fromkeys(("subject", "predicate", "object"), name),
-                "fact": pa.int64(),
-                "overlap": pa.int32(),
-                "source": name,
-                "begin": time,
-                "end": time,
-            }
-        )
+        split = pa.dictionary(pa.int32(), pa.string())
+        types = split, name, name, name, pa.int64(), pa.int32(), name, time, time
+        return pa.schema(zip(_COLUMNS, types, strict=True))
 
 
 @dataclass
-class Made:
-    """What came of the facts of a part."""
+class PartResult:
+    """The numbers of facts, triples and dropped rows of a part; they can be added."""
 
     totals: Ints = field(default_factory=lambda: np.zeros((3, len(SPLITS)), np.int64))
     """How many facts, triples and rows each split has."""
     dropped: Counter[str] = field(default_factory=Counter)
     """How many rows were dropped for each reason."""
 
-    def add(self, other: Made) -> None:
-        """Add what came of another part."""
+    def add(self, other: PartResult) -> None:
+        """Add the numbers of another part."""
         self.totals += other.totals
         self.dropped += other.dropped  # without those that are 0
 
 
 def triples_of(
-    part: Part, cutting: Cutting, before: Ints, made: Made, progress: Progress = silent
+    part: Part, cutting: Cutting, result: PartResult, progress: Progress = silent
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The triples of a part in batches, each of one split; what was made of it is added to `made`.
-
-    `before` says how many facts each split has in the parts before this one.
-    """
-    clock, scopes, schema = cutting.clock, cutting.scopes, cutting.schema
+    """The triples of a part in batches, each of one split; their numbers are added to `result`."""
+    index, scopes, schema = cutting.index, cutting.scopes, cutting.schema
     sources, labels = scopes.names.labels, scopes.labels
     begins, ends = cutting.dates
-    totals = made.totals
+    totals = result.totals
     for batch in part.batches(*ROLES, progress=progress):
-        times = batch.times(clock.timeline.granularity)
-        splits, begin, end, kept, dropped = place(batch, times, clock.ticks, clock)
+        times = batch.times(index.timeline.granularity)
+        splits, begin, end, kept, dropped = locate(batch, times, index.ticks, index)
         totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
-        made.dropped.update(dropped)
-        subject, predicate, object_ = map(batch.labels, ("subject", "predicate", "object"))
+        result.dropped.update(dropped)
+        subject, predicate, object_ = map(batch.labels, _NAMES)
         named = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
         low, high = scopes.find(named, begin, end)
         counts = high - low + 1
@@ -386,17 +370,17 @@ def triples_of(
             column.dictionary.cast(pa.large_string()) for column in (subject, object_)
         )
         for split in range(len(SPLITS)):
-            own = np.flatnonzero(splits == split)
-            facts = np.arange(len(own)) + (before[split] + totals[0, split])
-            totals[:2, split] += len(own), counts[own].sum()
-            for some in batches(counts[own], _TRIPLES):
-                rows = own[some]
+            of_split = np.flatnonzero(splits == split)
+            facts = np.arange(len(of_split)) + (part.before[split] + totals[0, split])
+            totals[:2, split] += len(of_split), counts[of_split].sum()
+            for chunk in batches(counts[of_split], _TRIPLES):
+                rows = of_split[chunk]
                 count, scope, overlap = scopes.cut(
                     named[rows], begin[rows], end[rows], low[rows], high[rows]
                 )
                 subject_of, object_of, source_of, fact = (
                     np.repeat(column, count)
-                    for column in (subjects[rows], objects[rows], named[rows], facts[some])
+                    for column in (subjects[rows], objects[rows], named[rows], facts[chunk])
                 )
                 at = pa.array(scope)
                 arrays = [
@@ -416,11 +400,11 @@ def triples_of(
 def write_all(
     triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, target: Path
 ) -> None:
-    """Write triples to one file, which appears when it is complete: train first, test last."""
+    """Write triples to one file, train first and test last; it appears when it is complete."""
     import pyarrow.parquet as pq
 
     with (
-        written_beside(target) as beside,
+        atomic_write(target) as beside,
         pq.ParquetWriter(beside, cutting.schema, **PARQUET) as writer,
     ):
         _write(_by_split(triples, target.absolute().parent), lambda _: writer)
@@ -429,21 +413,19 @@ def write_all(
 def write_splits(
     triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, targets: Sequence[Path]
 ) -> list[TripleFile]:
-    """Write triples to a file for each split that has any; they appear when all are complete.
+    """Write triples to a file for each split that has any; the files appear when all are complete.
 
-    Until then they have names of this process, so that two attempts are not in each other's way.
+    Until then their names contain the process, so that two attempts do not collide.
     """
     import pyarrow.parquet as pq
 
     with ExitStack() as places, ExitStack() as files:
-        besides, writers = dict[int, Path](), dict[int, Any]()
+        besides: dict[int, Path] = {}
 
+        @cache
         def writer_of(split: int) -> Any:
-            if split not in writers:
-                besides[split] = places.enter_context(written_beside(targets[split]))
-                writer = pq.ParquetWriter(besides[split], cutting.schema, **PARQUET)
-                writers[split] = files.enter_context(writer)
-            return writers[split]
+            besides[split] = places.enter_context(atomic_write(targets[split]))
+            return files.enter_context(pq.ParquetWriter(besides[split], cutting.schema, **PARQUET))
 
         _write(triples, writer_of)
         files.close()
@@ -462,7 +444,7 @@ def write_splits(
 def _by_split(
     triples: Iterator[tuple[int, pa.RecordBatch]], folder: Path
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Those of train first, then those of valid and of test, which wait in files without a name."""
+    """The triples of train, then of valid and test, which are kept in temporary files so long."""
     waiting: dict[int, Any] = {}
     with ExitStack() as stack:
         for split, batch in triples:
@@ -481,12 +463,12 @@ def _by_split(
 
 
 def _write(triples: Iterator[tuple[int, pa.RecordBatch]], writer_of: Callable[[int], Any]) -> None:
-    """Give batches of triples to the writers of their splits.
+    """Pass batches of triples to the writers of their splits.
 
-    Writing takes longest, so a thread does it while the next triples are made.
+    Writing takes longest, so a thread writes while the next triples are made.
     """
     with ThreadPoolExecutor(1) as thread:
-        writing = thread.submit(int)  # nothing yet
+        writing = thread.submit(int)  # nothing to wait for yet
         for split, batch in triples:
             writing.result()
             writing = thread.submit(writer_of(split).write_batch, batch)
@@ -495,7 +477,7 @@ def _write(triples: Iterator[tuple[int, pa.RecordBatch]], writer_of: Callable[[i
 
 def _encoded(codes: Ids, labels: pa.Array) -> pa.DictionaryArray:
     if 4 * len(labels) > len(codes):
-        # Every row group would hold the labels that it does not use, too.
+        # Otherwise every row group would also hold the labels that it does not use.
         used = np.zeros(len(labels), bool)
         used[codes] = True
         labels = labels.filter(pa.array(used))

@@ -1,61 +1,59 @@
-"""Transform facts that need not fit into memory: in this process, or part by part on many."""
+"""Transform facts that need not fit into memory: in this process, or part by part on many workers.
+
+The facts are counted, the cuts are chosen once, and the triples are written to one file, or those
+of every part to files of its own. A receipt records what these were made from: the same call again
+resumes from the receipts that fit.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, UsageError, WriteError
+from splime.exports import check_folder
 from splime.graph import SPLITS, SplitName
-from splime.io.files import working_folder
+from splime.io import parts as layout
+from splime.io.files import LOCK, locked, read_json, scratch_folder, validated, write_json
+from splime.io.folders import files_of, has_parts
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.parquet import FactFile, Part, kinds_of_times
-from splime.io.parts import check_whole, files_of, has_parts, is_triples
-from splime.methods.base import Known, Method
+from splime.io.segmentations import save_segmentation
+from splime.methods.base import FitInput, Method
 from splime.progress import Progress, silent
 from splime.reading import LOG, Reading, Source
 from splime.segmentation import Scopes, Segmentation
+from splime.shown import Shown
 from splime.splitting import check_shares, time_limits
-from splime.streaming.duplicates import (
-    duplicates_in,
-    files_for,
-    with_duplicates,
-    write_fingerprints,
-)
-from splime.streaming.passes import (
-    Clock,
-    Cutting,
-    Frame,
-    Made,
-    count,
-    settle,
-    spans,
-    summed,
-    triples_of,
-    write_all,
-)
+from splime.streaming import duplicates, passes
+from splime.streaming.passes import Cutting, PartResult, ReadPlan, TickIndex
 from splime.timeline import Timeline
-from splime.times import Ints, Kinds, infer_granularity, tick_range
+from splime.times import Kinds, infer_granularity, tick_range
+from splime.workers import Parallel, WorkerPool, worker_pool
 
 LARGE = 5_000_000
-"""Files of more rows are streamed, unless somebody says something else."""
+"""Files of more rows are streamed by default."""
 PART = 10_000_000
-"""How many facts a part has, about; sources of more facts are for several processes."""
+"""About how many facts a part has; more facts are streamed by several processes by default."""
 _BATCH = 1 << 20
-_IN_MEMORY = "; splime.load and `splime transform --no-stream` load the facts into memory"
+_IN_MEMORY = "; stream=False (--no-stream) loads the facts into memory"
 
 
 @dataclass(frozen=True)
-class StreamResult:
-    """What became of the facts of a source."""
+class StreamResult(Shown):
+    """The numbers of facts and triples of a transform that was streamed, and its cuts."""
 
     rows: int
     facts: Mapping[SplitName, int]
@@ -64,20 +62,17 @@ class StreamResult:
     triples: Mapping[SplitName, int]
     segmentation: Segmentation
     seconds: Mapping[str, float]
-    """Of each step: reading times, finding duplicates, counting, choosing and applying."""
+    """For each step: reading times, finding duplicates, counting, choosing and applying."""
 
 
-class Engine(Protocol):
-    """What does the same with each part, or each number; results come in any order."""
-
-    def __call__(
-        self, what: str, function: Callable[..., Any], tasks: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]:
-        """Give the number of a task, and its result."""
+TaskRunner: TypeAlias = Callable[
+    [str, Callable[..., Any], Sequence[Any]], Iterator[tuple[int, Any]]
+]
+"""Takes the name of a step, a function and tasks; yields the number of each task and its result."""
 
 
 def rows_to_stream(source: str | PathLike[str], method: Method) -> int:
-    """How many rows a source has, if it is one of Parquet and the method can stream; else 0."""
+    """The number of rows of a source that can be streamed with a method; 0 if it cannot."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -88,7 +83,7 @@ def rows_to_stream(source: str | PathLike[str], method: Method) -> int:
     try:
         return sum(pq.read_metadata(file).num_rows for file in files_of(source))
     except (pa.ArrowException, OSError, DataError):
-        return 0  # reading it will say what is wrong
+        return 0  # reading it reports what is wrong
 
 
 def stream_transform(
@@ -100,85 +95,242 @@ def stream_transform(
     progress: Progress = silent,
     **reading: Any,
 ) -> StreamResult:
-    """Transform Parquet files of facts into one of triples, without ever holding all of either.
+    """Transform Parquet files of facts into one file of triples, a batch at a time.
 
-    The table is the one that `splime.export` writes as parquet of
-    `method.fit_transform(splime.read(source, **reading))`. What cannot be streamed is an error that
-    says why.
-
-    Not all options of `splime.read` can be chosen:
+    The file has the rows that `splime.export` writes as Parquet for
+    `method.fit_transform(splime.read(source, **reading))`, or there is an error that says why it
+    cannot be streamed. Not all options of `splime.read` are supported:
 
     - `columns`, `granularity`, `first`, `last` (times, not "end" and "begin"), `keep_duplicates`,
       `allow_loss`, `split="none"`, `bucket` and `bucket_on` work as there.
-    - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`: which names train knows is
-      not collected. The default, `split="random"`, is refused: it is drawn from a permutation of
-      all facts, which would have to be in memory.
+    - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`, because the names in train
+      are not collected. The default, `split="random"`, is refused: it needs a permutation of all
+      facts in memory.
     - `entities`, `predicates`, `times`, `origin` and `end_before_begin` other than "drop" are
       refused.
-    - In a saved graph only the buckets can be chosen, as in `splime.read`.
+    - A saved graph takes only the options of buckets, as in `splime.read`.
 
-    In memory are a few batches, the predicates, the timestamps, and some numbers for each
-    predicate at each timestamp; entities are passed through and never collected. Finding
-    duplicates is a pass of its own, which writes 16 bytes a fact to a folder beside the target
-    and keeps 8 for each duplicate; saved graphs, and `keep_duplicates=True`, do without. Buckets
-    and a split by time need a second pass to count; buckets keep three numbers for each pair of
-    begin and end that occurs.
+    Memory holds a few batches, the predicates, the timestamps, and some numbers for each predicate
+    at each timestamp; entities are not collected. Finding duplicates is a separate pass. It writes
+    16 bytes for each fact to a folder beside the target and keeps 8 for each duplicate; saved
+    graphs and `keep_duplicates=True` skip it. Buckets and a split by time need a second pass to
+    count; buckets keep three numbers for each distinct pair of begin and end.
 
     Args:
         source: the file of facts, a folder of such files or a pattern like `facts/*.parquet`, with
             columns as `splime.read` takes them.
         target: the file to write; it must not exist.
         method: one that needs only counts, with predicates as its target.
-        batch_rows: how many facts to hold at once; about a million by default.
-        progress: gets what is being done, how many facts are done, and how many there are.
+        batch_rows: how many facts to read at once; about a million by default.
+        progress: called with the step, the facts that are done, and their number.
         reading: options of `splime.read`.
     """
-    facts = Facts.of(source, method, reading, batch_rows)
+    stream = StreamSource.of(source, method, reading, batch_rows)
     if target.exists():
         raise UsageError(f"{target} exists already; delete it first, or choose another name")
     if not target.absolute().parent.is_dir():
         raise UsageError(f"{target.parent}: there is no such folder to write to")
     seconds: dict[str, float] = {}
 
-    def tell(step: str) -> Progress:
-        def told(what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
-            progress(step, done, facts.rows)
+    def progress_of(step: str) -> Progress:
+        def report(what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG001
+            progress(step, done, stream.rows)
 
-        return told
+        return report
 
-    def here(
+    def run(
         what: str, function: Callable[..., Any], tasks: Sequence[Any]
     ) -> Iterator[tuple[int, Any]]:
         for number, task in enumerate(tasks):
-            told = {"progress": tell(what)} if isinstance(task, Part) else {}
-            yield number, function(task, **told)
+            reporting = {"progress": progress_of(what)} if isinstance(task, Part) else {}
+            yield number, function(task, **reporting)
 
-    made = Made()
-    with working_folder(target) as folder:
-        parts = facts.parts(facts.rows)
-        parts, cutting, before = choose(facts, parts, here, folder, seconds, progress)
+    total = PartResult()
+    with scratch_folder(target) as folder:
+        parts = stream.parts(stream.rows)
+        parts, cutting = _choose(stream, parts, run, folder, seconds, progress)
 
         def triples() -> Iterator[tuple[int, Any]]:
-            for part, earlier in zip(parts, before, strict=True):
-                own = Made()
-                yield from triples_of(part, cutting, earlier, own, tell("applying"))
-                made.add(own)
+            for part in parts:
+                result = PartResult()
+                yield from passes.triples_of(part, cutting, result, progress_of("applying"))
+                total.add(result)
 
-        with timed(seconds, "applying"):
-            write_all(triples(), cutting, target)
+        with _timed(seconds, "applying"):
+            passes.write_all(triples(), cutting, target)
     try:
-        return facts.result(made, cutting, seconds)
+        return stream.result(total, cutting, seconds)
     except DataError:
         target.unlink()
         raise
 
 
+def transform_parts(
+    source: str | PathLike[str],
+    folder: str | PathLike[str],
+    method: Method,
+    *,
+    engine: str = "processes",
+    workers: int | None = None,
+    address: str | None = None,
+    part_rows: int | None = None,
+    batch_rows: int | None = None,
+    overwrite: bool = False,
+    progress: Progress = silent,
+    **reading: Any,
+) -> StreamResult:
+    """Transform Parquet files of facts into a folder of triples, on many workers.
+
+    The files that the manifest lists hold, in that order, the rows that `stream_transform` writes
+    to one file, whatever the engine and the number of workers. A folder with a manifest is
+    complete. Without one, the same call resumes: parts whose receipts still fit are kept. Workers
+    on other machines must see the files under the same paths.
+
+    Args:
+        source: as for `stream_transform`.
+        folder: where to write.
+        method: as for `stream_transform`.
+        engine: `processes` of this machine, or `ray`.
+        workers: how many parts to work on at once; by default one for each processor.
+        address: that of a Ray cluster; by default RAY_ADDRESS, or else one is started here.
+        part_rows: about how many facts a part has; 10 million by default. Parts are ranges of row
+            groups, so a part has at least one row group.
+        batch_rows: how many facts a worker reads at once; about a million by default.
+        overwrite: whether to replace what is in the folder.
+        progress: called with the step, the facts that are done, and their number.
+        reading: options of `splime.read`, as for `stream_transform`.
+    """
+    # Workers may have another working directory.
+    source, folder = Path(source).absolute(), Path(folder).absolute()
+    stream = StreamSource.of(source, method, reading, batch_rows)
+    if part_rows is not None and part_rows < 1:
+        raise UsageError(f"a part has at least 1 row, not {part_rows}")
+    resumes = (folder / layout.UNFINISHED).exists() and not (folder / layout.MANIFEST).exists()
+    if not resumes:
+        check_folder(folder, overwrite=overwrite)
+    with locked(folder):
+        try:
+            _sweep(folder, layout.is_of_parts if resumes else _nothing, all_files=not resumes)
+            write_json(
+                folder / layout.UNFINISHED, {"source": stream.name, "method": method.parameters()}
+            )
+            with worker_pool(Parallel(engine, workers, address=address)) as pool:
+                result, manifest = _transform(stream, folder, part_rows or PART, pool, progress)
+            write_json(folder / layout.MANIFEST, asdict(manifest))
+            listed = {file.name for file in manifest.files}
+            listed |= {layout.RECEIPT.format(number) for number in range(manifest.parts)}
+            _sweep(folder, lambda name: name in listed | {layout.MANIFEST, layout.SEGMENTATION})
+        except BaseException as error:
+            done = any(folder.glob(layout.RECEIPT.replace("{:05}", "*")))
+            _sweep(folder, layout.is_of_parts if done else _nothing)
+            if isinstance(error, OSError):
+                raise WriteError(f"{folder}: cannot be written: {error}") from None
+            raise
+    return result
+
+
+def _transform(
+    stream: StreamSource, folder: Path, part_rows: int, pool: WorkerPool, progress: Progress
+) -> tuple[StreamResult, layout.Manifest]:
+    seconds: dict[str, float] = {}
+    method = stream.method
+
+    def run(
+        what: str, function: Callable[..., Any], tasks: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        done = 0
+        for number, result in pool.map_unordered(function, tasks):
+            if isinstance(task := tasks[number], Part):
+                done += task.rows
+                progress(what, done, stream.rows)
+            yield number, result
+
+    scratch = folder / layout.MEANWHILE
+    scratch.mkdir()
+    parts = stream.parts(part_rows)
+    parts, cutting = _choose(stream, parts, run, scratch, seconds, progress)
+    shutil.rmtree(scratch)  # it may be larger than the triples
+    segmentation = Segmentation(cutting.scopes, None, method.parameters())
+    save_segmentation(segmentation, folder / layout.SEGMENTATION)
+    cutter = _Cutter(folder, cutting, read_json(folder / layout.SEGMENTATION)["sha256"])
+    with _timed(seconds, "applying"):
+        by_number = dict(run("applying", cutter, parts))
+    total, receipts = PartResult(), [by_number[number] for number in range(len(parts))]
+    for receipt in receipts:
+        counts = receipt.facts, receipt.triples, receipt.read
+        totals = np.array([[by_split[split] for split in SPLITS] for by_split in counts])
+        total.add(PartResult(totals, Counter(receipt.dropped)))
+    result = stream.result(total, cutting, seconds)
+    files = sorted(
+        (file for receipt in receipts for file in receipt.files),
+        key=lambda file: SPLITS.index(file.split),
+    )
+    about = stream.name, method.parameters(), stream.rows, len(parts)
+    numbers = dict(result.facts), dict(result.triples), dict(result.dropped)
+    return result, layout.Manifest("triples", layout.FORMAT, *about, *numbers, files)
+
+
 @dataclass(frozen=True)
-class Facts:
-    """What is to be transformed, and how."""
+class _Cutter:
+    """Writes the triples of a part, unless they are already written."""
+
+    folder: Path
+    cutting: Cutting
+    cuts: str
+    """The checksum of the segmentation."""
+
+    def __call__(self, part: Part) -> layout.Receipt:
+        """The receipt of the files."""
+        path, made_from = self.folder / layout.RECEIPT.format(part.number), self.made_from(part)
+        with suppress(DataError):  # no receipt yet, or it is damaged
+            old = validated(path, read_json(path), layout.Receipt)
+            if old.made_from == made_from and all(file.fits(self.folder) for file in old.files):
+                return old
+        result = PartResult()
+        targets = [self.folder / layout.TRIPLES.format(split, part.number) for split in SPLITS]
+        triples = passes.triples_of(part, self.cutting, result)
+        files = passes.write_splits(triples, self.cutting, targets)
+        facts, count, read = (dict(zip(SPLITS, row, strict=True)) for row in result.totals.tolist())
+        rows = part.row + 1, part.row + part.rows
+        about = str(part.path), rows, self.cuts, made_from
+        receipt = layout.Receipt(*about, facts, count, read, dict(result.dropped), files)
+        write_json(path, asdict(receipt))
+        return receipt
+
+    def made_from(self, part: Part) -> str:
+        """The checksum of everything that the triples depend on."""
+        index = self.cutting.index
+        ticks = [index.ticks.tolist(), index.first, index.last, index.split_at]
+        place = [str(part.path), part.version, part.fact, part.row, part.rows, part.batch_rows]
+        among = sorted((part.among or {}).items())
+        reading = [part.columns, part.forced, among, part.before.tolist()]
+        about = [layout.FORMAT, self.cuts, ticks, place, reading, part.duplicates.tolist()]
+        return hashlib.sha256(json.dumps(about).encode()).hexdigest()
+
+
+def _nothing(_name: str) -> bool:
+    return False
+
+
+def _sweep(folder: Path, keep: Callable[[str], bool], *, all_files: bool = False) -> None:
+    """Remove files of this module that are not kept, such as those of dead attempts.
+
+    With `all_files` also those of other exports, which are being replaced.
+    """
+    for path in folder.iterdir():
+        ours = layout.is_of_parts(path.name) or path.suffix == ".part" or all_files
+        if path.name == layout.MEANWHILE:
+            shutil.rmtree(path, ignore_errors=True)
+        elif ours and path.name != LOCK and not keep(path.name):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class StreamSource:
+    """Parquet files of facts to stream, the method, and how to read them."""
 
     name: str
-    """The source, as it was given."""
+    """As the user gave it."""
     files: Sequence[FactFile]
     method: Method
     options: ReadOptions
@@ -191,15 +343,15 @@ class Facts:
         method: Method,
         reading: Mapping[str, Any],
         batch_rows: int | None = None,
-    ) -> Facts:
-        """An error for what cannot be streamed."""
-        options = ReadOptions.of(reading).for_triples(is_triples(source))
+    ) -> StreamSource:
+        """Open the files; an error if they, the method or the options cannot be streamed."""
+        options = ReadOptions.of(reading).for_triples(layout.is_triples(source))
         files = [FactFile(path, options.columns) for path in files_of(source)]
-        facts = cls(
+        stream = cls(
             str(source), files, method, options, _BATCH if batch_rows is None else batch_rows
         )
-        facts._check()
-        return facts
+        stream._check()
+        return stream
 
     @property
     def rows(self) -> int:
@@ -207,18 +359,20 @@ class Facts:
         return sum(file.rows for file in self.files)
 
     def parts(self, most_rows: int) -> list[Part]:
-        """The parts of all files, which have so many rows at most, or one row group."""
+        """The parts of all files: at most `most_rows` rows each, or one row group."""
         parts, fact = [], 0
         for file in self.files:
             parts += file.parts(most_rows, self.batch_rows, fact)
             fact += file.rows
         return parts
 
-    def result(self, made: Made, cutting: Cutting, seconds: Mapping[str, float]) -> StreamResult:
-        """What came of it; an error if too much was lost."""
-        facts, triples, rows_read = made.totals.tolist()
+    def result(
+        self, total: PartResult, cutting: Cutting, seconds: Mapping[str, float]
+    ) -> StreamResult:
+        """The result from the sum over all parts; an error if too many rows were dropped."""
+        facts, triples, rows_read = total.totals.tolist()
         read = Reading(
-            (Source(Path(self.name).name, None, self.rows, sum(facts), dict(made.dropped)),),
+            (Source(Path(self.name).name, None, self.rows, sum(facts), dict(total.dropped)),),
             emptied=tuple(
                 split
                 for split, had, has in zip(SPLITS, rows_read, facts, strict=True)
@@ -231,7 +385,7 @@ class Facts:
         return StreamResult(
             self.rows,
             dict(zip(SPLITS, facts, strict=True)),
-            dict(made.dropped),
+            dict(total.dropped),
             dict(zip(SPLITS, triples, strict=True)),
             Segmentation(cutting.scopes, None, self.method.parameters()),
             seconds,
@@ -244,16 +398,16 @@ class Facts:
         )
         if options.end_before_begin not in (None, "drop"):
             refused["end_before_begin"] = options.end_before_begin
-        for limit, own in (("first", OWN_END), ("last", OWN_BEGIN)):
-            if getattr(options, limit) == own:
-                refused[limit] = own
+        for limit, other_end in (("first", OWN_END), ("last", OWN_BEGIN)):
+            if getattr(options, limit) == other_end:
+                refused[limit] = other_end
         if refused:
             words = ", ".join(f"{option} = {value}" for option, value in refused.items())
             raise UsageError(f"streaming cannot read with {words}{_IN_MEMORY}")
         if method.needs_facts:
             raise UsageError(
-                f"{type(method).__name__} needs the facts themselves, not only how many there are,"
-                f" so it cannot stream{_IN_MEMORY}"
+                f"{type(method).__name__} needs the facts themselves, not only their counts, so it"
+                f" cannot stream{_IN_MEMORY}"
             )
         if method.target != "predicates":
             raise UsageError(f"streaming cuts predicates only, not {method.target}{_IN_MEMORY}")
@@ -285,7 +439,7 @@ class Facts:
         first, *others = self.files
         if others and any(file.graph for file in self.files):
             raise UsageError(
-                f"{self.name}: saved graphs have timelines of their own, so one of them is"
+                f"{self.name}: each saved graph has its own timeline, so only one can be"
                 " transformed at a time"
             )
         for file in others:
@@ -298,84 +452,98 @@ class Facts:
         self.options.check_effect(first.path, saved=first.graph is not None, has_splits=has_splits)
 
 
-def choose(
-    facts: Facts,
+def _choose(
+    stream: StreamSource,
     parts: list[Part],
-    engine: Engine,
+    run: TaskRunner,
     folder: Path,
     seconds: dict[str, float],
     progress: Progress,
-) -> tuple[list[Part], Cutting, Ints]:
-    """Count the facts and choose the cuts.
+) -> tuple[list[Part], Cutting]:
+    """Count the facts and choose the cuts; `folder` is for temporary files.
 
-    Returns the parts, with what is known of them by now; what makes triples of them; and how many
-    facts of each split stand before each part. `folder` is for files that are needed meanwhile.
+    Returns the parts, with what was found out about them, and the cuts, ready to be applied.
     """
-    options, method, rows = facts.options, facts.method, facts.rows
-    graph = facts.files[0].graph
-    for _ in engine("checking", check_whole, [file.path for file in facts.files]):
+    options, method = stream.options, stream.method
+    for _ in run("checking", layout.check_whole, [file.path for file in stream.files]):
         pass
-    # All times decide how one of them is read; splime's own files have times of one kind.
-    said = {file.granularity for file in facts.files}
-    stated = said.pop() if len(said) == 1 else None
+    parts, plan = _read_plan(stream, parts, run, seconds)
+    graph, granularity = plan.graph, plan.granularity
+    if graph is None and not options.keep_duplicates:
+        with _timed(seconds, what := "finding duplicates"):
+            files = duplicates.files_for(stream.rows)
+            write = partial(
+                duplicates.write_fingerprints, granularity=granularity, files=files, folder=folder
+            )
+            for _ in run(what, write, parts):
+                pass
+            find = partial(
+                duplicates.duplicates_in, parts=[part.fact for part in parts], folder=folder
+            )
+            parts = duplicates.with_duplicates(
+                parts, [facts for _, facts in run(what, find, range(files))]
+            )
+
+    def counted(index: TickIndex | None) -> passes.CountResult:
+        tallies = run("counting", partial(passes.count, plan=plan, index=index), parts)
+        return passes.sum_tallies(tallies, plan, index, stream.name)
+
+    with _timed(seconds, "counting"):
+        # New buckets are made from the ticks of facts, not from the timeline of a saved graph.
+        timeline = graph.timestamps if graph and options.bucket is None else None
+        result = counted(TickIndex(timeline.starts, timeline) if timeline else None)
+        index = result.index
+        if options.split == "time":
+            limits = time_limits(index.ticks, result.begins, granularity, **_shares(options))
+            valid_at, test_at = np.searchsorted(index.ticks, limits).tolist()
+            index = replace(index, split_at=(valid_at, test_at))
+        if options.bucket is not None:
+            on_all = options.bucket_on != "train"
+            counts = run("counting", partial(passes.count_spans, index=index, on_all=on_all), parts)
+            begin, end, held = passes.sum_spans(spans for _, spans in counts)
+            if not len(held):
+                raise UsageError("there are no facts to make buckets from")
+            ticks = Timeline.of(np.concatenate([begin, end]), granularity)
+            buckets = ticks.bucket(begin, end, min_facts=options.bucket, facts=held)
+            index = replace(index, timeline=buckets)
+        if options.split == "time" or options.bucket is not None:
+            result = counted(index)
+    with _timed(seconds, "choosing"):
+        none = np.empty(0, np.int32)
+        cuts = method.choose(FitInput(result.counts, *[none] * 5), progress=progress)
+        scopes = Scopes.of(result.predicates, result.index.timeline, cuts, result.counts)
+        scopes.check_distinct()
+    before = np.cumsum(result.facts, axis=0) - result.facts
+    parts = [replace(part, number=at, before=before[at]) for at, part in enumerate(parts)]
+    return parts, Cutting(result.index, scopes)
+
+
+def _read_plan(
+    stream: StreamSource, parts: list[Part], run: TaskRunner, seconds: dict[str, float]
+) -> tuple[list[Part], ReadPlan]:
+    """The parts, with how to read their times, which all times decide together; and the plan."""
+    options = stream.options
+    # How a time is read depends on all times; in files that splime wrote they are of one kind.
+    stated_in_files = {file.granularity for file in stream.files}
+    stated = stated_in_files.pop() if len(stated_in_files) == 1 else None
     forced, among = options.granularity or stated, None
     if stated is None:
-        with timed(seconds, what := "reading times"):
-            kinds = engine(what, partial(kinds_of_times, granularity=forced), parts)
-            among = sum((each for _, each in kinds), Kinds())
+        with _timed(seconds, what := "reading times"):
+            results = run(what, partial(kinds_of_times, granularity=forced), parts)
+            among = sum((kinds for _, kinds in results), Kinds())
     parts = [replace(part, forced=forced, among=among) for part in parts]
     granularity = forced or infer_granularity(among or Kinds())
     first, last = (
         None if when is None else tick_range(when, granularity)[side]
         for side, when in enumerate((options.first, options.last))
     )
-    frame = Frame(granularity, method.fit_on == "all", graph, first, last)
-    if graph is None and not options.keep_duplicates:
-        with timed(seconds, what := "finding duplicates"):
-            files = files_for(rows)
-            write = partial(write_fingerprints, granularity=granularity, files=files, folder=folder)
-            for _ in engine(what, write, parts):
-                pass
-            find = partial(duplicates_in, parts=[part.fact for part in parts], folder=folder)
-            repeated = [own for _, own in engine(what, find, range(files))]
-            parts = with_duplicates(parts, repeated)
-
-    def counted(clock: Clock | None) -> Any:
-        tallies = engine("counting", partial(count, frame=frame, clock=clock), parts)
-        return settle(tallies, frame, clock, facts.name)
-
-    with timed(seconds, "counting"):
-        # New buckets are made from the ticks of facts, not from the timeline of a saved graph.
-        timeline = graph.timestamps if graph and options.bucket is None else None
-        settled = counted(Clock(timeline.starts, timeline) if timeline else None)
-        clock = settled.clock
-        if options.split == "time":
-            limits = time_limits(clock.ticks, settled.begins, granularity, **_shares(options))
-            valid_at, test_at = np.searchsorted(clock.ticks, limits).tolist()
-            clock = replace(clock, split_at=(valid_at, test_at))
-        if options.bucket is not None:
-            on_all = options.bucket_on != "train"
-            found = engine("counting", partial(spans, clock=clock, on_all=on_all), parts)
-            begin, end, held = summed(own for _, own in found)
-            if not len(held):
-                raise UsageError("there are no facts to make buckets from")
-            ticks = Timeline.of(np.concatenate([begin, end]), granularity)
-            buckets = ticks.bucket(begin, end, min_facts=options.bucket, facts=held)
-            clock = replace(clock, timeline=buckets)
-        if options.split == "time" or options.bucket is not None:
-            settled = counted(clock)
-    with timed(seconds, "choosing"):
-        none = np.empty(0, np.int32)
-        cuts = method.choose(Known(settled.counts, *[none] * 5), progress=progress)
-        scopes = Scopes.of(settled.predicates, settled.clock.timeline, cuts, settled.counts)
-        scopes.check_distinct()
-    before = np.cumsum(settled.facts, axis=0) - settled.facts
-    return parts, Cutting(settled.clock, scopes), before
+    graph, fit_on_all = stream.files[0].graph, stream.method.fit_on == "all"
+    return parts, ReadPlan(granularity, fit_on_all, graph, first, last)
 
 
 @contextmanager
-def timed(seconds: dict[str, float], what: str) -> Iterator[None]:
-    """Note how long a step takes."""
+def _timed(seconds: dict[str, float], what: str) -> Iterator[None]:
+    """Record how long a step takes."""
     started = time.perf_counter()
     yield
     seconds[what] = time.perf_counter() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -86,15 +87,13 @@ class _Recording:
             self.graph.replay()
 
 
-class _aside:  # noqa: N801  # a context manager
+@contextmanager
+def _aside() -> Iterator[None]:
     """Work on another stream, as warming up for a recording asks for."""
-
-    def __enter__(self) -> None:
-        self._stream: Any = torch.cuda.Stream()
-        self._stream.wait_stream(torch.cuda.current_stream())
-        self._context: Any = torch.cuda.stream(self._stream)
-        self._context.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._context.__exit__(*error)
-        torch.cuda.current_stream().wait_stream(self._stream)
+    stream: Any = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        torch.cuda.current_stream().wait_stream(stream)

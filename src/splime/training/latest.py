@@ -11,103 +11,56 @@ import torch
 from torch import Tensor
 
 from splime.arrays import expand
-from splime.axes import Axis
-from splime.embedding.presets import QUICK, STRONG
-from splime.embedding.settings import Settings
-from splime.errors import UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.scoring.scoping import Kind
-from splime.static import StaticGraph
+from splime.scoring.timed import TimedScorer, TimedScoring
+from splime.settings import LatestSettings
 from splime.times import Ints
-from splime.training.engines import LATEST, NO_CUTS, Supervisor
+from splime.training.engines import Engine, EpochEnd, Events, Learner, ModelInput
+from splime.training.registry import ModelEntry
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_SETTINGS = ("model", "past")
 # What an answer gets for being frequent, beside 1 for one of the same time.
 _FREQUENT = 1e-3
 _NEVER = 1e-9
 _FAR = 1 << 60
 
 
-class LatestEngine:
+class LatestEngine(Engine[LatestSettings]):
     """Has nothing to train."""
 
-    def make_settings(
-        self,
-        model: str | None,  # noqa: ARG002
-        preset: str | None,
-        **given: Any,
-    ) -> Settings:
-        """Only `past` has an effect; a seed and the presets of all models may be given."""
-        if preset not in (None, STRONG, QUICK):
-            raise UsageError(f"the model latest has no presets; leave out {preset!r}")
-        for name in given:
-            if name not in (*_SETTINGS, "seed"):
-                raise UsageError(f"{name} has no effect on the model latest; leave it out")
-        return self.read_settings({"model": LATEST, **given})
-
-    def read_settings(self, values: Mapping[str, Any]) -> Settings:
-        """All settings that have an effect are in the configuration."""
-        return Settings.of(values)
-
-    def values(self, settings: Settings) -> dict[str, Any]:
-        """Those that have an effect."""
-        return {name: value for name, value in settings.values().items() if name in _SETTINGS}
-
-    def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:  # noqa: ARG002
-        """The same for all graphs."""
-        if len(static.predicates) > len(static.predicates.names):
-            raise UsageError(NO_CUTS)
-        return settings
-
-    def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
-        """There is nothing to search for."""
-        return {}
-
-    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
-        """Take the folder, and measure the MRR on valid."""
-        learner = _Learner(static.graph, settings)
-        supervisor.begin(learner, parameters=0, triples=len(static.train))
-        learner.epoch = 1
-        supervisor.end_epoch(0.0)
+    def learner(self, settings: LatestSettings, source: ModelInput) -> _LatestLearner:
+        """Nothing is learned, but the MRR on valid is measured."""
+        return _LatestLearner(self.open(settings, source, {}), len(source.graph.train))
 
     def open(
-        self,
-        static: StaticGraph,
-        settings: Settings,
-        tensors: Mapping[str, Tensor],  # noqa: ARG002
-        device: torch.device,  # noqa: ARG002
-    ) -> LatestScorer:
+        self, settings: LatestSettings, source: ModelInput, tensors: Mapping[str, Tensor]
+    ) -> TimedScoring:
         """The scores, which need no tensors."""
-        return LatestScorer(static.graph, settings)
+        return TimedScoring(LatestScorer(source.graph, settings), source.graph)
 
 
-class _Learner:
-    """What the supervisor of a training asks for."""
+class _LatestLearner(Learner):
+    def __init__(self, scoring: TimedScoring, facts: int) -> None:
+        self._scoring = scoring
+        self.about = {"parameters": 0, "triples": facts}
 
-    epochs = 1
-
-    def __init__(self, graph: TemporalGraph, settings: Settings) -> None:
-        self.epoch = 0
-        self._scorer = LatestScorer(graph, settings)
+    def train(self) -> Events:
+        """One epoch, in which nothing happens."""
+        self.epoch = 1
+        yield EpochEnd(0.0)
 
     def parameters(self) -> dict[str, Tensor]:
         """None."""
         return {}
 
-    def scorer(self) -> LatestScorer:
+    def scoring(self) -> TimedScoring:
         """The scores."""
-        return self._scorer
-
-    def state(self) -> None:
-        """There is nothing to resume."""
-
-    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """There is nothing to resume."""
+        return self._scoring
 
 
-class LatestScorer:
+class LatestScorer(TimedScorer):
     """A candidate's score: log(1 / (1 + gap) + share / 1000).
 
     The gap is how many ticks lie between the question and the nearest known fact with the same
@@ -118,10 +71,10 @@ class LatestScorer:
 
     device = torch.device("cpu")
 
-    def __init__(self, graph: TemporalGraph, settings: Settings) -> None:
-        self._graph, self.past = graph, settings.past
+    def __init__(self, graph: TemporalGraph, settings: LatestSettings) -> None:
+        self._graph, self.forecasts = graph, settings.forecasts
         known = graph.facts() if settings.past == "all" else graph.train
-        if self.past:
+        if self.forecasts:
             known = known.take(known.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
         # By predicate, and those of a triple together.
         known = known.take(np.lexsort((known.object, known.subject, known.predicate)))
@@ -130,7 +83,7 @@ class LatestScorer:
         self._starts = np.searchsorted(known.predicate, np.arange(len(graph.predicates) + 1))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
-        """A row for each fact: its object (or subject) is asked for, at its time."""
+        """A row for each fact: scores of all entities as its object (or subject), at its time."""
         given, wanted = ("subject", "object") if kind == "object" else ("object", "subject")
         begins, ends = _points(facts)
         scores = np.empty((len(facts), len(self._graph.entities)), np.float32)
@@ -138,10 +91,10 @@ class LatestScorer:
             alike = slice(self._starts[predicate], self._starts[predicate + 1])
             near = self._near(alike, begins[row], ends[row])
             answer = getattr(self._known, wanted)[alike]
-            own = getattr(self._known, given)[alike] == getattr(facts, given)[row]
+            same_given = getattr(self._known, given)[alike] == getattr(facts, given)[row]
             share = np.bincount(answer, near > 0, minlength=scores.shape[1])
             nearest = np.zeros(scores.shape[1])
-            np.maximum.at(nearest, answer[own], near[own])
+            np.maximum.at(nearest, answer[same_given], near[same_given])
             scores[row] = _score(nearest, share / max(share.sum(), 1))
         return torch.from_numpy(scores)
 
@@ -163,16 +116,16 @@ class LatestScorer:
 
     def _seen(self, known: slice, begins: Ints) -> Ints:
         """How many of some known facts may be seen by questions that begin at these times."""
-        own = self._begin[known]
-        return (
-            np.searchsorted(np.sort(own), begins) if self.past else np.full(len(begins), len(own))
-        )
+        seen = self._begin[known]
+        if not self.forecasts:
+            return np.full(len(begins), len(seen))
+        return np.searchsorted(np.sort(seen), begins)
 
     def _near(self, known: Any, begin: Any, end: Any) -> Floats:
         """1 / (1 + gap) of known facts to times; 0 for those that must not be seen."""
         gap = np.maximum(begin - self._end[known], self._begin[known] - end)
         near = 1 / (1 + np.maximum(gap, 0))
-        return np.where(self._begin[known] < begin, near, 0.0) if self.past else near
+        return np.where(self._begin[known] < begin, near, 0.0) if self.forecasts else near
 
 
 def _score(nearest: Floats, share: Floats) -> Floats:
@@ -196,3 +149,11 @@ def _points(facts: Facts) -> tuple[Ints, Ints]:
 
 
 engine = LatestEngine()
+entry = ModelEntry(
+    "latest",
+    "The answers of the latest facts, a baseline.",
+    "latest",
+    LatestSettings,
+    reads_facts=True,
+    trained=False,
+)

@@ -1,4 +1,4 @@
-"""The engine of splime itself: factor models over tables, trained by `Trainer`."""
+"""The engine of splime itself: models with vectors of entities, trained by `Trainer`."""
 
 from __future__ import annotations
 
@@ -7,24 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from splime import collective
 from splime.arrays import distinct
 from splime.axes import Axis, Values
-from splime.embedding.device import matrix_precision
+from splime.embedding.initial import INITIALISERS
 from splime.embedding.losses import LOSSES
 from splime.embedding.losses.sampled import SAMPLED_SOFTMAX
 from splime.embedding.making import fill_parameters, make_model
-from splime.embedding.models import Model
-from splime.embedding.presets import preset_settings
+from splime.embedding.models import MODELS
 from splime.embedding.scorer import ModelScorer
-from splime.embedding.settings import Settings
-from splime.embedding.tables import Shard
-from splime.errors import UsageError
+from splime.errors import UsageError, check_name
+from splime.scoring.scoped import ScopedScoring
+from splime.settings import Settings
 from splime.static import StaticGraph, Triples, first_and_last
-from splime.training.engines import Supervisor, run_epochs
+from splime.training.engines import Engine, ModelInput
 from splime.training.trainer import LEARNING_RATES, Trainer
 
 MANY_ENTITIES = 50_000
@@ -32,26 +29,15 @@ MANY_ENTITIES = 50_000
 _DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
 
 
-class NativeEngine:
-    """Trains the models of `splime models`."""
+class NativeEngine(Engine[Settings]):
+    """Trains models with vectors of entities."""
 
-    def make_settings(self, model: str | None, preset: str | None, **given: Any) -> Settings:
-        """Those of a preset, changed by what is given."""
-        return preset_settings(model, preset, **given)
-
-    def read_settings(self, values: Mapping[str, Any]) -> Settings:
-        """All settings are in the configuration."""
-        return Settings.of(values)
-
-    def values(self, settings: Settings) -> dict[str, Any]:
-        """All that are set."""
-        return settings.values()
-
-    def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
+    def fitted(self, settings: Settings, source: ModelInput, given: Mapping[str, Any]) -> Settings:
         """A preset's batch is all of train where train is smaller.
 
         With very many entities a preset compares with a sample of them, not with all.
         """
+        static = source.scoping.static
         against_all = LOSSES[settings.loss].against == "all"
         if against_all and "loss" not in given and len(static.entities) > MANY_ENTITIES:
             settings = replace(settings, loss=SAMPLED_SOFTMAX.name)
@@ -62,7 +48,7 @@ class NativeEngine:
         return replace(settings, batch_size=min(settings.batch_size, count))
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:
-        """Dimension, learning rate, smoothness, and what the loss has of its own."""
+        """Dimension, learning rate, smoothness, and those of the loss."""
         loss = LOSSES[settings.loss]
         return {
             "dimension": _DIMENSIONS,
@@ -73,46 +59,39 @@ class NativeEngine:
             **loss.search,
         }
 
-    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
-        """Epoch by epoch to the end, from the last checkpoint if there is one."""
-        with matrix_precision(settings.precision):
-            model = _make(settings, static, shard=supervisor.shard).to(supervisor.device)
-            trainer = Trainer(model, _examples(static, settings), settings)
-            parameters = sum(table.numel() for table in model.parameters())
-            elsewhere = len(model.entities) - len(model.entities.vectors())
-            parameters += elsewhere * model.entities.width
-            supervisor.begin(trainer, parameters=parameters, triples=len(trainer.triples))
-            run_epochs(trainer, supervisor)
+    def learner(self, settings: Settings, source: ModelInput) -> Trainer:
+        """A model that is not trained yet."""
+        static = source.scoping.static
+        model = make_model(settings, static).to(source.device)
+        return Trainer(model, _examples(static, settings), settings, source.scoping)
 
     def open(
-        self,
-        static: StaticGraph,
-        settings: Settings,
-        tensors: Mapping[str, Tensor],
-        device: torch.device,
-    ) -> ModelScorer:
+        self, settings: Settings, source: ModelInput, tensors: Mapping[str, Tensor]
+    ) -> ScopedScoring:
         """The scores of a trained model."""
-        # One of several workers may have been given its own rows.
-        shard = "entities" in tensors and len(tensors["entities"]) < len(static.entities)
-        model = _make(settings, static, empty=True, shard=shard and collective.size() > 1)
+        model = make_model(settings, source.scoping.static, empty=True)
         fill_parameters(model, tensors)
         model.requires_grad_(False)
-        return ModelScorer.of(model.to(device), settings)
+        scorer = ModelScorer(model.to(source.device), settings)
+        return ScopedScoring(scorer, source.scoping)
 
 
-def _make(
-    settings: Settings, static: StaticGraph, *, empty: bool = False, shard: bool = False
-) -> Model:
-    """A model; an error where its entities cannot be divided over workers."""
-    if shard and static.segmentation.entities is not None:
-        raise UsageError("with shard, entities cannot be cut in time; cut predicates alone")
-    model = make_model(settings, static, empty=empty, shard=shard)
-    if shard and not isinstance(model.entities, Shard):
-        raise UsageError(
-            f"the entities of {settings.model} cannot be divided over workers; leave out shard"
-            " (--shard), and each worker takes a share of each batch"
-        )
-    return model
+def check_settings(settings: Settings, given: Mapping[str, Any]) -> None:
+    """An error unless the settings fit the model, and those that were given have an effect."""
+    model = MODELS[settings.model]
+    check_name("loss", settings.loss, LOSSES)
+    check_name("initialiser", settings.init, INITIALISERS)
+    model.check(settings)
+    loss = LOSSES[settings.loss]
+    if settings.dropout and "dropout" not in loss.settings:
+        raise UsageError(f"the loss {loss.name} has no dropout; leave it out")
+    of_losses = {name for other in LOSSES.values() for name in other.settings}
+    effective = {*loss.settings, *(("margin",) if settings.init == "uniform" else ())}
+    for name in given:
+        if name in of_losses - effective:
+            raise UsageError(f"{name} has no effect with the loss {loss.name}; leave it out")
+    if "norm" in given and not model.norms:
+        raise UsageError(f"norm has no effect on {settings.model}; leave it out")
 
 
 def _examples(static: StaticGraph, settings: Settings) -> Triples:

@@ -15,61 +15,33 @@ import torch
 from torch import Tensor
 
 from splime.axes import Axis, Range, Values
-from splime.embedding.settings import Settings
 from splime.errors import SplimeError, UsageError, nearest
 from splime.exports import to_pykeen
+from splime.scoring.scoped import ScopedScoring
+from splime.scoring.scorer import Scorer
+from splime.settings import PykeenSettings
 from splime.static import StaticGraph
-from splime.training.engines import Supervisor
-from splime.training.trainer import check_batch
+from splime.training.engines import Engine, EpochEnd, Events, Learner, ModelInput, TrainingStep
+from splime.training.registry import ModelEntry
+from splime.training.trainer import check_batch, sizes
 
-_DEFAULTS = {
-    "dimension": 100,
-    "epochs": 100,
-    "batch_size": 256,
-    "learning_rate": 1e-3,
-    "negatives": 32,
-    "distinct": True,
-    "seed": 0,
-}
-# Only in the configuration of a run if they are given: runs made before did not have them.
-_VALIDATION = ("validate_every", "patience")
-# One negative is enough for PyKEEN, which draws the side that it replaces.
-_OWN = {"corrupt": "object", "validate_every": 0}
 _PREFIX = "pykeen."
 
 
-class PykeenEngine:
+class PykeenEngine(Engine[PykeenSettings]):
     """Trains any of PyKEEN's models, with PyKEEN's own loss for it, and Adam."""
 
-    def make_settings(self, model: str | None, preset: str | None, **given: Any) -> Settings:
-        """PyKEEN's models have few settings, and no presets."""
-        if model is None or preset is not None:
-            raise UsageError("the engine pykeen needs a model, and has no presets")
-        known = (*_DEFAULTS, *_VALIDATION)
-        for name in given:
-            if name not in known:
-                raise UsageError(
-                    f"the engine pykeen has no setting {name!r}; it takes {', '.join(known)}."
-                    f"{nearest(name, known)}"
-                )
-        return self.read_settings({**_DEFAULTS, **given, "model": _resolve(model).__name__})
+    parallel = False
 
-    def read_settings(self, values: Mapping[str, Any]) -> Settings:
-        """What the configuration has; the other settings are not PyKEEN's."""
-        return Settings.of({**_OWN, **values})
-
-    def values(self, settings: Settings) -> dict[str, Any]:
-        """PyKEEN's own settings, and those of validation if there is any."""
-        names = ("model", *_DEFAULTS, *(_VALIDATION if settings.validate_every else ()))
-        return {name: getattr(settings, name) for name in names}
-
-    def fitted(self, settings: Settings, static: StaticGraph, given: Mapping[str, Any]) -> Settings:
-        """A batch that was asked for must not be larger than train."""
+    def fitted(
+        self, settings: PykeenSettings, source: ModelInput, given: Mapping[str, Any]
+    ) -> PykeenSettings:
+        """A given batch size must not be larger than train."""
         if "batch_size" in given:
-            check_batch(given["batch_size"], len(_train(static, settings).train))
+            check_batch(given["batch_size"], len(_train(source.scoping.static, settings).train))
         return settings
 
-    def search_space(self, settings: Settings) -> dict[str, Axis]:  # noqa: ARG002
+    def search_space(self, settings: PykeenSettings) -> dict[str, Axis]:
         """The same for all models."""
         return {
             "dimension": Values((50, 100, 200)),
@@ -77,43 +49,43 @@ class PykeenEngine:
             "negatives": Values((8, 32, 128)),
         }
 
-    def fit(self, static: StaticGraph, settings: Settings, supervisor: Supervisor) -> None:
-        """Train; a training that was interrupted begins again."""
+    def learner(self, settings: PykeenSettings, source: ModelInput) -> _PykeenLearner:
+        """A model that is not trained yet; a training that was interrupted begins again."""
         with _apart():
-            factory = to_pykeen(_train(static, settings))["train"]
-            model = _make(settings, factory).to(supervisor.device)
-            learner = _Learner(model, settings, supervisor)
-            supervisor.begin(
-                learner,
-                parameters=sum(table.numel() for table in model.parameters()),
-                triples=factory.num_triples,
-                loss=type(model.loss).__name__,
-            )
-            learner.run(factory)
+            factory = to_pykeen(_train(source.scoping.static, settings))["train"]
+            model = _make(settings, factory).to(source.device)
+        return _PykeenLearner(model, factory, settings, source)
 
     def open(
-        self,
-        static: StaticGraph,
-        settings: Settings,
-        tensors: Mapping[str, Tensor],
-        device: torch.device,
-    ) -> PykeenScorer:
+        self, settings: PykeenSettings, source: ModelInput, tensors: Mapping[str, Tensor]
+    ) -> ScopedScoring:
         """The scores of a trained model."""
         _resolve(settings.model)  # importing PyKEEN sets up its log, which is then silenced
         state = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items()}
         with _apart():
-            model = _make(settings, to_pykeen(_train(static, settings))["train"])
+            model = _make(settings, to_pykeen(_train(source.scoping.static, settings))["train"])
             try:
                 model.load_state_dict(state)
             except RuntimeError as error:
                 raise ValueError(" ".join(str(error).split())) from None
-        return PykeenScorer(model.to(device).eval(), device)
+        scorer = PykeenScorer(model.to(source.device).eval(), source.device)
+        return ScopedScoring(scorer, source.scoping)
 
 
 engine = PykeenEngine()
 
 
-def _train(static: StaticGraph, settings: Settings) -> StaticGraph:
+def model_name(name: str) -> str:
+    """The name of a model as PyKEEN writes it; an error if it has none of that name."""
+    return str(_resolve(name).__name__)
+
+
+def entry_of(name: str) -> ModelEntry:
+    """What is said about a model of PyKEEN."""
+    return ModelEntry(name, "A model of PyKEEN.", "pykeen", PykeenSettings, cuts="any")
+
+
+def _train(static: StaticGraph, settings: PykeenSettings) -> StaticGraph:
     return static.distinct()[0] if settings.distinct else static
 
 
@@ -149,7 +121,7 @@ def _apart() -> Iterator[None]:
         np.random.set_state(states[1])
 
 
-def _make(settings: Settings, factory: Any) -> Any:
+def _make(settings: PykeenSettings, factory: Any) -> Any:
     try:
         return _resolve(settings.model)(
             triples_factory=factory,
@@ -163,100 +135,82 @@ def _make(settings: Settings, factory: Any) -> Any:
         raise UsageError(f"{settings.model} cannot be made with these settings: {why}") from None
 
 
-class _StoppedEarly(Exception):  # noqa: N818  # PyKEEN's loop has no other way to end
-    """Validations no longer get better."""
-
-
-class _Learner:
+class _PykeenLearner(Learner):
     """A model of PyKEEN in training."""
 
-    def __init__(self, model: Any, settings: Settings, supervisor: Supervisor) -> None:
-        self.model, self.settings, self.supervisor = model, settings, supervisor
-        self.epoch, self.epochs = 0, settings.epochs
+    def __init__(
+        self, model: Any, factory: Any, settings: PykeenSettings, source: ModelInput
+    ) -> None:
+        self.model, self.factory, self.settings, self.source = model, factory, settings, source
+        self.epochs = settings.epochs
+        self._batch = min(settings.batch_size, factory.num_triples)
+        about = sizes(model, factory.num_triples)
+        self.about = {**about, "loss": type(model.loss).__name__}
 
-    def run(self, factory: Any) -> None:
-        """PyKEEN's own loop."""
-        from pykeen.training import NonFiniteLossError, SLCWATrainingLoop
+    def train(self) -> Events:
+        """PyKEEN's own loop, an epoch at a time."""
+        from pykeen.training import SLCWATrainingLoop
 
         settings = self.settings
-        batch = min(settings.batch_size, factory.num_triples)
-        loop = SLCWATrainingLoop(
-            model=self.model,
-            triples_factory=factory,
-            optimizer=torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate),
-            negative_sampler="basic",
-            negative_sampler_kwargs={"num_negs_per_pos": settings.negatives},
-        )
-        try:
-            loop.train(
-                factory,
-                num_epochs=settings.epochs,
-                batch_size=batch,
-                use_tqdm=False,
-                pin_memory=self.supervisor.device.type == "cuda",
-                callbacks=self._callback(math.ceil(factory.num_triples / batch)),
+        steps = math.ceil(self.factory.num_triples / self._batch)
+        with _apart():
+            # Made again: the random numbers of the training follow those of its first vectors.
+            self.model = _make(settings, self.factory).to(self.source.device)
+            loop = SLCWATrainingLoop(
+                model=self.model,
+                triples_factory=self.factory,
+                optimizer=torch.optim.Adam(self.model.parameters(), lr=settings.learning_rate),
+                negative_sampler="basic",
+                negative_sampler_kwargs={"num_negs_per_pos": settings.negatives},
             )
-        except _StoppedEarly:
-            return
+            for epoch in range(1, settings.epochs + 1):
+                loss = self._run_epoch(loop, epoch)
+                yield TrainingStep(steps, steps, loss)
+                self.epoch = epoch
+                self.model.eval()
+                yield EpochEnd(loss)
+                self.model.train()
+
+    def _run_epoch(self, loop: Any, epoch: int) -> float:
+        from pykeen.training import NonFiniteLossError
+
+        settings = self.settings
+        try:
+            losses = loop.train(
+                self.factory,
+                num_epochs=epoch,
+                continue_training=epoch > 1,
+                batch_size=self._batch,
+                use_tqdm=False,
+                pin_memory=self.source.device.type == "cuda",
+            )
         except (SplimeError, torch.OutOfMemoryError, MemoryError):
             raise
         except NonFiniteLossError:
             raise SplimeError(
-                f"the loss is no longer a number in epoch {self.epoch + 1}: training diverged."
+                f"the loss is no longer a number in epoch {epoch}: training diverged."
                 f" Lower learning_rate (it is {settings.learning_rate:g})"
             ) from None
         except Exception as error:
             why = str(error) or type(error).__name__
             raise SplimeError(f"PyKEEN could not train {settings.model}: {why}") from error
-
-    def _callback(self, steps: int) -> Any:
-        """The supervisor, as a callback of PyKEEN."""
-        from pykeen.training import TrainingCallback
-
-        learner, supervisor = self, self.supervisor
-
-        class Callback(TrainingCallback):  # type: ignore[misc]
-            step = 0
-
-            def on_batch(self, epoch: int, batch: Any, batch_loss: float, **_: Any) -> None:  # noqa: ARG002
-                """Tell of a step, and stop if asked to."""
-                self.step += 1
-                supervisor.step(self.step, steps, batch_loss)
-                if supervisor.should_stop():
-                    raise supervisor.interrupted()
-
-            def post_epoch(self, epoch: int, epoch_loss: float, **_: Any) -> None:
-                """Validate, and stop early."""
-                self.step, learner.epoch = 0, epoch
-                learner.model.eval()
-                supervisor.end_epoch(epoch_loss)
-                learner.model.train()
-                if supervisor.stopped_early:
-                    raise _StoppedEarly
-
-        return Callback()
+        return float(losses[-1])
 
     def parameters(self) -> dict[str, Tensor]:
         """All tensors; parts of a model may share one, which the format has no way to say."""
         state = self.model.state_dict()
         return {f"{_PREFIX}{name}": tensor.clone() for name, tensor in state.items()}
 
-    def scorer(self) -> PykeenScorer:
+    def scoring(self) -> ScopedScoring:
         """The scores of the model as it is now."""
-        return PykeenScorer(self.model, self.supervisor.device)
-
-    def state(self) -> None:
-        """It cannot resume."""
-
-    def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
-        """Nothing was saved."""
+        return ScopedScoring(PykeenScorer(self.model, self.source.device), self.source.scoping)
 
 
 # PyKEEN makes tensors of queries x entities x dimensions; so many numbers of them at once.
 _NUMBERS = 1 << 25
 
 
-class PykeenScorer:
+class PykeenScorer(Scorer):
     """A PyKEEN model as evaluation sees it."""
 
     def __init__(self, model: Any, device: torch.device) -> None:

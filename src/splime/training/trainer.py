@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from splime import collective
 from splime.axes import Axis, Range
-from splime.collective import Rows
+from splime.device import matrix_precision
 from splime.embedding.making import fill_parameters, parameters_of
-from splime.embedding.models import Model
+from splime.embedding.models.base import Model
 from splime.embedding.negatives import seed_of
 from splime.embedding.objective import Objective
 from splime.embedding.scorer import ModelScorer
-from splime.embedding.settings import Settings
-from splime.embedding.tables import Lookup, Shard
 from splime.errors import SplimeError, UsageError
+from splime.scoring.scoped import ScopedScoring
+from splime.scoring.scoping import Scoping
+from splime.settings import Settings, SteppedSettings
 from splime.static import Triples
-
-Advance = Callable[[int, float], None]
-"""Takes how many steps of the epoch are done, and the mean loss so far."""
+from splime.training.engines import EpochEnd, Events, Learner, TrainingStep
 
 # Negatives are drawn for as many steps at once as this many numbers suffice for.
 _DRAWN = 1 << 24
@@ -36,18 +36,19 @@ _OPTIMIZER = "optimizer."
 _WORTH_COMPILING = 20_000
 
 
-class Loop(ABC):
-    """Steps and epochs, from any step on, of whatever is trained.
+class Loop(Learner):
+    """Steps and epochs, from any step on.
 
     What is random follows from the seed, the epoch and the step alone, so a training that resumes
     ends as if it had never stopped.
     """
 
+    model: nn.Module
     examples: Tensor
     """What an epoch goes through, a row for each."""
     optimizer: torch.optim.Optimizer
 
-    def __init__(self, settings: Settings, device: torch.device, count: int) -> None:
+    def __init__(self, settings: SteppedSettings, device: torch.device, count: int) -> None:
         self.settings, self.device = settings, device
         self.steps = math.ceil(count / settings.batch_size)
         """Steps of an epoch."""
@@ -56,6 +57,10 @@ class Loop(ABC):
                 f"batches of {count // self.steps:,} cannot be divided over"
                 f" {collective.size():,} workers: raise batch_size, or take fewer workers"
             )
+        if settings.steps is None:
+            self.epochs = settings.epochs
+        else:
+            self.epochs = math.ceil(settings.steps / self.steps)
         self.epoch, self.step = 0, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=device)
         self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch
@@ -69,13 +74,9 @@ class Loop(ABC):
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
 
-    @abstractmethod
     def tables(self) -> dict[str, Tensor]:
         """What is trained, by the names in files."""
-
-    @abstractmethod
-    def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over parameters."""
+        return parameters_of(self.model)
 
     @property
     def steps_are_alike(self) -> bool:
@@ -86,21 +87,9 @@ class Loop(ABC):
         """For how many steps negatives are drawn together."""
         return self.steps
 
-    def draw(self, first: int, steps: int) -> Tensor | None:  # noqa: ARG002
+    def draw(self, first: int, steps: int) -> Tensor | None:
         """The negatives of some steps, if there are any."""
         return None
-
-    @property
-    def rows(self) -> Rows | None:
-        """The entities whose vectors this worker holds, where others hold the rest."""
-        return None
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs the settings ask for."""
-        if self.settings.steps is not None:
-            return math.ceil(self.settings.steps / self.steps)
-        return self.settings.epochs
 
     def last_step(self) -> int:
         """How many steps this epoch has: fewer where the settings limit the steps in all."""
@@ -113,27 +102,35 @@ class Loop(ABC):
         size, more = divmod(len(self.examples), self.steps)
         return step * size + min(step, more)
 
-    def run_epoch(
-        self, *, advance: Advance | None = None, stop: Callable[[], bool] | None = None
-    ) -> float | None:
-        """Train to the end of the epoch. Its mean loss, or None if `stop` asked to stop before."""
+    def train(self) -> Events:
+        """Train to the end, from where it is."""
+        with self.at_work():
+            while self.epoch < self.epochs:
+                yield EpochEnd((yield from self.epoch_steps()))
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """What holds while it is trained."""
+        return matrix_precision(self.settings.precision)
+
+    def epoch_steps(self) -> Generator[TrainingStep, None, float]:
+        """Train to the end of the epoch, and return its mean loss."""
         shuffled = self.shuffled()
         at_once = self.steps_at_once()
         while self.step < self.last_step():
             first = self.step // at_once * at_once
             drawn = self.draw(first, min(at_once, self.steps - first))
-            for done in self._run(shuffled, drawn, first):
-                if advance is not None:
-                    advance(self.step, done)
-                if stop is not None and stop():
-                    self.check_loss()
-                    return None
+            for loss in self._run(shuffled, drawn, first):
+                yield TrainingStep(self.step, self.steps, loss)
         self.check_loss()
         self._check_tables()
         mean = self.mean_loss()
         self.epoch, self.step = self.epoch + 1, 0
         self._loss.zero_()
         return mean
+
+    def run_epoch(self) -> float:
+        """Train to the end of the epoch; its mean loss."""
+        return next(event.loss for event in self.train() if isinstance(event, EpochEnd))
 
     def _run(self, shuffled: Tensor, drawn: Tensor | None, first: int) -> Iterator[float]:
         """Work off the steps that negatives were drawn for; yields the mean loss now and then."""
@@ -161,7 +158,7 @@ class Loop(ABC):
     def _check_tables(self) -> None:
         """A last step too far shows in the parameters before it shows in a loss."""
         for name, table in self.tables().items():
-            # The least and the largest tell it, and need no memory.
+            # The least and the largest suffice, and need no memory.
             if table.numel() and not bool(torch.isfinite(torch.stack(table.aminmax())).all()):
                 raise self._diverged(f"the parameters {name} are no longer numbers after")
 
@@ -177,13 +174,15 @@ class Loop(ABC):
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
+        self.check_loss()  # what diverged is never saved
         tensors = optimizer_state(self.optimizer, self.tables())
         numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
         return {**self.parameters(), **tensors}, numbers
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Resume from a state."""
-        self.fill({name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)})
+        own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
+        fill_parameters(self.model, own)
         restore_optimizer(self.optimizer, self.tables(), tensors)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
@@ -192,8 +191,13 @@ class Loop(ABC):
 class Trainer(Loop):
     """Trains a model on triples; the order of the triples and the negatives are random."""
 
-    def __init__(self, model: Model, triples: Triples, settings: Settings) -> None:
-        self.model = model
+    settings: Settings
+    model: Model
+
+    def __init__(
+        self, model: Model, triples: Triples, settings: Settings, scoping: Scoping | None = None
+    ) -> None:
+        self.model, self.scoping = model, scoping
         self.triples = torch.from_numpy(triples.array().astype(np.int64)).to(model.device)
         self.objective = Objective(model, settings, self.triples)
         self._draws: Draws | None = None
@@ -203,15 +207,15 @@ class Trainer(Loop):
         check_batch(settings.batch_size, count, settings.each)
         super().__init__(settings, model.device, count)
         moves = model.time_of is not None and self.objective.sampled
-        # Rows that a batch gathers from workers are others in number each time.
-        alike = model.device.type == "cuda" and self.objective.shard is None
-        if moves and alike and self.epochs * self.steps > _WORTH_COMPILING:
+        long = self.epochs * self.steps > _WORTH_COMPILING
+        if moves and long and model.device.type == "cuda":
             self.objective.compile()
         self.optimizer = make_optimizer(model, settings)
         self._generator = torch.Generator(self.device)
         self._prepare()
         self.batch = math.ceil(len(self.examples) / self.steps)
         """Examples of a step; of the last ones perhaps one less, so that all weigh the same."""
+        self.about = sizes(model, len(self.triples))
 
     @property
     def steps_are_alike(self) -> bool:
@@ -224,8 +228,7 @@ class Trainer(Loop):
             drawn = drawn[: len(examples)]
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.objective.backward(examples, drawn)
-        held = None if self.objective.shard is None else self.objective.shard.weight
-        self._loss += add_up((each for each in self.model.parameters() if each is not held), loss)
+        self._loss += all_reduce_gradients(self.model.parameters(), loss)
         self.objective.steps_taken += 1
         self.optimizer.step()
         with torch.no_grad():
@@ -277,29 +280,22 @@ class Trainer(Loop):
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, first + 1))
         return self.objective.negatives.draw(steps, self.batch, self._generator)
 
-    @property
-    def rows(self) -> Rows | None:
-        """The entities whose vectors this worker holds, where others hold the rest."""
-        entities = self.model.entities
-        return entities.here if isinstance(entities, Shard) else None
-
-    def tables(self) -> dict[str, Tensor]:
-        """The tables of the model, by their names in files."""
-        return parameters_of(self.model)
-
-    def fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over the vectors of tables."""
-        fill_parameters(self.model, tensors)
-
-    def scorer(self) -> ModelScorer:
+    def scoring(self) -> ScopedScoring:
         """The scores of the model as it is now."""
-        return ModelScorer.of(self.model, self.settings)
+        assert self.scoping is not None, "a training that is validated has cuts"
+        scorer = ModelScorer(self.model, self.settings)
+        return ScopedScoring(scorer, self.scoping)
 
 
-def add_up(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
-    """Add up the gradients of all workers' shares of a batch, and their losses.
+def sizes(model: nn.Module, triples: int) -> dict[str, Any]:
+    """The numbers of parameters and of triples, which are remembered with a run."""
+    return {"parameters": sum(each.numel() for each in model.parameters()), "triples": triples}
 
-    All that is dense goes into one message. It also tells which parameters have a gradient
+
+def all_reduce_gradients(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
+    """Add the gradients of all workers' shares of a batch, and their losses.
+
+    All that is dense goes into one message. It also says which parameters have a gradient
     anywhere: optimizers leave the others alone.
     """
     if collective.size() == 1:
@@ -307,16 +303,16 @@ def add_up(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
     dense = []
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:
-            collective.add_up(parameter.grad)
+            collective.all_reduce(parameter.grad)
         elif parameter.requires_grad:
             dense.append(parameter)
-    there = loss.new_tensor([each.grad is not None for each in dense])
-    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in dense]
-    message = [loss.view(1), there, *(each.reshape(-1) for each in gradients)]
-    sizes = [len(each) for each in message]
-    total, count, *parts = collective.add_up(torch.cat(message)).split(sizes)
-    for parameter, some, part in zip(dense, count.tolist(), parts, strict=True):
-        parameter.grad = part.view_as(parameter) if some else None
+    has_gradient = loss.new_tensor([parameter.grad is not None for parameter in dense])
+    gradients = [torch.zeros_like(x) if x.grad is None else x.grad for x in dense]
+    message = [loss.view(1), has_gradient, *(gradient.reshape(-1) for gradient in gradients)]
+    sizes = [len(part) for part in message]
+    total, count, *parts = collective.all_reduce(torch.cat(message)).split(sizes)
+    for parameter, ranks, part in zip(dense, count.tolist(), parts, strict=True):
+        parameter.grad = part.view_as(parameter) if ranks else None
     summed: Tensor = total.squeeze(0)
     return summed
 
@@ -390,11 +386,11 @@ class Draws:
         return self.triples[torch.searchsorted(self._upto, self._before + within, right=True)]
 
 
-def check_batch(batch_size: int, count: int, each: str = "triple") -> None:
+def check_batch(batch_size: int, count: int, unit: str = "triple") -> None:
     """An error if there are not enough triples (or facts) for a batch."""
     if count < batch_size:
         raise UsageError(
-            f"a batch of {batch_size:,} is larger than train, which has {count:,} {each}s; lower"
+            f"a batch of {batch_size:,} is larger than train, which has {count:,} {unit}s; lower"
             " batch_size"
         )
 
@@ -413,16 +409,13 @@ LEARNING_RATES: Mapping[str, Axis] = {
 
 
 def make_optimizer(model: Model, settings: Settings) -> torch.optim.Optimizer:
-    """The optimizer of a training, in its fastest version."""
+    """The optimizer of a training; its steps can be recorded on a GPU."""
     tables: list[Tensor] = list(model.parameters())
     rate = settings.learning_rate
-    dense = not (isinstance(model.entities, Lookup) and model.entities.sparse)
     if settings.optimizer == "sgd":
         return torch.optim.SGD(tables, lr=rate)
-    if tables[0].is_cuda and dense:
-        from splime.embedding.kernels import Adagrad, Adam
-
-        return Adam(tables, rate) if settings.optimizer == "adam" else Adagrad(tables, rate)
     if settings.optimizer == "adam":
-        return torch.optim.Adam(tables, lr=rate, fused=True)
+        return torch.optim.Adam(tables, lr=rate, fused=True, capturable=tables[0].is_cuda)
+    # It counts steps on the processor, which a recording does not repeat: only a decay of the
+    # learning rate, which there is none of, would need the count.
     return torch.optim.Adagrad(tables, lr=rate)

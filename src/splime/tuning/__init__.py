@@ -1,7 +1,9 @@
 """The search for methods, parameters and settings, on valid only."""
 
-from splime.tuning.results import Tried, Tuned
+from splime.tuning.results import TrialResult, TuningResult
 from splime.tuning.search import tune
-from splime.tuning.space import make_space, read_space
+from splime.tuning.space import make_space
 
-__all__ = ["Tried", "Tuned", "make_space", "read_space", "tune"]
+Tuned = TuningResult  # its name before 0.3
+
+__all__ = ["TrialResult", "Tuned", "TuningResult", "make_space", "tune"]

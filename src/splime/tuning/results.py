@@ -1,4 +1,4 @@
-"""What a search gave: its trials, the best of them as a plan, and which choices mattered."""
+"""Results of a search: its trials, the best of them as a plan, and which choices mattered."""
 
 from __future__ import annotations
 
@@ -7,31 +7,29 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, mode
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 from rich.console import RenderableType
 from rich.text import Text
 
 from splime.errors import SplimeError, visible
-from splime.io.files import written_beside
+from splime.io.files import atomic_write
 from splime.plans import Plan, PlannedRun
-from splime.report.tables import described, make_table
-from splime.shown import Shown
-from splime.training.engines import OWN_ENGINES
+from splime.reporting import style
+from splime.reporting.html import rendered
+from splime.reporting.tables import described, make_table
 from splime.tuning.space import Configuration, Space
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from optuna.trial import FrozenTrial
 
 _STATES = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
-_FEWEST = 8  # trials, below which importances are noise
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """One trial."""
 
     number: int
@@ -49,17 +47,21 @@ class Tried:
     error: str | None
 
     @classmethod
-    def of(cls, trial: FrozenTrial, space: Space) -> Tried:
-        """A trial of optuna, for people; one that this search did not write is a ValueError."""
+    def of(cls, trial: FrozenTrial, space: Space) -> TrialResult:
+        """From a trial of optuna; one that this search did not write is a ValueError."""
         about, validated = trial.user_attrs, trial.intermediate_values
         configuration = None
         chosen: dict[str, Any] = {}
         if "configuration" in about:
-            configuration = one = msgspec.convert(about["configuration"], Configuration)
-            parameters = {f"{one.method}.{name}": value for name, value in one.parameters.items()}
-            prefix = space.prefix(one.model)
-            settings = {prefix + n: v for n, v in one.settings.items() if n not in space.fixed}
-            chosen = {"method": one.method, **parameters, "model": one.model, **settings}
+            configuration = msgspec.convert(about["configuration"], Configuration)
+            method, model = configuration.method, configuration.model
+            chosen = {"method": method}
+            for name, value in configuration.parameters.items():
+                chosen[f"{method}.{name}"] = value
+            chosen["model"] = model
+            for name, value in configuration.settings.items():
+                if name not in space.fixed:
+                    chosen[space.prefix(model) + name] = value
         made = cls(
             number=trial.number,
             state=_STATES.get(trial.state.name, "begun"),
@@ -75,135 +77,115 @@ class Tried:
 
     def described(self) -> tuple[str, str]:
         """The method and the model, each with what was chosen for it."""
-        one = self.configuration
-        if one is None:
+        if (made := self.configuration) is None:
             return "", ""
-        own = {name.rpartition(".")[2] for name in self.chosen}
-        settings = {name: value for name, value in one.settings.items() if name in own}
-        return described(one.method, one.parameters), described(one.model, settings)
+        names = {name.rpartition(".")[2] for name in self.chosen}
+        settings = {name: value for name, value in made.settings.items() if name in names}
+        return described(made.method, made.parameters), described(made.model, settings)
 
 
 @dataclass(frozen=True)
-class Tuned(Shown):
+class TuningResult:
     """A finished search."""
 
-    shown_by: ClassVar = "splime.tuning.results:tuned_tables"
-
     out: Path
-    trials: Sequence[Tried]
+    trials: Sequence[TrialResult]
     importances: Mapping[str, float]
-    """How much of the differences in valid MRR each choice explains, most first; they sum to 1."""
+    """How much each choice decides whether a trial is among the best, most first; they sum to 1."""
     plan: Plan
-    """The best configuration, which `splime run` and `splime.carry_out` take."""
+    """The best configuration, which `splime run` and `splime.execute` take."""
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> TrialResult:
         """The trial with the highest MRR on valid."""
         return self.ranking()[0]
 
-    def ranking(self) -> list[Tried]:
+    def ranking(self) -> list[TrialResult]:
         """The finished trials, best first, each configuration once."""
         return ranking(self.trials)
 
     def __repr__(self) -> str:
         method, model = self.best.described()
         return visible(
-            f"Tuned({self.out}: {len(self.trials):,} trials; the best: {method}, {model},"
+            f"TuningResult({self.out}: {len(self.trials):,} trials; the best: {method}, {model},"
             f" valid MRR {self.best.valid:.3f})"
         )
 
+    def _repr_html_(self) -> str:
+        return rendered(tuning_tables(self))
 
-def tuned_tables(tuned: Tuned) -> Iterator[RenderableType]:
+
+def tuning_tables(tuned: TuningResult) -> Iterator[RenderableType]:
     """The best trials, and what mattered."""
-    counts = Counter(one.state for one in tuned.trials)
+    counts = Counter(trial.state for trial in tuned.trials)
     listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
     title = f"the best of {len(tuned.trials):,} trials ({listed})"
     columns = ("trial", "valid MRR", "method", "model", "seconds")
     table = make_table(title, *columns, words=("method", "model"))
-    for one in tuned.ranking()[:5]:
-        method, model = one.described()
-        mrr, seconds = f"{one.valid:.3f}", f"{one.seconds:,.1f}"
-        table.add_row(f"{one.number:,}", mrr, Text(method), Text(model), seconds)
+    for trial in tuned.ranking()[:5]:
+        method, model = trial.described()
+        mrr, seconds = f"{trial.valid:.3f}", f"{trial.seconds:,.1f}"
+        table.add_row(f"{trial.number:,}", mrr, Text(method), Text(model), seconds)
     yield table
     if tuned.importances:
         shares = (f"{n} {100 * s:.0f} %" for n, s in tuned.importances.items() if s >= 0.005)
         yield f"what mattered: {', '.join(shares)}"
 
 
-def ranking(trials: Sequence[Tried]) -> list[Tried]:
+def ranking(trials: Sequence[TrialResult]) -> list[TrialResult]:
     """The finished ones, best first, without those that repeat another."""
-    done = [one for one in trials if one.state == "finished" and one.same_as is None]
-    return sorted(done, key=lambda one: (-(one.valid or 0.0), one.number))
+    done = [trial for trial in trials if trial.state == "finished" and trial.same_as is None]
+    return sorted(done, key=lambda trial: (-(trial.valid or 0.0), trial.number))
 
 
-def best_plan(trials: Sequence[Tried], space: Space, data: str, reading: Mapping[str, Any]) -> Plan:
+def best_plan(
+    trials: Sequence[TrialResult], space: Space, data: str, reading: Mapping[str, Any]
+) -> Plan:
     """The plan of the best trial; an error that says why, if none was finished."""
     done = ranking(trials)
     if not done:
-        why = next((one.error for one in trials if one.error), "all were stopped")
+        why = next((trial.error for trial in trials if trial.error), "all were stopped")
         raise SplimeError(f"none of {len(trials):,} trials was finished; the first: {why}")
     best = done[0].configuration
     assert best is not None, "a finished trial has one"
-    own = {name: value for name, value in best.settings.items() if name not in space.fixed}
-    name = best.model if best.model in OWN_ENGINES else best.method
-    run = PlannedRun(name, best.make_method(), {"model": best.model, **own})
+    chosen = {name: value for name, value in best.settings.items() if name not in space.fixed}
+    name = best.model if space.entry(best.model).cuts == "none" else best.method
+    run = PlannedRun(name, best.make_method(), {"model": best.model, **chosen})
     plain = {key: str(v) if isinstance(v, Path) else v for key, v in reading.items()}
     return Plan(data, (run,), plain, dict(space.fixed))
 
 
-def write_trials(path: Path, trials: Sequence[Tried]) -> None:
+def write_trials(path: Path, trials: Sequence[TrialResult]) -> None:
     """A row for each trial, with a column for each thing that was chosen."""
-    names = list(dict.fromkeys(name for one in trials for name in one.chosen))
+    names = list(dict.fromkeys(name for trial in trials for name in trial.chosen))
     header = ["trial", "state", "valid_mrr", "epochs", "seconds", *names, "same_as", "error"]
-    with written_beside(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+    with atomic_write(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(header)
-        for one in trials:
-            about = (one.number, one.state, one.valid, one.epochs, one.seconds)
-            chosen = (one.chosen.get(name) for name in names)
-            rows.writerow([*about, *chosen, one.same_as, one.error])
+        for trial in trials:
+            about = (trial.number, trial.state, trial.valid, trial.epochs, trial.seconds)
+            chosen = (trial.chosen.get(name) for name in names)
+            rows.writerow([*about, *chosen, trial.same_as, trial.error])
 
 
-def importances(
-    chosen: Sequence[Mapping[str, Any]], values: Sequence[float], *, seed: int = 0
-) -> dict[str, float]:
-    """The shares of the choices in the differences between values, most first.
-
-    A random forest learns the values from the choices; then the values of a choice are shuffled,
-    and its guesses get worse by so much. Unlike the evaluators of optuna this also works for
-    parameters that only some trials have, such as those of one method: the others get a common
-    value, so that it does not give away the method. Empty where trials are too few or all alike.
-    """
-    columns: dict[str, list[Any]] = {}
-    for name in dict.fromkeys(name for one in chosen for name in one):
-        own = [one[name] for one in chosen if name in one]
-        is_word = any(isinstance(value, str | bool) for value in own)
-        if len({*own}) > 1:
-            common = mode(own) if is_word else median(own)
-            column = [one.get(name, common) for one in chosen]
-            columns[name] = [*map(str, column)] if is_word else column
-    if len(chosen) < _FEWEST or not columns or np.ptp(values) == 0:
-        return {}
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import RandomForestRegressor
-    from sklearn.inspection import permutation_importance
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    words = [at for at, column in enumerate(columns.values()) if isinstance(column[0], str)]
-    encoder = make_column_transformer(
-        (OneHotEncoder(sparse_output=False), words), remainder="passthrough"
+def plot_importances(importances: Mapping[str, float], name: str, trials: int) -> Figure:
+    """The shares of the choices that mattered most, as bars."""
+    names = [choice for choice, share in importances.items() if share >= 0.005][:8]
+    shares = [100 * importances[choice] for choice in names]
+    figure = style.make_figure(6, 4)
+    axes = figure.subplots()
+    bars = axes.barh(range(len(names)), shares, 0.6, color="#0072b2")
+    axes.bar_label(bars, fmt="%.0f %%", padding=4, fontsize=style.SMALL, color=style.INK)
+    axes.set_xlim(0, 1.25 * max(shares, default=1.0))
+    axes.set_xticks([])
+    style.open_axes(axes, f"{style.short(name)}: what mattered in {trials:,} trials")
+    axes.spines[["left", "bottom"]].set_visible(False)
+    # There is room for six, so that few bars are no thicker.
+    style.label_rows(axes, [style.short(choice, 24) for choice in names], room=6)
+    style.remark(
+        figure,
+        "share in what separates the best tenth of the trials from the others"
+        if importances
+        else "too few trials, or too similar, for shares",
     )
-    forest = RandomForestRegressor(100, min_samples_leaf=2, random_state=seed)
-    table = np.array([*columns.values()], object).T
-    worse = permutation_importance(
-        make_pipeline(encoder, forest).fit(table, values),
-        table,
-        values,
-        scoring="neg_mean_squared_error",
-        n_repeats=20,
-        random_state=seed,
-    ).importances_mean
-    shares = np.maximum(worse, 0.0) / max(np.maximum(worse, 0.0).sum(), np.finfo(float).tiny)
-    names = list(columns)
-    return {names[at]: float(shares[at]) for at in np.argsort(-shares, kind="stable").tolist()}
+    return figure

@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from splime.axes import Axis, Range, Values, read_axis
 from splime.embedding.losses import LOSSES
-from splime.embedding.settings import SETTINGS, Settings
 from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
-from splime.io.files import read_toml
-from splime.methods import METHODS, Method, Timestamp, make_method
-from splime.training.engines import (
-    NO_CUTS,
-    OWN_ENGINES,
-    engine_of,
-    find_engine,
-    knows_time,
-    make_settings,
-)
+from splime.methods import METHODS, Method, Timestamp, Vanilla, make_method
+from splime.settings import ALL_SETTINGS, BaseSettings
+from splime.training.registry import ModelEntry, entry_for, find_engine, find_model
 
 Axes: TypeAlias = Mapping[str, Axis]
 
@@ -64,37 +55,25 @@ class Space:
             for name, axis in self.models[model].items()
             if name != "smooth" or method != "vanilla"  # whose predicates have no neighbours
         }
-        if model in OWN_ENGINES:
-            method, parameters = "vanilla", {}  # it has no cuts
+        if self.entry(model).cuts == "none":
+            method, parameters = "vanilla", {}
         return Configuration(method, parameters, model, {**chosen, **self.fixed})
 
+    def entry(self, model: str) -> ModelEntry:
+        """What one of its models says about itself."""
+        return find_model(model, self.fixed.get("engine", "splime"))
+
     def prefix(self, model: str) -> str:
-        """What stands before the names of settings, where models have settings of their own."""
+        """What stands before the names of settings, where models have separate settings."""
         return f"{model}." if len(self.models) > 1 else ""
 
     def plain(self) -> dict[str, dict[str, Any]]:
-        """Tables that TOML can hold, and `Space.of` reads."""
+        """Tables that TOML can hold."""
         methods, models = (
-            _each(axes, lambda axis: axis.plain()) for axes in (self.methods, self.models)
+            {name: {key: axis.plain() for key, axis in axes.items()} for name, axes in part.items()}
+            for part in (self.methods, self.models)
         )
         return {"methods": methods, "models": models, "fixed": dict(self.fixed)}
-
-    @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Space:
-        """The inverse of `plain`."""
-        methods, models = (_each(plain[title], read_axis) for title in ("methods", "models"))
-        return cls(methods, models, plain["fixed"])
-
-
-def _each(tables: Mapping[str, Mapping[str, Any]], change: Callable[[Any], Any]) -> dict[str, Any]:
-    return {
-        name: {key: change(axis) for key, axis in axes.items()} for name, axes in tables.items()
-    }
-
-
-def read_space(path: str | Path) -> dict[str, Any]:
-    """Read what to try from a TOML file: `[method.NAME]` and `[settings]`."""
-    return read_toml(Path(path))
 
 
 def make_space(
@@ -105,41 +84,42 @@ def make_space(
     fixed: Mapping[str, Any] | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Space:
-    """The space of some methods (by default all; timestamp if all models know time) and models.
+    """The space of some methods (by default all; timestamp if all models are temporal) and models.
 
-    `fixed` has the settings that all trials share, and perhaps an `engine`. `given` is what
-    `read_space` reads; it replaces the defaults of the parameters that it names. Whatever could be
-    tried is checked here, not hours later.
+    `fixed` has the settings that all trials share, and perhaps an `engine`. `given` has
+    the tables `[method.NAME]` and `[settings]`, which replace the defaults of the parameters that
+    they name. Whatever could be tried is checked here, not hours later.
     """
     fixed, given = fixed or {}, given or {}
     for key in given:
         check_name("table", key, ("method", "settings"))
     by_method, settings = _table(given, "method"), _table(given, "settings")
     names, engine = list(models), fixed.get("engine", "splime")
-    no_cuts = all(name.lower() in OWN_ENGINES for name in names)
+    entries = [entry_for(name, fixed.get("preset"), engine) for name in names]
     default = list(METHODS)
-    if no_cuts:
-        default = ["vanilla"]
-    elif all(knows_time(name, engine) for name in names):
-        default = [Timestamp.name]
+    if entries and all(entry.is_temporal for entry in entries):
+        cut = sorted({entry.method for entry in entries if entry.cuts != "none"})
+        default = cut or [Vanilla.name]
     wanted = default if methods is None else list(methods)
     for name in (*wanted, *by_method):
         check_name("method", name, METHODS)
         if name not in wanted:
             raise UsageError(f"[method.{name}]: {name} is not among the methods to try")
-    chosen = [make_settings(model, **fixed) for model in names]
+    fixed_settings = {name: value for name, value in fixed.items() if name != "engine"}
+    chosen = {entry.name: (entry, entry.make_settings(**fixed_settings)) for entry in entries}
     if not wanted or not chosen:
         raise UsageError("a search needs at least one method and one model")
-    if no_cuts and {*wanted} != {"vanilla"}:
-        raise UsageError(NO_CUTS)
+    if all(entry.cuts == "none" for entry in entries):
+        for name in wanted:
+            entries[0].check_cuts(name)
     most = len(Timestamp().fit(graph).predicates) / len(graph.predicates)
     space = Space(
         {name: _method_axes(name, _table(by_method, name), most) for name in wanted},
-        {one.model: _model_axes(one, fixed, settings) for one in chosen},
+        {name: _model_axes(*one, fixed, settings) for name, one in chosen.items()},
         dict(fixed),
     )
     for name in settings:
-        check_name("setting", name, SETTINGS)
+        check_name("setting", name, ALL_SETTINGS)
         if name in fixed:
             raise UsageError(f"[settings] {name}: it is fixed as {fixed[name]!r} at the same time")
         if not any(name in axes for axes in space.models.values()):
@@ -147,41 +127,42 @@ def make_space(
     for name, axes in space.methods.items():
         _check(f"[method.{name}]", axes, partial(make_method, name))
     for name, axes in space.models.items():
-        _check("[settings]", axes, partial(make_settings, name, **fixed))
+        _check("[settings]", axes, partial(chosen[name][0].make_settings, **fixed_settings))
     return space
 
 
 def _method_axes(name: str, given: Mapping[str, Any], most: float) -> Axes:
     """The axes of a method; one that says how far it goes replaces the default one."""
     kind = METHODS[name]
-    own = {key: _axis(f"[method.{name}] {key}", value) for key, value in given.items()}
-    for key in own:
+    chosen = {key: _axis(f"[method.{name}] {key}", value) for key, value in given.items()}
+    for key in chosen:
         check_name(f"parameter of {name}", key, [field.name for field in fields(kind)])
     default = {
         key: axis
         for key, axis in kind.search.items()
-        if not (key in kind.one_of and {*own} & {*kind.one_of})
+        if not (key in kind.one_of and {*chosen} & {*kind.one_of})
     }
     if isinstance(grow := default.get("grow"), Range):
         # Not more predicates than a graph can have; splitting stops at spans of four timestamps.
         high = max(grow.low, min(grow.high, round(most / 3, 1)))
         default["grow"] = Range(grow.low, high, grow.log)
-    return {**default, **own}
+    return {**default, **chosen}
 
 
-def _model_axes(settings: Settings, fixed: Mapping[str, Any], given: Mapping[str, Any]) -> Axes:
+def _model_axes(
+    entry: ModelEntry, settings: BaseSettings, fixed: Mapping[str, Any], given: Mapping[str, Any]
+) -> Axes:
     """The axes of the settings that have an effect on a model."""
-    engine = fixed.get("engine", "splime")
-    if engine == "splime" and not settings.validate_every:
+    if not settings.validate_every and entry.engine != "pykeen":
         raise UsageError("tuning needs the MRR on valid; validate_every must not be 0")
-    default = find_engine(engine_of(settings.model, engine)).search_space(settings)
+    default = find_engine(entry.engine).search_space(settings)
     of_losses = {name for loss in LOSSES.values() for name in loss.search}
-    own = {
+    chosen = {
         name: _axis(f"[settings] {name}", value)
         for name, value in given.items()
         if name in default or name not in of_losses
     }
-    return {n: axis for n, axis in default.items() if n not in fixed} | own
+    return {n: axis for n, axis in default.items() if n not in fixed} | chosen
 
 
 def _check(where: str, axes: Axes, make: Callable[..., object]) -> None:

@@ -3,16 +3,10 @@
 from splime.embedding.losses.base import LEFT_OUT, Loss
 from splime.embedding.losses.sampled import BCE, MARGIN, SAMPLED_SOFTMAX, SELF_ADVERSARIAL
 from splime.embedding.losses.softmax import SOFTMAX
+from splime.plugins import Registry
 
-LOSSES: dict[str, Loss] = {
-    loss.name: loss
-    for loss in (
-        SELF_ADVERSARIAL,
-        MARGIN,
-        BCE,
-        SOFTMAX,
-        SAMPLED_SOFTMAX,
-    )
-}
+_BUILTIN = [SELF_ADVERSARIAL, MARGIN, BCE, SOFTMAX, SAMPLED_SOFTMAX]
+LOSSES = Registry("splime.losses", {loss.name: loss for loss in _BUILTIN})
+"""Packages add their own."""
 
 __all__ = ["LEFT_OUT", "LOSSES", "Loss"]

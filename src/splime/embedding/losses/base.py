@@ -9,8 +9,7 @@ from typing import Literal
 from torch import Tensor
 
 from splime.axes import Axis
-from splime.collective import Rows
-from splime.embedding.settings import Settings
+from splime.settings import Settings
 
 LEFT_OUT = -1e30
 """The score of negatives that are left out: the losses and their gradients do not feel it.
@@ -29,11 +28,9 @@ class Loss:
     compute: Callable[[Tensor, Tensor, Settings], Tensor]
     """The loss of each example. Sampled: from the scores of the positives `(n,)` and of their
     negatives `(n, m)`. All: from the scores of all entities `(n, e)` and the right ones `(n,)`."""
+    settings: tuple[str, ...] = ()
+    """The settings that have an effect with it, beside those of all losses."""
     search: Mapping[str, Axis] = field(default_factory=dict)
-    """Its own settings, and what `splime tune` tries for them."""
-    of_products: Callable[[Tensor, Tensor, Tensor, Tensor | None, Rows | None], Tensor] | None = (
-        None
-    )
+    """What `splime tune` tries for settings."""
+    of_products: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] | None = None
     """A short way from queries, entities and targets to the sum, for models of products."""
-    of_shard: Callable[[Tensor, Tensor, Rows], Tensor] | None = None
-    """All: this worker's share of the sum, from the scores of the entities that it holds."""

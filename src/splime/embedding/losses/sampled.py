@@ -8,21 +8,15 @@ from torch.nn.functional import logsigmoid, softplus
 
 from splime.axes import Range, Values
 from splime.embedding.losses.base import Loss
-from splime.embedding.settings import Settings
+from splime.settings import Settings
 
+_SETTINGS = ("negatives", "share", "corrupt", "avoid_known", "dropout")
 _NEGATIVES = Values((100, 500, 1000))
 _MARGIN = Range(1.0, 12.0)
 
 
 def self_adversarial(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
     """Sun et al.: -log σ(m + f⁺) - Σ wᵢ log σ(-m - fᵢ⁻), w = softmax(temperature f⁻)."""
-    if negative.is_cuda and negative.dtype == torch.float32:
-        from splime.embedding import kernels
-
-        learned = settings.weights == "learned"
-        return kernels.self_adversarial(
-            positive, negative, settings.margin, settings.temperature, learned
-        )
     weights = torch.softmax(settings.temperature * negative, dim=1)
     if settings.weights == "fixed":
         weights = weights.detach()
@@ -51,6 +45,7 @@ SELF_ADVERSARIAL = Loss(
     "log loss over negatives weighted by how hard they are (Sun et al.)",
     "sampled",
     self_adversarial,
+    (*_SETTINGS, "margin", "temperature", "weights"),
     {"negatives": _NEGATIVES, "margin": _MARGIN, "temperature": Values((0.5, 1.0, 2.0))},
 )
 MARGIN = Loss(
@@ -58,13 +53,15 @@ MARGIN = Loss(
     "pairwise hinge: each negative at least a margin below",
     "sampled",
     margin,
+    (*_SETTINGS, "margin"),
     {"negatives": _NEGATIVES, "margin": _MARGIN},
 )
-BCE = Loss("bce", "binary cross-entropy", "sampled", bce, {"negatives": _NEGATIVES})
+BCE = Loss("bce", "binary cross-entropy", "sampled", bce, _SETTINGS, {"negatives": _NEGATIVES})
 SAMPLED_SOFTMAX = Loss(
     "sampled_softmax",
     "cross-entropy over sampled negatives: softmax for very many entities",
     "sampled",
     sampled_softmax,
+    _SETTINGS,
     {"n3": Range(0.001, 0.3, log=True), "negatives": _NEGATIVES},
 )

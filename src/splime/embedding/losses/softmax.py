@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from splime import collective
 from splime.axes import Range
-from splime.collective import Rows
 from splime.embedding.losses.base import Loss
-from splime.embedding.settings import Settings
+from splime.settings import Settings
 
 
 def softmax(scores: Tensor, target: Tensor, settings: Settings) -> Tensor:  # noqa: ARG001
@@ -21,36 +19,16 @@ def softmax(scores: Tensor, target: Tensor, settings: Settings) -> Tensor:  # no
 
 
 def softmax_loss(
-    query: Tensor,
-    candidates: Tensor,
-    target: Tensor,
-    which: Tensor | None = None,
-    here: Rows | None = None,
+    query: Tensor, candidates: Tensor, target: Tensor, which: Tensor | None = None
 ) -> Tensor:
     """Cross-entropy of inner products with all candidates: Σ over the targets.
 
     Where queries have several targets, `which` tells the query of each one, in ascending order, and
     its scores are made once. The probabilities are made in the place of the scores, block by block,
     and their gradients at once: one matrix of `block x candidates` is all the memory it needs.
-
-    With `here` the candidates are those of this worker, and so is the loss: that of the targets
-    among them. For each block the workers tell each other one number for each query.
     """
-    loss: Tensor = _Softmax.apply(  # type: ignore[no-untyped-call]
-        query, candidates, target, which, here
-    )
+    loss: Tensor = _Softmax.apply(query, candidates, target, which)  # type: ignore[no-untyped-call]
     return loss
-
-
-def softmax_of_shard(scores: Tensor, target: Tensor, here: Rows) -> Tensor:
-    """The same from the scores of this worker's candidates: its share of the sum."""
-    loss: Tensor = _SoftmaxOfShard.apply(scores, target, here)  # type: ignore[no-untyped-call]
-    return loss
-
-
-def _everywhere(own: Tensor) -> Tensor:
-    """The logarithms of sums of exponentials over all candidates, from those of each worker."""
-    return torch.stack(collective.gathered(own)).logsumexp(0)
 
 
 # Scores that are held at once: on a processor few enough to stay in its cache, but not so few rows
@@ -64,40 +42,26 @@ _MULTIPLE = {"cpu": 1, "cuda": 8}
 class _Softmax(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        query: Tensor,
-        candidates: Tensor,
-        target: Tensor,
-        which: Tensor | None,
-        here: Rows | None,
+        ctx: Any, query: Tensor, candidates: Tensor, target: Tensor, which: Tensor | None
     ) -> Tensor:
         count = len(candidates)
         if more := -count % _MULTIPLE[query.device.type]:
             candidates = pad(candidates, (0, 0, 0, more))
         of_query, of_candidates = torch.empty_like(query), torch.empty_like(candidates)
         loss = query.new_zeros(())
-        columns = len(candidates) if here is None else here.most
-        size = _rows_at_once(query.device.type, columns)
+        size = _rows_at_once(query.device.type, len(candidates))
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             row, answers = _answers(rows, target, which)
-            own = row
-            if here is not None:
-                at, answers = here.own(answers)
-                own = row[at]
-            cells = own * len(candidates) + answers
+            cells = row * len(candidates) + answers
             scores = query[rows] @ candidates.T
             scores[:, count:] = -torch.inf
             flat = scores.view(-1)
             most = scores.amax(1, keepdim=True)
-            loss -= (flat[cells] - most.squeeze(1)[own]).sum()
+            loss -= (flat[cells] - most.squeeze(1)[row]).sum()
             scores.sub_(most).exp_()
             total = scores.sum(1, keepdim=True)
-            log_total = total.log()
-            if here is not None:
-                log_total = _everywhere(most + log_total) - most
-                total = log_total.exp()  # infinite where others score far higher: no probability
-            loss += log_total.squeeze(1)[own].sum()
+            loss += total.log().squeeze(1)[row].sum()
             if which is None:
                 scores.div_(total)
             else:
@@ -110,26 +74,9 @@ class _Softmax(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         of_query, of_candidates = ctx.saved_tensors
-        return of_query * gradients[0], of_candidates * gradients[0], None, None, None
-
-
-class _SoftmaxOfShard(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, target: Tensor, here: Rows) -> Tensor:
-        whole = _everywhere(scores.logsumexp(1, keepdim=True))
-        row, column = here.own(target)
-        loss = (whole.squeeze(1)[row] - scores[row, column]).sum()
-        of_scores = (scores - whole).exp_()
-        of_scores[row, column] -= 1
-        ctx.save_for_backward(of_scores)
-        return loss
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (of_scores,) = ctx.saved_tensors
-        return of_scores * gradients[0], None, None
+        return of_query * gradients[0], of_candidates * gradients[0], None, None
 
 
 def _rows_at_once(device: str, columns: int) -> int:
@@ -150,7 +97,7 @@ SOFTMAX = Loss(
     "cross-entropy over all entities (1-vs-all)",
     "all",
     softmax,
+    ("corrupt",),
     {"n3": Range(0.001, 0.3, log=True)},
     of_products=softmax_loss,
-    of_shard=softmax_of_shard,
 )

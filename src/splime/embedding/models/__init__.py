@@ -1,56 +1,39 @@
-"""The models. One line here makes a model known everywhere."""
+"""The models with vectors of entities. One line here makes a model known everywhere."""
 
-from splime.embedding.models.atise import ATiSE
-from splime.embedding.models.base import Model
-from splime.embedding.models.complex import ComplEx
-from splime.embedding.models.cp import CP
-from splime.embedding.models.de_distmult import DEDistMult
-from splime.embedding.models.de_simple import DESimplE
-from splime.embedding.models.de_transe import DETransE
-from splime.embedding.models.distmult import DistMult
-from splime.embedding.models.fitting import EComplEx, EDistMult
-from splime.embedding.models.hyte import HyTE
-from splime.embedding.models.rotate import RotatE
-from splime.embedding.models.simple import SimplE
-from splime.embedding.models.ta_distmult import TADistMult
-from splime.embedding.models.ta_transe import TATransE
-from splime.embedding.models.tcomplex import TComplEx
-from splime.embedding.models.tdg2e import TDG2E
-from splime.embedding.models.telm import TeLM
-from splime.embedding.models.tero import TeRo
-from splime.embedding.models.timeplex import TIMEPLEX
-from splime.embedding.models.tntcomplex import TNTComplEx
-from splime.embedding.models.transe import TransE
-from splime.embedding.models.transh import TransH
-from splime.embedding.models.ttranse import TTransE
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-MODELS: dict[str, type[Model]] = {
-    model.name: model
-    for model in (
-        TransE,
-        TransH,
-        DistMult,
-        CP,
-        SimplE,
-        ComplEx,
-        EDistMult,
-        EComplEx,
-        RotatE,
-        TTransE,
-        HyTE,
-        TATransE,
-        TADistMult,
-        DETransE,
-        DEDistMult,
-        DESimplE,
-        ATiSE,
-        TDG2E,
-        TComplEx,
-        TNTComplEx,
-        TeRo,
-        TeLM,
-        TIMEPLEX,
-    )
+from splime.plugins import Registry
+
+if TYPE_CHECKING:
+    from splime.embedding.models.base import Model
+
+_PLACES = {
+    "transe": "transe:TransE",
+    "transh": "transh:TransH",
+    "distmult": "distmult:DistMult",
+    "cp": "cp:CP",
+    "simple": "simple:SimplE",
+    "complex": "complex:ComplEx",
+    "e-distmult": "fitting:EDistMult",
+    "e-complex": "fitting:EComplEx",
+    "rotate": "rotate:RotatE",
+    "ttranse": "transe:TTransE",
+    "hyte": "hyte:HyTE",
+    "ta-transe": "sequences:TATransE",
+    "ta-distmult": "sequences:TADistMult",
+    "de-transe": "diachronic:DETransE",
+    "de-distmult": "diachronic:DEDistMult",
+    "de-simple": "diachronic:DESimplE",
+    "atise": "atise:ATiSE",
+    "tdg2e": "tdg2e:TDG2E",
+    "tcomplex": "tcomplex:TComplEx",
+    "tntcomplex": "tcomplex:TNTComplEx",
+    "tero": "tero:TeRo",
+    "telm": "telm:TeLM",
+    "timeplex": "timeplex:TIMEPLEX",
 }
-
-__all__ = ["MODELS", "Model"]
+MODELS: Mapping[str, type["Model"]] = Registry(
+    "splime.models", {}, {name: f"{__name__}.{place}" for name, place in _PLACES.items()}
+)
+"""Imported when they are used: the names are known without PyTorch. Packages add their own."""

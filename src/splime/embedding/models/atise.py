@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from splime.embedding.distances import pairwise
 from splime.embedding.models.base import Model, clip
-from splime.embedding.models.tero import XU
-from splime.embedding.settings import PREDICATE, Settings
 from splime.embedding.tables import Lookup, Table, TableMaker
+from splime.settings import PREDICATE, ATiSESettings, Settings
 
 _LEAST = 0.005
 # Rows hold α and ω of so many steps of time. Adam moves all numbers alike, and a late time
 # multiplies these: at rates above the authors' .00003, waves would lose their phase.
 _SPAN = 100
 _TINY = 1e-6
-_BUCKETS = {
-    "margin": 1.0,
-    "variance": _LEAST,
-    "gran": 1,
-    "init": "xavier_uniform",
-    "aggregate": "ends",
-}
 
 
 class ATiSE(Model):
@@ -36,27 +28,30 @@ class ATiSE(Model):
     """
 
     name = "atise"
-    knows_time = True
-    moves = True
+    settings_class = ATiSESettings
+    cuts = "timestamps"
+    entities_vary = True
     entity_parts = 2  # mean and variance
     predicate_parts = 2
-    strong = XU | {
+    strong = {
         "dimension": 100,
+        "init": "xavier_uniform",
+        "reciprocal": True,
+        "both_ways": True,
+        "loss": "self_adversarial",
         "margin": 1.0,
+        "temperature": 0.5,
+        "weights": "learned",
+        "negatives": 10,
+        "share": "none",
         "optimizer": "adam",
         "learning_rate": 3e-3,
         "each": "fact",
         "epochs": 100,
+        "batch_size": 512,
         "validate_every": 20,
-    }
-    # With `uniform`, ω begins with up to .24 waves a step, the authors' with .27. Slower ones
-    # cannot tell days apart. For buckets of years it matters little.
-    published = {
-        "icews14": XU
-        | {"margin": 120.0, "variance": 0.003, "gran": 3, "init": "uniform"}
-        | {"optimizer": "adam", "learning_rate": 3e-5},
-        "yago11k": _BUCKETS,
-        "wikidata12k": _BUCKETS,
+        "patience": 4,
+        "distinct": False,
     }
     gran = 1
 
@@ -70,12 +65,12 @@ class ATiSE(Model):
         """The same for predicates, at the time of each scope."""
         rows = tables.level(PREDICATE, 1)
         weight = _first_rows(tables, len(rows.weight), width // 2)
-        times = tables.times() // (tables.settings.gran or 1)
+        times = tables.times() // _gran(tables.settings)
         return _Drifting(Lookup(weight, rows=rows.rows), times)
 
     def prepare(self, tables: TableMaker) -> None:
         """The steps of time."""
-        self.gran = tables.settings.gran or 1
+        self.gran = _gran(tables.settings)
 
     def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """The mean and the variance."""
@@ -83,7 +78,7 @@ class ATiSE(Model):
 
     def constrain(self, settings: Settings) -> None:
         """Variances keep their limits; e and w are no longer than 1."""
-        least = settings.variance or _LEAST
+        least = _least_variance(settings)
         for lookup in (*self.entities.lookups(), *self.predicates.lookups()):
             e, w, _, _, variance, _ = _split(lookup.weight)
             clip(e)
@@ -129,6 +124,14 @@ class ATiSE(Model):
         return pairwise(score, query, candidates)
 
 
+def _gran(settings: Settings) -> int:
+    return cast(ATiSESettings, settings).gran or 1
+
+
+def _least_variance(settings: Settings) -> float:
+    return cast(ATiSESettings, settings).variance or _LEAST
+
+
 class _Drifting(Table):
     """Predicates as they are at the times of their scopes."""
 
@@ -146,10 +149,6 @@ class _Drifting(Table):
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The mean and the variance."""
         return [drifted(self.rows(ids), self.times[ids])]
-
-    def lookups(self) -> Iterator[Lookup]:
-        """The rows."""
-        yield self.rows
 
 
 def drifted(rows: Tensor, time: Tensor) -> Tensor:
@@ -178,7 +177,7 @@ def _first_rows(tables: TableMaker, count: int, width: int) -> Tensor:
     rows = tables.weights(count, 5 * width + 1)
     if tables.generator is not None:
         e, w, beta, omega, variance, alpha = _split(rows)
-        least = tables.settings.variance or _LEAST
+        least = _least_variance(tables.settings)
         share = torch.rand(variance.shape, generator=tables.generator)
         variance.copy_(least * (1 + 99 * share))
         clip(e)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
+from splime.embedding.distances import dot
 from splime.embedding.gadgets import Gadget
-from splime.embedding.settings import Settings
 from splime.embedding.tables import Table, TableMaker, follows_in_time
 from splime.errors import UsageError
+from splime.settings import PREDICATE, Settings
 
 # Products: reciprocal predicates, all entities as negatives, N3 and Adagrad (Lacroix et al.).
 PRODUCTS: dict[str, Any] = {
@@ -69,18 +70,17 @@ class Model(nn.Module):
     products: ClassVar[bool] = False
     """Whether `compare` is the inner product, for which the softmax loss has a short way."""
     least_dimension: ClassVar[int] = 1
-    knows_time: ClassVar[bool] = False
-    """Whether it has vectors of times itself, and can be asked for any predicate at any time."""
-    moves: ClassVar[bool] = False
+    settings_class: ClassVar[type[Settings]] = Settings
+    cuts: ClassVar[Literal["any", "timestamps"]] = "any"
+    """`timestamps`: it has vectors of times, and scores any predicate at any time."""
+    entities_vary: ClassVar[bool] = False
     """Whether entities change with the time: `at` says how."""
-    published: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """The settings of its authors: for events (icews14), and what differs for other datasets."""
     entity_penalty: ClassVar[float] = 1.0
-    """What the sizes of entities weigh in l2 and n3, beside those of predicates."""
+    """Weight of entities in l2 and n3, where predicates have 1."""
     auxiliary: ClassVar[float] = 0.0
-    """What the same loss weighs with the scope before each one, for models that foresee it."""
+    """Weight of a second loss with the previous scope (TDG2E)."""
     gadget: Gadget | None
-    """What else speaks for entities, beside their vectors."""
+    """Adds scores from the times of other facts."""
     time_of: Tensor | None
     """The timestamp of each scoped predicate, where entities change with it."""
     previous: Tensor | None
@@ -102,7 +102,7 @@ class Model(nn.Module):
         entities = cls.entity_table(tables, settings.dimension * cls.entity_parts)
         predicates = cls.predicate_table(tables, settings.dimension * cls.predicate_parts)
         model = cls(entities, predicates, norm=settings.norm)
-        if cls.moves:
+        if cls.entities_vary:
             if tables.static.segmentation.entities is not None:
                 raise UsageError(
                     f"{cls.__name__} moves entities in time itself; cut predicates alone"
@@ -125,8 +125,8 @@ class Model(nn.Module):
 
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
-        """Where the vectors of scoped predicates come from; models that know time say otherwise."""
-        return tables.predicates(width)
+        """Where the vectors of scoped predicates come from; temporal models override it."""
+        return tables.level(PREDICATE, width) if cls.entities_vary else tables.predicates(width)
 
     @classmethod
     def check(cls, settings: Settings) -> None:
@@ -141,14 +141,14 @@ class Model(nn.Module):
             raise UsageError(
                 f"{cls.__name__} measures distances with norm {known}, not {settings.norm}"
             )
-        if settings.levels is not None and cls.knows_time:
-            raise UsageError(f"{cls.__name__} has levels of its own; leave levels out")
+        if settings.levels is not None and cls.cuts == "timestamps":
+            raise UsageError(f"{cls.__name__} has fixed levels; leave levels out")
 
-    def at(self, entities: Tensor, time: Tensor) -> Tensor:  # noqa: ARG002
+    def at(self, entities: Tensor, time: Tensor) -> Tensor:
         """Entities as they are at timestamps, of which there is one for each, or for several."""
         return entities
 
-    def begin_epoch(self, epoch: int, epochs: int) -> bool:  # noqa: ARG002
+    def begin_epoch(self, epoch: int, epochs: int) -> bool:
         """Before each epoch, counted from 0; whether the optimizer begins anew."""
         return False
 
@@ -179,9 +179,9 @@ class Model(nn.Module):
         """Where its vectors are."""
         return next(self.parameters()).device
 
-    @abstractmethod
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
-        """The formula."""
+        """The formula; unless a model says otherwise, an inner product."""
+        return (self.object_query(s, p) * o).sum(-1)
 
     @abstractmethod
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
@@ -195,9 +195,9 @@ class Model(nn.Module):
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """What `compare_predicates` scores predicates against."""
 
-    @abstractmethod
     def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
         """Scores of entities: `(n, m)` from queries `(n, ·)` and `(m, d)` or `(n, m, d)`."""
+        return dot(query, candidates)
 
     def compare_predicates(self, query: Tensor, candidates: Tensor) -> Tensor:
         """Scores of predicates, likewise; most models compare them as they compare entities."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from splime.embedding.distances import complex_sizes, dot
+from splime.embedding.distances import complex_sizes
 from splime.embedding.models.base import PRODUCTS, Model
 from splime.embedding.tables import complex_product
 
@@ -18,12 +18,8 @@ class ComplEx(Model):
     predicate_parts = 2
     products = True
 
-    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
-        """The formula: Re(a b̄) is the inner product of a and b as real vectors."""
-        return (complex_product(s, p) * o).sum(-1)
-
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
-        """Re⟨s p, ō⟩."""
+        """Re⟨s p, ō⟩: Re(a b̄) is the inner product of a and b as real vectors."""
         return complex_product(s, p)
 
     def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
@@ -33,10 +29,6 @@ class ComplEx(Model):
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """Re⟨o s̄, p̄⟩."""
         return complex_product(o, s, conjugate=True)
-
-    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Inner products."""
-        return dot(query, candidates)
 
     def sizes(self, vectors: Tensor) -> Tensor:
         """Moduli."""

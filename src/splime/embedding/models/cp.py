@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from splime.embedding.distances import dot
 from splime.embedding.models.base import PRODUCTS, Model
 
 
@@ -34,10 +33,6 @@ class CP(Model):
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """⟨s₁ o₂, p⟩."""
         return _as_subject(s) * _as_object(o)
-
-    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Inner products."""
-        return dot(query, candidates)
 
 
 def _as_subject(x: Tensor) -> Tensor:

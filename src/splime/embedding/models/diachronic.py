@@ -1,32 +1,23 @@
-"""Diachronic entities (Goel et al., 2020): some coordinates swing with the year, month and day."""
+"""Diachronic entities (Goel et al., 2020): some coordinates swing with the year, month and day.
+
+DE-TransE, DE-DistMult and DE-SimplE are TransE, DistMult and SimplE of such entities.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from splime.embedding.models.base import Model
-from splime.embedding.settings import PREDICATE, Settings
+from splime.embedding.models.base import PRODUCTS, Model
+from splime.embedding.models.distmult import DistMult
+from splime.embedding.models.hyte import MOVED
+from splime.embedding.models.simple import SimplE
+from splime.embedding.models.transe import TransE
 from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
-
-GOEL: dict[str, Any] = {
-    "dimension": 100,
-    "init": "xavier_uniform",
-    "loss": "sampled_softmax",
-    "negatives": 1000,
-    "share": "none",
-    "dropout": 0.4,
-    "learning_rate": 1e-3,
-    "batch_size": 512,
-    "epochs": 500,
-    "validate_every": 20,
-    "distinct": False,
-}
-"""500 negatives of each side."""
-INTERVALS = {"each": "begin"}
+from splime.settings import DiachronicSettings, Settings
 
 
 class Diachronic(Model):
@@ -35,8 +26,9 @@ class Diachronic(Model):
     Where the granularity is the year there is one such wave, and so on.
     """
 
-    knows_time = True
-    moves = True
+    cuts = "timestamps"
+    entities_vary = True
+    settings_class = DiachronicSettings
     static_share = 0.36
     dates: Tensor
 
@@ -46,26 +38,25 @@ class Diachronic(Model):
         super().check(settings)
         if cls._moving(settings) < 1:
             raise UsageError(
-                f"with dimension {settings.dimension} and static_share {settings.static_share}"
+                f"with dimension {settings.dimension} and static_share {cls._static(settings)}"
                 f" nothing of {cls.__name__} would change in time"
             )
 
     @classmethod
     def _moving(cls, settings: Settings) -> int:
         """How many coordinates change in time."""
-        share = cls.static_share if settings.static_share is None else settings.static_share
-        return settings.dimension - round(share * settings.dimension)
+        return settings.dimension - round(cls._static(settings) * settings.dimension)
+
+    @classmethod
+    def _static(cls, settings: Settings) -> float:
+        share = cast(DiachronicSettings, settings).static_share
+        return cls.static_share if share is None else share
 
     @classmethod
     def entity_table(cls, tables: TableMaker, width: int) -> Table:
         """A row has the static part, and for each unit amplitudes, frequencies and phases."""
         moving, units = cls._moving(tables.settings), _dates(tables).shape[1]
         return tables.entities(width + cls.entity_parts * moving * (3 * units - 1))
-
-    @classmethod
-    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
-        """Predicates do not change."""
-        return tables.level(PREDICATE, width)
 
     def prepare(self, tables: TableMaker) -> None:
         """The dates of timestamps."""
@@ -87,3 +78,25 @@ class Diachronic(Model):
 def _dates(tables: TableMaker) -> Tensor:
     """Those of timestamps, as numbers of the model's own kind."""
     return torch.from_numpy(tables.dates()).to(torch.get_default_dtype())
+
+
+class DETransE(Diachronic, TransE):
+    """f(s, p, o, t) = -‖s(t) + p - o(t)‖, with norm 1 or 2; x(t) swings with year, month, day."""
+
+    name = "de-transe"
+    strong = MOVED
+
+
+class DEDistMult(Diachronic, DistMult):
+    """f(s, p, o, t) = ⟨s(t), p, o(t)⟩; x(t) swings with year, month and day."""
+
+    name = "de-distmult"
+    strong = PRODUCTS
+
+
+class DESimplE(Diachronic, SimplE):
+    """f(s, p, o, t) = (⟨s₁, p, o₂⟩ + ⟨o₁, p⁻¹, s₂⟩) / 2; entities swing with year, month, day."""
+
+    name = "de-simple"
+    strong = PRODUCTS
+    static_share = 0.68

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from splime.embedding.distances import dot
 from splime.embedding.models.base import PRODUCTS, Model
 
 
@@ -14,10 +13,6 @@ class DistMult(Model):
     name = "distmult"
     strong = PRODUCTS | {"n3": 0.05}
     products = True
-
-    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
-        """The formula."""
-        return (s * p * o).sum(-1)
 
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """⟨s p, o⟩."""
@@ -30,7 +25,3 @@ class DistMult(Model):
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """⟨s o, p⟩."""
         return s * o
-
-    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Inner products."""
-        return dot(query, candidates)

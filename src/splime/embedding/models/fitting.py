@@ -32,8 +32,8 @@ class _Fitting(Model):
         """The formula."""
         (s, fits_s), (o, fits_o) = self._split(s, 1), self._split(o, 1)
         p, of_subject, of_object = self._split(p, 2)
-        own = super().score(s, p, o)  # type: ignore[safe-super]  # a product's, next in line
-        return own + (fits_s * of_subject).sum(-1) + (fits_o * of_object).sum(-1)
+        query = super().object_query(s, p)  # type: ignore[safe-super]  # a product's, next in line
+        return (query * o).sum(-1) + (fits_s * of_subject).sum(-1) + (fits_o * of_object).sum(-1)
 
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """Beside that of f', pₒ, and ⟨s', pₛ⟩, which is the same for all objects."""

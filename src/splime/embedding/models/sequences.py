@@ -1,15 +1,18 @@
-"""Predicates as sequences (García-Durán et al., 2018): an LSTM reads a predicate and a date."""
+"""Predicates as sequences (García-Durán et al., 2018): an LSTM reads a predicate and a date.
+
+TA-TransE and TA-DistMult are TransE and DistMult with what it makes of them.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from splime.embedding.settings import PREDICATE
+from splime.embedding.models.distmult import DistMult
+from splime.embedding.models.transe import TransE
 from splime.embedding.tables import Lookup, Table, TableMaker
+from splime.settings import PREDICATE
 from splime.times import Ints
 
 # Digits of years, months, digits of days; then since and until, and the sign of years before 1.
@@ -55,11 +58,6 @@ class Sequences(Table):
             state = o.sigmoid() * cell
         return [state]
 
-    def lookups(self) -> Iterator[Lookup]:
-        """The predicates and the tokens."""
-        yield self.predicates
-        yield self.tokens
-
 
 def tokens_of(tables: TableMaker) -> Tensor:
     """The tokens of the time of each scoped predicate; of a bucket, those of its middle."""
@@ -88,3 +86,28 @@ def date_tokens(dates: Ints) -> Ints:
     if dates.shape[1] > 2:
         columns += [_DAY + dates[:, 2] // 10, _DAY + dates[:, 2] % 10]
     return np.stack(columns, axis=1).astype(np.int64)
+
+
+class TATransE(TransE):
+    """f(s, p, o, t) = -‖s + LSTM(p, t) - o‖, with norm 1 or 2; t is read digit by digit."""
+
+    name = "ta-transe"
+    cuts = "timestamps"
+
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """The LSTM's."""
+        return Sequences.make(tables, width)
+
+
+class TADistMult(DistMult):
+    """f(s, p, o, t) = ⟨s, LSTM(p, t), o⟩; t is read digit by digit."""
+
+    name = "ta-distmult"
+    cuts = "timestamps"
+    strong = DistMult.strong | {"optimizer": "adam", "learning_rate": 1e-3, "init": "xavier_normal"}
+
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """The LSTM's."""
+        return Sequences.make(tables, width)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from splime.embedding.distances import dot
 from splime.embedding.models.base import PRODUCTS, Model
 
 
@@ -37,7 +36,3 @@ class SimplE(Model):
         """⟨s₁ o₂, p⟩ + ⟨o₁ s₂, p⁻¹⟩."""
         (s1, s2), (o1, o2) = s.chunk(2, -1), o.chunk(2, -1)
         return torch.cat([s1 * o2, o1 * s2], dim=-1) / 2
-
-    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Inner products."""
-        return dot(query, candidates)

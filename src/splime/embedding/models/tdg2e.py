@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, normalize
 
 from splime.embedding.models.hyte import HyTE
-from splime.embedding.settings import PREDICATE, TIME
 from splime.embedding.tables import Lookup, Table, TableMaker, Timed, project
+from splime.settings import PREDICATE, TIME
 
 
 class TDG2E(HyTE):
@@ -86,7 +84,3 @@ class GatedTimes(Table):
         """The normal of each id's time."""
         assert self.inputs.rows is not None
         return [embedding(self.inputs.rows[ids], self.weight)]
-
-    def lookups(self) -> Iterator[Lookup]:
-        """What the GRU reads."""
-        yield self.inputs

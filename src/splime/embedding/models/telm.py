@@ -5,13 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from splime.embedding.distances import dot, root
+from splime.embedding.distances import root
 from splime.embedding.models.base import Model
-from splime.embedding.models.tcomplex import LACROIX, SMOOTH
-from splime.embedding.settings import PREDICATE, TIME
+from splime.embedding.models.tcomplex import SMOOTH
 from splime.embedding.tables import Table, TableMaker, Timed, clifford
-
-_INTERVALS = {"each": "ends", "n3": 0.025, "epochs": 200}
+from splime.settings import PREDICATE, TIME
 
 
 class TeLM(Model):
@@ -23,13 +21,8 @@ class TeLM(Model):
     """
 
     name = "telm"
-    knows_time = True
+    cuts = "timestamps"
     strong = SMOOTH
-    published = {
-        "icews14": LACROIX | {"dimension": 2000, "n3": 0.0075, "epochs": 200},
-        "yago11k": _INTERVALS | {"smooth": 0.002},
-        "wikidata12k": _INTERVALS | {"smooth": 0.005},
-    }
     entity_parts = 4
     predicate_parts = 4
     products = True
@@ -55,10 +48,6 @@ class TeLM(Model):
             _vector_part(weight).copy_(1e-3 * weight.unflatten(-1, (4, -1))[:, ::3])
         return True
 
-    def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
-        """The formula."""
-        return (self.object_query(s, p) * o).sum(-1)
-
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """⟨(s p) ō⟩ = m₀ o₀ - m₁ o₁ - m₂ o₂ + m₃ o₃."""
         return _signed(clifford(s, p), 1, -1, -1, 1)
@@ -70,10 +59,6 @@ class TeLM(Model):
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """⟨(ō s) p⟩: the scalar part of a product stays when its factors go around."""
         return _signed(clifford(_conjugate(o), s), 1, 1, 1, -1)
-
-    def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Inner products."""
-        return dot(query, candidates)
 
     def sizes(self, vectors: Tensor) -> Tensor:
         """The lengths of multivectors."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
@@ -11,28 +9,7 @@ from torch.nn.functional import embedding
 from splime.embedding.distances import complex_sizes, l1, norm
 from splime.embedding.models.base import Model
 from splime.embedding.models.hyte import MOVED
-from splime.embedding.settings import PREDICATE
-from splime.embedding.tables import Table, TableMaker, complex_parts, complex_product
-
-XU: dict[str, Any] = {
-    "dimension": 500,
-    "init": "xavier_uniform",
-    "reciprocal": True,
-    "both_ways": True,
-    "loss": "self_adversarial",
-    "margin": 110.0,
-    "temperature": 0.5,
-    "weights": "learned",
-    "negatives": 10,
-    "share": "none",
-    "optimizer": "adagrad",
-    "learning_rate": 0.1,
-    "batch_size": 512,
-    "epochs": 5000,
-    "validate_every": 50,
-    "patience": 4,
-    "distinct": False,
-}
+from splime.embedding.tables import TableMaker, complex_parts, complex_product
 
 
 class TeRo(Model):
@@ -42,22 +19,11 @@ class TeRo(Model):
     """
 
     name = "tero"
-    knows_time = True
-    moves = True
+    cuts = "timestamps"
+    entities_vary = True
     entity_parts = 2
     predicate_parts = 2
     strong = MOVED
-    # Their loss is of the sum over begin and end, with margins of 50 and 20; ours is of each.
-    published = {
-        "icews14": XU,
-        "yago11k": {"each": "ends", "loss": "margin", "margin": 25.0, "unit": "clip"},
-        "wikidata12k": {"each": "ends", "margin": 10.0, "learning_rate": 0.3},
-    }
-
-    @classmethod
-    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
-        """Predicates do not change."""
-        return tables.level(PREDICATE, width)
 
     def prepare(self, tables: TableMaker) -> None:
         """The angles of times."""

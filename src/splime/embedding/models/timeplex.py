@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -12,48 +12,26 @@ from splime.embedding.distances import dot
 from splime.embedding.gadgets import GADGETS
 from splime.embedding.models.base import PRODUCTS
 from splime.embedding.models.complex import ComplEx
-from splime.embedding.settings import PREDICATE, TIME, Settings
 from splime.embedding.tables import Joined, Table, TableMaker, complex_product
 from splime.errors import UsageError
+from splime.settings import PREDICATE, TIME, Settings, TIMEPLEXSettings
 
 _LAST = 5
 """The epochs of a gadget."""
-_JAIN: dict[str, Any] = {
-    "dimension": 2000,
-    "init": "small_normal",
-    "reciprocal": True,
-    "loss": "softmax",
-    "optimizer": "adagrad",
-    "learning_rate": 0.1,
-    "batch_size": 1000,
-    "each": "fact",
-    "aggregate": "begin",
-    "l2": 0.005,
-    "smooth": 1.0,
-    "epochs": 250,
-    "precision": "tf32",
-}
 
 
 class TIMEPLEX(ComplEx):
     """f(s, p, o, t) = Re(⟨s, p, ō⟩ + a ⟨s, pₛ, t̄⟩ + b ⟨t, pₒ, ō⟩ + c ⟨s, t, ō⟩).
 
     The weights a, b, c are 5, 5, 5, or the setting `terms`. The dimension counts complex numbers. A
-    gadget adds what the times of other facts speak for (`embedding/gadgets.py`).
+    gadget adds scores from the times of other facts (`embedding/gadgets.py`).
     """
 
     name = "timeplex"
-    knows_time = True
+    settings_class = TIMEPLEXSettings
+    cuts = "timestamps"
     predicate_parts = 8  # p, pₛ, pₒ and t
     strong = PRODUCTS | {"n3": 0.01, "smooth": 0.1}
-    published = {
-        "icews14": _JAIN,
-        "yago11k": {
-            **{"reciprocal": False, "batch_size": 1500, "terms": "5,5,0"},
-            **{"l2": 0.03, "smooth": 0.0, "epochs": 100},
-        },
-        "wikidata12k": {"batch_size": 1500, "l2": 0.01, "smooth": 0.0, "epochs": 100},
-    }
     weights: tuple[float, ...] = (5.0, 5.0, 5.0)
 
     @classmethod
@@ -61,7 +39,7 @@ class TIMEPLEX(ComplEx):
         """An error also where the weights are not three numbers."""
         super().check(settings)
         _weights(settings)
-        if settings.gadget is not None:
+        if cast(TIMEPLEXSettings, settings).gadget is not None:
             for name, value in (("loss", "softmax"), ("validate_every", 0)):
                 if getattr(settings, name) != value:
                     raise UsageError(f"a gadget is learned last: {name} must be {value}")
@@ -73,16 +51,16 @@ class TIMEPLEX(ComplEx):
     @classmethod
     def predicate_table(cls, tables: TableMaker, width: int) -> Table:
         """Three vectors of the predicate, and one of the time."""
-        own = {
+        of_predicate = {
             name: tables.level(PREDICATE, width // 4) for name in ("p", "of_subject", "of_object")
         }
-        return Joined({**own, "time": tables.level(TIME, width // 4)})
+        return Joined({**of_predicate, "time": tables.level(TIME, width // 4)})
 
     def prepare(self, tables: TableMaker) -> None:
         """The weights of the terms, and the gadget."""
         self.weights = _weights(tables.settings)
-        if tables.settings.gadget is not None:
-            self.gadget = GADGETS[tables.settings.gadget](tables.static)
+        if (gadget := cast(TIMEPLEXSettings, tables.settings).gadget) is not None:
+            self.gadget = GADGETS[gadget](tables.static)
 
     def begin_epoch(self, epoch: int, epochs: int) -> bool:
         """In the last epochs only the gadget is learned."""
@@ -142,12 +120,13 @@ def _with(query: Tensor, constant: Tensor) -> Tensor:
 
 
 def _weights(settings: Settings) -> tuple[float, ...]:
-    if settings.terms is None:
+    terms = cast(TIMEPLEXSettings, settings).terms
+    if terms is None:
         return TIMEPLEX.weights
     try:
-        weights = tuple(float(each) for each in settings.terms.split(","))
+        weights = tuple(float(each) for each in terms.split(","))
     except ValueError:
         weights = ()
     if len(weights) != 3:
-        raise UsageError(f"terms are three numbers, such as 5,5,0; not {settings.terms!r}")
+        raise UsageError(f"terms are three numbers, such as 5,5,0; not {terms!r}")
     return weights

@@ -1,4 +1,7 @@
-"""TransE (Bordes et al., 2013): subject plus predicate is near the object."""
+"""TransE (Bordes et al., 2013): subject plus predicate is near the object.
+
+TTransE (Leblay & Chekol, 2018) adds a vector of the time to the predicate.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from torch import Tensor
 
 from splime.embedding.distances import l1, l2, norm
 from splime.embedding.models.base import DISTANCES, Model
+from splime.embedding.tables import Summed, Table, TableMaker
+from splime.settings import PREDICATE, TIME
 
 
 class TransE(Model):
@@ -34,3 +39,15 @@ class TransE(Model):
     def compare(self, query: Tensor, candidates: Tensor) -> Tensor:
         """Distances, negative."""
         return -(l1 if self.norm == 1 else l2)(query, candidates)
+
+
+class TTransE(TransE):
+    """f(s, p, o, t) = -‖s + p + t - o‖, with norm 1 or 2: TransE over a sum."""
+
+    name = "ttranse"
+    cuts = "timestamps"
+
+    @classmethod
+    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
+        """p + t."""
+        return Summed({level: tables.level(level, width) for level in (PREDICATE, TIME)})

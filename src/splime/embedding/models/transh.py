@@ -1,4 +1,4 @@
-"""TransH (Wang et al., 2014): a translation on a hyperplane that each predicate has of its own."""
+"""TransH (Wang et al., 2014): a translation on the hyperplane of each predicate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch.nn.functional import normalize
 
 from splime.embedding.distances import dot, squared
 from splime.embedding.models.base import DISTANCES, Model
+from splime.embedding.tables import project
 
 
 class TransH(Model):
@@ -24,17 +25,17 @@ class TransH(Model):
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
         """The formula."""
         w, d = _plane(p)
-        return -(_project(s, w) + d - _project(o, w)).square().sum(-1)
+        return -(project(s, w) + d - project(o, w)).square().sum(-1)
 
     def object_query(self, s: Tensor, p: Tensor) -> Tensor:
         """What o⊥ should be, and w."""
         w, d = _plane(p)
-        return torch.cat([_project(s, w) + d, w], dim=-1)
+        return torch.cat([project(s, w) + d, w], dim=-1)
 
     def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
         """What s⊥ should be, and w."""
         w, d = _plane(p)
-        return torch.cat([_project(o, w) - d, w], dim=-1)
+        return torch.cat([project(o, w) - d, w], dim=-1)
 
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """The difference that is projected."""
@@ -61,7 +62,3 @@ class TransH(Model):
 def _plane(p: Tensor) -> tuple[Tensor, Tensor]:
     w, d = p.chunk(2, dim=-1)
     return normalize(w, dim=-1), d
-
-
-def _project(x: Tensor, w: Tensor) -> Tensor:
-    return x - (w * x).sum(-1, keepdim=True) * w

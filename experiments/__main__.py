@@ -1,0 +1,6 @@
+"""The program `python -m experiments`."""
+
+from experiments.commands import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""`python -m experiments`: tables and documents from stored results or run again, and the world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from experiments import studies
+from experiments.rows import Results
+from experiments.studies import Study
+from experiments.tables import ResultTable
+from experiments.world import World, make_world
+from splime.cli import main as program, options
+from splime.cli.console import show
+from splime.device import choose_device
+from splime.errors import UsageError, check_name
+from splime.progress import progress_bar
+from splime.reporting.style import save_pictures
+from splime.reporting.tables import make_table
+from splime.workers import Parallel
+
+STORED = Path(__file__).parent / "results"
+_QUICK = Path("reproduced")
+
+_Run = Annotated[bool, Option("--run", help="Run the trainings that the results do not have.")]
+_ResultsFolder = Annotated[
+    Path | None, options.folder(help="Where results are kept. Default: those of the clone.")
+]
+_Data = Annotated[
+    Path | None,
+    options.folder(
+        help="A folder with graphs saved as DATASET-READING.parquet (reading: paper, fact, point,"
+        " years, fact-100, point-100, fact-years), instead of the datasets."
+    ),
+]
+_Format = Annotated[str, Option(help="table or markdown.")]
+
+
+def make_app() -> typer.Typer:
+    """The program, with a command for each table, document and the world."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
+        help="The paper's tables and documents, from stored results or run again.",
+    )
+    app.callback()(program.options)
+    for name, study in studies.STUDIES.items():
+        app.command(name, short_help=study.about)(trained_table)
+    for name in studies.EXACT:
+        app.command(name)(counted_table)
+    for name, page in studies.PAGES.items():
+        app.command(name, short_help=f"docs/{page}.md")(document)
+    app.command("world")(world)
+    return app
+
+
+def main() -> None:
+    """Run the program."""
+    program.main(make_app())
+
+
+@options.with_options
+def trained_table(
+    context: typer.Context,
+    run: _Run = False,
+    quick: Annotated[
+        bool,
+        Option(
+            "--quick",
+            help="Run a small part: a row or two, one seed, nothing else changed; minutes on two"
+            " cores. Results go to reproduced/.",
+        ),
+    ] = False,
+    row: Annotated[
+        list[str] | None,
+        Option(metavar="TEXT", help="Only rows whose dataset and title contain this."),
+    ] = None,
+    results: _ResultsFolder = None,
+    data: _Data = None,
+    runs: Annotated[
+        Path, options.folder(help="tsne, paths: the folder of runs that are drawn or combined.")
+    ] = Path("runs"),
+    figures: Annotated[
+        Path | None, options.folder(help="main, tsne, grid, rivals: draw figures into this folder.")
+    ] = None,
+    device: options.Device = "auto",
+    engine: Annotated[
+        str | None, options.name("processes of this machine, or ray for a Ray cluster.")
+    ] = None,
+    format: _Format = "table",
+    *,
+    parallel: dict[str, Any],
+) -> None:
+    """Make a table of the paper, and print it beside the printed one.
+
+    Tables come from results that are stored; trainings are run only with --run or --quick, and
+    remembered one by one. The same command again resumes what was stopped.
+    Example: python -m experiments main --row "yago11k vanilla" --run --results mine
+    """
+    study = studies.STUDIES[str(context.info_name)]
+    check_name("format", format, ["table", "markdown"])
+    if quick and (run or row):
+        raise UsageError("--quick chooses the rows itself")
+    if figures is not None:
+        _check_figures(study)
+    stored = Results((results or (_QUICK if quick else STORED)) / f"{study.name}.json")
+    texts = study.quick if quick else row or ()
+    choose_device(device)  # a wrong one is one error, not one for each training
+    pool = Parallel(engine, device=device, **parallel)
+    if run or quick:
+        with progress_bar() as progress:
+            how = {"parallel": pool, "data": data, "progress": progress}
+            study.run(stored, texts, runs, quick=quick, **how)
+    _show_study(study, stored, texts, format, quick=quick)
+    if figures is not None:
+        _draw(study, stored, runs, figures)
+
+
+def counted_table(
+    context: typer.Context,
+    run: _Run = False,
+    results: _ResultsFolder = None,
+    data: _Data = None,
+    format: _Format = "table",
+) -> None:
+    """Count the datasets or their duplicates, beside the paper's; --run also stores the counts."""
+    check_name("format", format, ["table", "markdown"])
+    counted = studies.count(data)
+    if run:
+        studies.write_counts((results or STORED) / studies.FILE, counted)
+    _show([studies.counts_table(str(context.info_name), counted)], format)
+
+
+def document(context: typer.Context, results: _ResultsFolder = None) -> None:
+    """Print a page of the documentation with all its tables, from stored results."""
+    page = studies.PAGES[str(context.info_name)]
+    typer.echo(studies.document(results or STORED, page), nl=False)
+
+
+def world(
+    path: Annotated[Path, Argument(metavar="FILE", help="The Parquet file to write.")],
+    facts: Annotated[int, Option(help="How many facts, from 1,000 to 1,000,000,000.")] = 10_000,
+    seed: Annotated[int, Option(help="The same seed makes the same world.")] = 0,
+) -> None:
+    """Make a synthetic world of any size: people who move, change clubs and get elected.
+
+    The file is streamed, whatever its size; it also records the years at which predicates change
+    their behaviour. Example: python -m experiments world big.parquet --facts 10000000
+    """
+    made = World(facts=facts, seed=seed)
+    with progress_bar() as progress:
+        make_world(path, made, progress=progress)
+    show(f"{path}: {facts:,} facts from seed {seed}")
+    for predicate, years in made.planted().items():
+        if years:
+            show(f"  {predicate} changes in {', '.join(map(str, years))}")
+
+
+def _show_study(
+    study: Study, stored: Results, texts: Sequence[str], format: str, *, quick: bool
+) -> None:
+    """Print the tables, or their rows that contain a text, and say what was not run."""
+    tables = study.tables(stored)
+    if texts:
+        tables = [table.only(texts) for table in tables]
+    _show([table for table in tables if table.rows or table.notes], format)
+    if left := stored.missing(study.cases(stored, texts, quick=quick)):
+        typer.secho(
+            f"not run yet: {len(left)} of the trainings; --run runs them", err=True, dim=True
+        )
+    elif quick:
+        typer.secho("quick: one seed of these rows; settings are the table's", err=True, dim=True)
+
+
+def _check_figures(study: Study) -> None:
+    if study.pictures is None:
+        drawn = [name for name, other in studies.STUDIES.items() if other.pictures is not None]
+        raise UsageError(f"{study.name} has no figures; {', '.join(drawn)} have")
+
+
+def _draw(study: Study, stored: Results, runs: Path, folder: Path) -> None:
+    assert study.pictures is not None
+    pictures = study.pictures(stored, runs)
+    save_pictures(pictures, folder)
+    show(f"figures: {', '.join(pictures)} in {folder}")
+
+
+def _show(tables: Sequence[ResultTable], format: str) -> None:
+    if format == "markdown":
+        typer.echo("\n".join(table.to_markdown() for table in tables), nl=False)
+        return
+    for table in tables:
+        shown = make_table(table.title, *table.columns, words=table.columns[: table.words])
+        for row in table.rows:
+            shown.add_row(*row)
+        show(shown if table.rows else table.title, *table.notes)

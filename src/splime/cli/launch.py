@@ -1,0 +1,112 @@
+"""Commands that several processes execute together: `--workers`, or what torchrun started."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from multiprocessing import parent_process
+from threading import Thread
+from typing import Any
+
+import typer
+
+from splime import collective
+from splime.cli.console import warn
+from splime.errors import Interrupted, UsageError
+from splime.progress import SIGNALS
+from splime.workers import available, check_workers
+
+# Seconds that workers have to notice that one of them failed, and then to end.
+_GRACE = 15.0
+_PARENT_DEATH_SIGNAL = 1
+"""The option of prctl."""
+
+
+def join_workers(workers: int | None, device: str) -> None:
+    """Join the other workers; or start them, and end as they do."""
+    if collective.launched():
+        started = int(os.environ["WORLD_SIZE"])
+        if workers not in (None, started):
+            raise UsageError(
+                f"{started} workers were started, not the {workers} of --workers; leave it out"
+            )
+        collective.join(device)
+    elif workers is not None and workers != 1:
+        check_workers(workers)
+        raise typer.Exit(_launch(workers))
+
+
+def _launch(workers: int) -> int:
+    """Run this command in so many processes; the exit code of the first one that fails, or 0."""
+    from torch.multiprocessing.spawn import ProcessExitedException, start_processes
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(max(1, available() // workers))),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(workers)),
+    }
+    received: list[int] = []
+    context: Any = None
+
+    def forward(number: int, _: object) -> None:
+        """The first signal asks the workers to end, another one kills them."""
+        received.append(number)
+        for process in context.processes if context else ():
+            if process.is_alive():
+                os.kill(process.pid, number if len(received) == 1 else signal.SIGKILL)
+
+    before = {number: signal.signal(number, forward) for number in SIGNALS}
+    try:
+        context = start_processes(_work, (environment, sys.argv), workers, join=False)
+        while not context.join(grace_period=_GRACE):
+            pass
+    except ProcessExitedException as failed:
+        if len(received) > 1:
+            return 128 + received[-1]
+        if failed.signal_name is None:
+            # Those that stop with a worker that got SIGTERM know only that they were interrupted.
+            codes = [process.exitcode for process in context.processes]
+            terminated = failed.exit_code == Interrupted.exit_code and 128 + signal.SIGTERM in codes
+            return 128 + signal.SIGTERM if terminated else failed.exit_code
+        # Without worker 0 the others do not know which of them should say it.
+        more = "" if failed.error_index else "; the same command resumes from the last checkpoint"
+        warn(f"worker {failed.error_index} was ended by {failed.signal_name}{more}")
+        return 1
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _work(rank: int, environment: Mapping[str, str], arguments: list[str]) -> None:
+    """Run this command as one of the workers."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # Ctrl-C reaches the process that started this one, which forwards it
+    os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
+    sys.argv = arguments
+    if sys.platform == "linux":
+        # Torch would interrupt it once for each thread of its parent; a second signal kills.
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, 0)
+    Thread(target=_exit_with_parent, daemon=True).start()
+    from splime.__main__ import main
+
+    main()
+
+
+def _exit_with_parent() -> None:
+    """Stop when the process that started this one is gone, as after SIGTERM; then end for good."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(_GRACE)
+    os._exit(1)

@@ -1,0 +1,58 @@
+"""A page in the browser where a person asks runs and looks at them; also without a server."""
+
+from pathlib import Path
+from typing import overload
+
+from splime.errors import UsageError
+from splime.explorer.looking import Explorer
+from splime.explorer.page import write_explorer
+from splime.explorer.server import Server
+from splime.progress import Progress, silent
+from splime.runs.run import Runs, open_runs
+
+
+@overload
+def explore(
+    runs: Runs,
+    out: None = None,
+    *,
+    port: int | None = ...,
+    device: str = ...,
+    progress: Progress = ...,
+) -> Server: ...
+@overload
+def explore(
+    runs: Runs, out: str | Path, *, port: None = ..., device: str = ..., progress: Progress = ...
+) -> Path: ...
+def explore(
+    runs: Runs,
+    out: str | Path | None = None,
+    *,
+    port: int | None = None,
+    device: str = "auto",
+    progress: Progress = silent,
+) -> Server | Path:
+    """Ask runs and look at them in the browser, on a page that only this machine can open.
+
+    Args:
+        runs: a run or its folder, or several on the same facts.
+        out: an .html file; then the page is written to it, and needs no server.
+        port: where the page is; by default 8765, or a free port if that is taken.
+        device: where to compute, if runs are given by their folders.
+        progress: reports the preparation of the page.
+
+    Returns:
+        The file, or the server, which answers in the background until its `stop` is called. Its
+        `address` is what to open in the browser.
+    """
+    if out is not None and port is not None:
+        raise UsageError("a page that is written to a file has no server; leave out port")
+    explorer = Explorer(open_runs(runs, device))
+    if out is not None:
+        write_explorer(explorer, out, progress=progress)
+        return Path(out)
+    explorer.prepare(progress)
+    return Server(explorer, port).start()
+
+
+__all__ = ["Explorer", "Server", "explore", "write_explorer"]

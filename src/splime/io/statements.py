@@ -1,0 +1,396 @@
+"""Facts in named fields: JSON (an object a line, an array of objects, SPARQL results), and tables
+as Wikidata's query service writes them.
+
+Fields are such as item, itemLabel, property, value, start, startPrecision, end and pointInTime.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splime.errors import DataError
+from splime.graph import SplitName
+from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded
+from splime.io.inputs import InputFile
+from splime.io.layout import NAMES, by_name, roles_of, unclear
+from splime.io.options import ReadOptions
+from splime.io.since_until import is_marker
+
+JSON = (".jsonl", ".ndjson", ".json")
+_TIMES = ("begin", "end", "time")
+# What queries call their variables, beside the usual names of columns.
+_VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
+_LABEL, _PRECISION = "label", "precision"
+_ABOUT = re.compile(rf"(.*?)[ _]?({_LABEL}|{_PRECISION}|altlabel|description)", re.IGNORECASE)
+_IRI = re.compile(
+    r"<?https?://(?:www\.)?wikidata\.org/(?:entity/|prop/(?:[a-z-]+/)*|wiki/(?:Property:)?)"
+    r"([QPL][0-9]+)>?"
+)
+# A time of which Wikidata knows only that there is one.
+_SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
+_DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
+_YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
+_SHOWN, _LISTED = 60, 10
+
+
+def is_statement(header: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether a header names more than the columns that facts have; `row` is the one below it."""
+    names = [name.strip().strip('"') for name in header]
+    if all(name.startswith("?") for name in names):
+        return True
+    usual, roles = roles_of(names), _roles(names)
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+        return False
+    if {*_TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names)):
+        return True
+    return any(map(is_marker, row))  # a column of since and until has no usual name
+
+
+def term_text(text: str) -> str:
+    """The text of an RDF term: of `<…>`, `"…"@en` or `"…"^^<…>`."""
+    match = re.fullmatch(r'<(.*)>|"(.*)"(?:@[\w-]+|\^\^\S+)?', text, re.DOTALL)
+    if match is None:
+        return text
+    return match[1] if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
+
+
+def _roles(names: Sequence[str]) -> dict[str, int]:
+    """Which columns are what, by the usual names and those of queries."""
+    return roles_of([_VARIABLES.get(_folded(name), name) for name in names])
+
+
+def _folded(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
+
+
+class RecordFields:
+    """Columns by name, each made when it is used."""
+
+    def __init__(self, names: list[str], column: Callable[[str], EncodedColumn]) -> None:
+        self.names, self._column = names, column
+        self._used: dict[str, EncodedColumn] = {}
+
+    def __getitem__(self, name: str) -> EncodedColumn:
+        if name not in self._used:
+            self._used[name] = self._column(name)
+        return self._used[name]
+
+    @property
+    def unused(self) -> list[str]:
+        """The names of those that were not used."""
+        return [name for name in self.names if name not in self._used]
+
+    def marker(self) -> EncodedColumn | None:
+        """The one among the others that says nothing but since and until."""
+        for name in self.unused:
+            with suppress(DataError):  # what cannot be a column is none
+                values = self._column(name).values.to_pylist()
+                if values and all(map(is_marker, values)):
+                    return self[name]
+        return None
+
+
+def raw_from_fields(
+    path: Path,
+    fields: RecordFields,
+    locate: Locate,
+    split: SplitName | None,
+    columns: Sequence[str] | None,
+) -> RawFacts:
+    """The facts of named fields."""
+    roles = _chosen(path, fields.names, columns)
+    names = [fields[roles[role]] for role in NAMES]
+    about = {
+        (_folded(match[1]), match[2].lower()): name
+        for name in fields.names
+        if (match := _ABOUT.fullmatch(name))
+    }
+    labels: dict[str, list[str]] = {}
+    for role, column in zip(NAMES, names, strict=True):
+        if label := about.get((_folded(roles[role]), _LABEL)):
+            _add_labels(labels, column, fields[label])
+    remarks = []
+    told = [f"{_shown(name)} is the {role}" for role, name in roles.items() if name.lower() != role]
+    if told and columns is None:
+        remarks.append(f"by their names: {', '.join(told)}")
+    times, written, doubt = _times(fields, roles, about)
+    remarks += doubt
+    splits = fields["split"] if "split" in fields.names else None
+    if unused := [_printable(name) for name in fields.unused]:
+        more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
+        remarks.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
+    raw = RawFacts(path.name, names, times, locate, split, splits)
+    return replace(raw, written=written, labels=labels, remarks=tuple(remarks))
+
+
+def _times(
+    fields: RecordFields, roles: Mapping[str, str], about: dict[tuple[str, str], str]
+) -> tuple[Sequence[EncodedColumn], Sequence[EncodedColumn], list[str]]:
+    """The times of facts, the columns that they are made from, and a remark if there is a doubt."""
+    written: list[EncodedColumn] = []
+    times: dict[str, EncodedColumn] = {}
+    for role in (role for role in _TIMES if role in roles):
+        precision = _precision_of(role, roles[role], about)
+        given = [fields[roles[role]], *([] if precision is None else [fields[precision]])]
+        written += given
+        times[role] = _dated(*given)
+    if {*times} == {"time"} and (marker := fields.marker()):
+        return [marker, times["time"]], [], []
+    doubt = _new_years(written) if len(written) == len(times) else []
+    return [times["time"]] if {*times} == {"time"} else _spans(times), written, doubt
+
+
+def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict[str, str]:
+    """The fields that hold what."""
+    if columns is not None:
+        facts = by_name(names, columns, str(path)).facts
+        wanted = (*NAMES, "time") if len(facts) == 4 else (*NAMES, "begin", "end")
+        return {role: names[at] for role, at in zip(wanted, facts, strict=True)}
+    roles = _roles(names)
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+        lasting = {"begin", "end"} & roles.keys()
+        raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
+    return {role: names[at] for role, at in roles.items()}
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() and len(text) <= _SHOWN else _shown(text)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
+    """The column of the precisions of a time: by its name, by what it is, or for all times."""
+    bases = [base for base, kind in about if kind == _PRECISION]
+    for base in bases:
+        if base == _folded(time):
+            return about[base, _PRECISION]
+    return next((about[b, _PRECISION] for b in bases if not b or role in _roles([b])), None)
+
+
+def _dated(time: EncodedColumn, precision: EncodedColumn | None = None) -> EncodedColumn:
+    """Times with no more than what is known of them: a year is written as the 1st of January."""
+    texts = [*time.values.to_pylist(), None]
+    levels = [None] if precision is None else [*precision.values.to_pylist(), None]
+    level = np.zeros(time.rows, np.int64) if precision is None else precision.all_codes()
+    key = time.all_codes().astype(np.int64) % len(texts) * len(levels) + level % len(levels)
+    keys, code = np.unique(key, return_inverse=True)
+    pairs = (divmod(key, len(levels)) for key in keys.tolist())
+    cut = [_cut(texts[text], levels[level]) for text, level in pairs]
+    code[np.array([not text for text in cut])[code]] = -1
+    return encoded(code, pa.array(cut, pa.string()))
+
+
+def _cut(text: str | None, precision: str | None) -> str | None:
+    """A time down to its precision, as `parse_times` reads it.
+
+    >>> [_cut("1995-01-01T00:00:00Z", level) for level in ("11", "9", "8", None)]
+    ['1995-01-01', '1995-##-##', '199#-##-##', '1995-01-01T00:00:00Z']
+    """
+    if text is None or _SOME_TIME.fullmatch(text):
+        return None
+    date = _DATE.fullmatch(text.strip())
+    if date is None or precision is None or not re.fullmatch("[0-9]{1,2}", precision.strip()):
+        return text
+    sign, year, month, day = date.groups()
+    level = int(precision)
+    if level > _DAY:
+        return text
+    if level >= _YEAR:
+        return f"{sign}{year}-{month if level >= _MONTH else '##'}-{day if level >= _DAY else '##'}"
+    # A decade or a century: so many digits are not known.
+    known = max(len(year) - (_YEAR - level), 1)
+    return f"{sign}{year[:known]}{'#' * max(len(year) - known, 1)}-##-##"
+
+
+def _spans(times: dict[str, EncodedColumn]) -> list[EncodedColumn]:
+    """Begin and end; a point in time is both, where neither is given."""
+    rows = next(iter(times.values())).rows
+    nothing = encoded(np.full(rows, -1), pa.array([], pa.string()))
+    begin, end, time = (times.get(role, nothing) for role in _TIMES)
+    neither = (begin.all_codes() < 0) & (end.all_codes() < 0)
+    filled = []
+    for column in (begin, end):
+        point = time.all_codes()
+        point = np.where(point < 0, -1, point + len(column.values))
+        codes = np.where(neither, point, column.all_codes())
+        filled.append(encoded(codes, pa.concat_arrays([column.values, time.values])))
+    return filled
+
+
+def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
+    """A warning where most times look like years that Wikidata wrote as days."""
+    texts = pa.concat_arrays([column.values for column in times])
+    counts = np.concatenate([column.counts() for column in times])
+    first = pc.match_substring_regex(texts, r"^[+-]?[0-9]+-01-01T00:00:00Z$")
+    count = int(counts[first.to_numpy(zero_copy_only=False)].sum())
+    if 2 * count <= counts.sum():
+        return []
+    return [
+        f"{count:,} of {counts.sum():,} times are a 1st of January, as Wikidata writes years; no"
+        " column says their precision, and --granularity year makes years of them"
+    ]
+
+
+def _add_labels(labels: dict[str, list[str]], column: EncodedColumn, label: EncodedColumn) -> None:
+    """Note the labels of everything that a column names."""
+    ids, texts = column.values.to_pylist(), label.values.to_pylist()
+    given = label.lookup(np.array([bool(text) for text in texts], bool))
+    codes, label_codes = column.all_codes()[given], label.all_codes()[given]
+    _, rows = np.unique(codes.astype(np.int64) * len(texts) + label_codes, return_index=True)
+    for row in np.sort(rows).tolist():
+        if codes[row] >= 0:
+            labels.setdefault(ids[codes[row]], []).append(texts[label_codes[row]])
+
+
+def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
+    """Shorten the IRIs of Wikidata to ids, and name things by their labels where they have some.
+
+    Labels that several things share are followed by the id, in all files alike, so that no two
+    things become one.
+    """
+    labels: dict[str, list[str]] = {}
+    for raw in raws:
+        for text, given in raw.labels.items():
+            labels[text] = [*dict.fromkeys([*labels.get(text, []), *given])]
+    raws = list(raws)
+    for kind, positions in (("entities", (0, 2)), ("predicates", (1,))):
+        values = [raw.names[at].values for raw in raws for at in positions]
+        iris = (pc.match_substring(column, "wikidata.org/") for column in values)
+        if not labels and not any(pc.any(found).as_py() for found in iris):
+            continue
+        names, remarks = _item_names(
+            [text for texts in values for text in texts.to_pylist()], labels
+        )
+        for number, raw in enumerate(raws):
+            columns = list(raw.names)
+            for at in positions:
+                new = [names[text] for text in columns[at].values.to_pylist()]
+                columns[at] = columns[at].with_values(pa.array(new, pa.string()))
+            told = [f"{kind}{remark}" for remark in remarks]
+            raws[number] = replace(raw, names=columns).remarked(*told)
+    return raws
+
+
+def _item_names(
+    texts: list[str], labels: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, str], list[str]]:
+    """What things are called instead of what was written, and remarks about it."""
+    ids = {text: match[1] if (match := _IRI.fullmatch(text)) else text for text in texts}
+    things = set(ids.values())
+    names = {ids[text]: labels[text][0] for text in reversed(ids) if text in labels}
+    uses = Counter(names.get(thing, thing) for thing in things)
+    shared = [thing for thing, label in names.items() if uses[label] > 1 and label != thing]
+    names |= {thing: f"{names[thing]} ({thing})" for thing in shared}
+    if len({names.get(thing, thing) for thing in things}) < len(things):
+        names = {}  # a label that is written like another one with its id
+    remarks = []
+    if any(thing != text for text, thing in ids.items()):
+        remarks.append(": the IRIs of Wikidata are shortened to ids")
+    if names:
+        told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
+        several = sum(len(labels.get(text, ())) > 1 for text in ids)
+        told += f"; {several:,} have several, the first of which counts" if several else ""
+        remarks.append(f" are named by their labels{told}")
+    return {text: names.get(thing, thing) for text, thing in ids.items()}, remarks
+
+
+def read_records(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
+    """Read facts from objects with named fields."""
+    path = file.path
+    rows, unusable = RowCollector(path.name, "line"), dict[str, str]()
+
+    def texts(record: dict[str, Any], where: str) -> Iterator[tuple[str, str | None]]:
+        for name, value in record.items():
+            try:
+                yield name, _text(value)
+            except TypeError:
+                unusable.setdefault(name, f"{where}: {name!r} is {value!r:.60}")
+
+    for rows.unit, number, record in _objects(file):
+        where = f"{path}, {rows.unit} {number}"
+        if not isinstance(record, dict):
+            raise DataError(f"{where}: expected an object with named fields, found {record!r:.60}")
+        rows.add(number, texts(record, where))
+    if not rows.numbers:
+        raise DataError(f"{path}: there are no facts in the file")
+
+    def column(name: str) -> EncodedColumn:
+        if name in unusable:
+            raise DataError(f"{unusable[name]}; expected text or a whole number")
+        return rows.column(name)
+
+    fields = RecordFields([*dict.fromkeys([*rows.keys, *unusable])], column)
+    return raw_from_fields(path, fields, rows.locate, split, options.columns)
+
+
+def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
+    """The records of a file, each with its line or, in an array, its number."""
+    lines = ((number, line) for number, line in enumerate(file.lines(), 1) if line.strip())
+    start = next(lines, None)
+    if start is None:
+        raise DataError(f"{file.path}: the file is empty; expected JSON")
+    try:
+        first = json.loads(start[1])
+    except (json.JSONDecodeError, RecursionError):
+        first = None  # a value that goes on in the next line
+    except ValueError:
+        first = _decoded(start[1], file.path, start[0])
+    if isinstance(first, dict) and not {"head", "results"} <= first.keys():
+        yield "line", start[0], first
+        for number, line in lines:
+            yield "line", number, _decoded(line, file.path, number)
+        return
+    records = _decoded("".join(file.lines()), file.path, 1)
+    if isinstance(records, dict):
+        results = records.get("results")
+        records = results.get("bindings") if isinstance(results, dict) else None
+    if not isinstance(records, list):
+        raise DataError(
+            f"{file.path}: expected an object a line, an array of objects, or SPARQL results"
+        )
+    for number, record in enumerate(records, 1):
+        yield "record", number, record
+
+
+def _decoded(text: str, path: Path, line: int) -> Any:
+    """The JSON value that begins in a line."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise DataError(f"{path}, line {line}: the JSON is nested too deeply") from None
+    except ValueError as error:
+        line += getattr(error, "lineno", 1) - 1
+        what = getattr(error, "msg", str(error))
+        raise DataError(f"{path}, line {line}: not JSON: {what}") from None
+
+
+def _text(value: object) -> str | None:
+    """A value as text, None if it is missing; TypeError for what is no name and no time."""
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, dict) and value.keys() >= {"type", "value"}:  # of SPARQL results
+        text = _text(value["value"])
+        return f"_:{text}" if value["type"] == "bnode" else text
+    if isinstance(value, float):
+        if value != value:
+            return None
+        if value.is_integer():  # pandas writes whole numbers among gaps so
+            return str(int(value))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise TypeError

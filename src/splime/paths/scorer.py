@@ -1,0 +1,148 @@
+"""The path model as evaluation and questions see it: scores of all entities at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from splime.device import free_memory
+from splime.errors import SplimeError
+from splime.graph import Facts, TemporalGraph
+from splime.paths.evidence import evidence
+from splime.paths.facts import DirectedFacts
+from splime.paths.messages import fast
+from splime.paths.model import PathModel
+from splime.paths.relative import RelativeScopes, SingleScope, Times, parse_relative
+from splime.scoring.scoping import Kind
+from splime.scoring.timed import Chain, Explainer
+from splime.settings import PathSettings
+
+_BLOCK = 256 << 20
+"""Bytes that the states of entities may take while questions are scored."""
+_FACT = 300
+"""Bytes that a fact takes: both ways, in three orders, and while these are made."""
+
+
+def relative_scopes(graph: TemporalGraph, settings: PathSettings) -> RelativeScopes:
+    """The relative scopes of a run."""
+    kind, edges = parse_relative(settings.relative)
+    return (kind or SingleScope)(
+        graph.timeline.granularity,
+        edges,
+        unknown=bool(settings.unknown_scopes),
+        past=settings.past is not None,
+        begin_only=bool(settings.begin_only),
+    )
+
+
+def make_path_model(graph: TemporalGraph, settings: PathSettings) -> PathModel:
+    """An untrained model for the predicates of a graph."""
+    return PathModel(
+        len(graph.predicates),
+        len(relative_scopes(graph, settings)),
+        layers=settings.layers,
+        width=settings.dimension,
+        dropout=settings.dropout or 0.0,
+        aggregation=settings.aggregation or "sum",
+        reach=settings.reach,
+        seed=settings.seed,
+    )
+
+
+def _sizes(entities: int, facts: int, settings: PathSettings) -> tuple[int, int]:
+    """Bytes of the states of a question, of which a few are needed at a time, and of its facts.
+
+    Entities that are not in reach share a state, but then each question has other facts.
+    """
+    rows, own = entities, 0
+    if settings.reach is not None and settings.reach < facts:
+        rows, own = min(entities, settings.reach + 1), settings.reach
+    return 4 * rows * settings.dimension, 128 * own + 4 * entities
+
+
+def check_memory(
+    graph: TemporalGraph,
+    facts: int,
+    settings: PathSettings,
+    device: torch.device,
+    *,
+    batch: int | None = None,
+) -> None:
+    """An error where training with batches of so many questions, or one question, would not fit.
+
+    What counts are the facts, the states of all entities (for each question about 3 in a layer
+    while training, else 4 in all), and the messages of all predicates and scopes.
+    """
+    entities, layers = len(graph.entities), settings.layers
+    state, own = _sizes(entities, facts, settings)
+    messages = 8 * len(graph.predicates) * len(relative_scopes(graph, settings))
+    messages *= settings.dimension
+    question = 4 * state + 2 * messages if batch is None else layers * (3 * state + 2 * messages)
+    question += own
+    needed, free = _FACT * facts + (batch or 1) * question, free_memory(device)
+    if free is None or needed <= free:
+        return
+    over = f"over {entities:,} entities and {facts:,} facts"
+    about = f"takes about {needed / 1e9:,.2f} GB of memory, and {free / 1e9:,.2f} GB are free"
+    if batch is None:
+        raise SplimeError(
+            f"a question {over} {about}: take fewer facts, or train with a lower dimension"
+        )
+    fitting = (free - _FACT * facts) // question
+    hint = f"lower batch_size (--batch-size {fitting} fits)" if fitting > 0 else "take fewer facts"
+    raise SplimeError(
+        f"a batch of {batch:,} questions {over} {about}: {hint}, or lower dimension or layers"
+    )
+
+
+class PathScorer(Explainer):
+    """Scores of all entities, from the facts that are given and the time that is asked about."""
+
+    def __init__(self, model: PathModel, graph: TemporalGraph, settings: PathSettings) -> None:
+        self.model, self.relative = model, relative_scopes(graph, settings)
+        self.forecasts = settings.forecasts
+        self.device = model.query.device
+        self.known = graph.facts() if settings.past == "all" else graph.train
+        """What questions are answered from."""
+        check_memory(graph, len(self.known), settings, self.device)
+        entities, predicates = len(graph.entities), len(graph.predicates)
+        self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
+        state, own = _sizes(entities, len(self.known), settings)
+        self.block = max(1, min(256, _BLOCK // (4 * state + own)))
+
+    def entities(self, kind: Kind, facts: Facts) -> Tensor:
+        """A row for each fact: scores of all entities as its object (or subject), at its time."""
+        given, inverse = (facts.subject, 0) if kind == "object" else (facts.object, 1)
+        predicate = facts.predicate.astype(np.int64) + inverse * self.read.predicates
+        times = Times.of(facts).to(self.device)
+        was_training = self.model.training
+        self.model.eval()
+        scores = []
+        with torch.inference_mode(), fast(self.device).at_work():
+            for start in range(0, len(facts), self.block):
+                some = slice(start, start + self.block)
+                at = torch.arange(len(facts), device=self.device)[some]
+                ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
+                own = times.take(at)
+                asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
+                scores.append(self.model(self.read, *asked, times=own))
+        self.model.train(was_training)
+        return torch.cat(scores)
+
+    def why(self, kind: Kind, fact: Facts, *, most: int = 5) -> list[Chain]:
+        """The chains of known facts that the object (or subject) of one fact rests on."""
+        given, answer = int(fact.subject[0]), int(fact.object[0])
+        predicate = int(fact.predicate[0])
+        if kind == "subject":
+            given, answer, predicate = answer, given, predicate + self.read.predicates
+        times = Times.of(fact).to(self.device)
+        scopes = self.read.scopes(self.relative, times)
+        asked = (given, predicate, scopes, answer)
+        with fast(torch.device("cpu")).at_work():
+            return evidence(self.model, self.read, *asked, times=times, most=most)
+
+    def relations(self, fact: Facts, facts: Facts) -> list[str]:
+        """How the times of facts relate to the time of one, in words."""
+        scopes = self.relative.scopes(Times.of(fact), Times.of(facts))[:, 0].tolist()
+        return [self.relative.name(scope) for scope in scopes]

@@ -1,0 +1,1 @@
+"""Tables, pictures and the page of graphs and runs."""

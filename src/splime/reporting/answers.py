@@ -1,0 +1,130 @@
+"""Answers as tables, for the terminal and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from splime.query import Answer, Answers, Evidence
+from splime.query.answers import percent
+from splime.reporting.tables import make_table
+
+
+def answer_parts(answers: Answers) -> Iterator[RenderableType]:
+    """The question, a table of the answers, and what one should know to read them."""
+    question, rows = answers.question, answers.rows
+    yield Text(question.text, style="bold")
+    if not rows:
+        yield Text("no answers")
+    elif question.kind == "time":
+        yield timeline_table(answers)
+    else:
+        yield ranking_table(answers)
+    if rows and rows[0].scopes and question.kind in ("object", "subject"):
+        # The same for all answers.
+        yield Text(f"scored by {_scope(rows[0])}", style="dim")
+    for remark in answers.remarks:
+        doubtful = bool(answers.doubt) and answers.doubt in remark
+        yield Text(remark, style="" if doubtful else "dim")
+
+
+def evidence_parts(evidence: Evidence) -> Iterator[RenderableType]:
+    """The chains of facts that an answer rests on, a fact in a line."""
+    if not evidence.reasons:
+        yield Text(f"no chain of facts leads to {evidence.answer}")
+        return
+    columns = ("fact", "when", "seen from the question")
+    table = make_table("", "adds", *columns, words=columns)
+    table.title = Text(f"why {evidence.answer}: the facts that it rests on")
+    for reason in evidence.reasons:
+        for number, step in enumerate(reason.steps):
+            adds = "" if number else f"{reason.contribution:.3g}"
+            names, last = Text(" ".join(step.fact[:3])), number + 1 == len(reason.steps)
+            table.add_row(adds, names, step.when, Text(step.scope), end_section=last)
+    yield table
+
+
+def evidence_table(evidence: Evidence, title: str) -> Table:
+    """The same with a chain in a row, so that it can be sorted."""
+    table = make_table("", "adds", "facts", words=("facts",))
+    table.title = Text(title)
+    for reason in evidence.reasons:
+        table.add_row(f"{reason.contribution:.3g}", Text("\n".join(map(str, reason.steps))))
+    return table
+
+
+def ranking_table(answers: Answers) -> Table:
+    """The answers from the best to the worst; what is known is dim, what train lacks is said."""
+    columns = _columns(answers.rows)
+    if answers.question.kind not in ("predicate", "near"):
+        del columns["scope"]  # the same for all answers
+    return _table(columns, ["dim" if row.known else "" for row in answers])
+
+
+def brief_table(answers: Answers, title: str, truth: str | None) -> Table:
+    """The answers from the best to the worst, without scores; right ones are bold.
+
+    Right is the truth, and what else test states; of times it is what any fact states.
+    """
+    columns = _columns(answers.rows)
+    shown = {name: columns[name] for name in ("", "answer", "probability", "known", "remark")}
+    splits = ("train", "valid", "test") if truth is None else ("test",)
+    stated = [
+        row.known is not None and row.known.dated and row.known.split in splits for row in answers
+    ]
+    right = [row.name == truth or known for row, known in zip(answers, stated, strict=True)]
+    return _table(shown, ["bold" if bold else "" for bold in right], title)
+
+
+def timeline_table(answers: Answers) -> Table:
+    """The scopes in the order of time; bars show how likely they are beside the best one."""
+    rows = answers.timeline()
+    high = max(row.score for row in rows)
+    parts = [exp((row.score - high) / (answers.temperature or 1)) for row in rows]
+    columns = _columns([row._replace(scopes=(row.name,)) for row in rows])
+    shown = {
+        "scope": columns["scope"],
+        "": ["█" * max(1, round(12 * part)) for part in parts],
+        "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
+        **{name: columns[name] for name in ("score", "probability", "known")},
+    }
+    return _table(shown, ["bold" if row.rank == 1 else "" for row in rows])
+
+
+def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:
+    return {
+        "": [str(row.rank) for row in rows],
+        "answer": [row.name for row in rows],
+        "score": [f"{row.score:.4g}" for row in rows],
+        "probability": [
+            "" if row.probability is None else percent(row.probability) for row in rows
+        ],
+        "scope": [_scope(row) for row in rows],
+        "known": [str(row.known or "") for row in rows],
+        "remark": [row.remark or "" for row in rows],
+    }
+
+
+def _table(columns: Mapping[str, Sequence[str]], styles: Sequence[str], title: str = "") -> Table:
+    """Columns as a table, without those that are empty; text is aligned left."""
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    table = make_table(title, *shown, words=("answer", "scope", "known", "remark"))
+    table.title = Text(title) if title else None
+    for name, column in zip(shown, table.columns, strict=True):
+        column.no_wrap = name not in ("answer", "known", "remark")
+        if name == "answer":
+            column.min_width = min(24, max(map(len, shown[name])))
+    for style, *cells in zip(styles, *shown.values(), strict=True):
+        table.add_row(*(Text(cell, style=style) for cell in cells))
+    return table
+
+
+def _scope(row: Answer) -> str:
+    """The scope that scored the answer, or how many did, with their dates."""
+    name = "".join(row.scopes) if len(row.scopes) <= 1 else f"{len(row.scopes)} scopes"
+    dates = f"{row.begin}" if row.begin == row.end else f"{row.begin} to {row.end}"
+    return name if f"[{row.begin}" in name or not name else f"{name}, {dates}"

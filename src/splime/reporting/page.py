@@ -1,0 +1,237 @@
+"""One page about runs, with everything on it, that needs nothing but itself."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+import splime
+from splime.analysis.findings import Findings
+from splime.errors import SplimeError
+from splime.progress import Progress, silent
+from splime.query import Evidence
+from splime.query.examples import Examples
+from splime.reporting import plots, results, tables
+from splime.reporting.answers import brief_table, evidence_table
+from splime.reporting.comparison import comparison_table, in_short, plot_comparison
+from splime.reporting.html import Html, escaped, join, rendered, tag
+from splime.reporting.style import render
+from splime.runs.folder import CONFIG
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
+    """The whole page."""
+    sections: dict[str, Iterator[str]] = {
+        "Metrics": _metrics(findings),
+        "Data": _data(findings),
+        "Leaks": _leaks(findings),
+        "Cuts": _cuts(findings),
+        "Training": _training(findings),
+        "By predicate and period": _strata(findings),
+        "Embeddings": _embeddings(findings),
+        "Questions": _questions(examples),
+        "How it was made": _made(findings),
+    }
+    made = {}
+    for number, (title, parts) in enumerate(sections.items()):
+        progress("drawing", number, len(sections))
+        made[title] = join(*parts)
+    progress("drawing", len(sections), len(sections))
+    graph = findings.graph
+    now = datetime.now(UTC).strftime("%Y-%m-%d")
+    lead = (
+        f"{tables.counted(len(findings.runs), 'run')} on {tables.counted(len(graph), 'fact')};"
+        f" made by splime {splime.__version__}, {now}."
+    )
+    return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
+
+
+# The sections
+
+
+def _metrics(findings: Findings) -> Iterator[str]:
+    comparison = findings.comparison
+    yield tag("p", in_short(comparison))
+    yield rendered(comparison_table(comparison))
+    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
+
+
+def _data(findings: Findings) -> Iterator[str]:
+    yield rendered(tables.statistics_table(findings.statistics))
+    yield rendered(tables.reading_table(findings.graph.reading))
+    yield rendered(tables.coverage_table(findings.statistics))
+    yield rendered(tables.predicate_table(findings.graph))
+    alt = "Facts that hold at each time, by predicate"
+    yield _picture(alt, plots.plot_facts_over_time, findings.graph)
+
+
+def _leaks(findings: Findings) -> Iterator[str]:
+    yield tag(
+        "p",
+        "Without their times, facts of test may also be facts of train. A model that only remembers"
+        " train then has good metrics. This table shows how many such facts there are.",
+    )
+    yield rendered(tables.leak_table(findings.leaks))
+
+
+def _cuts(findings: Findings) -> Iterator[str]:
+    for name, run in findings.runs.items():
+        yield tag("h3", name)
+        alt = f"{name}: scopes of each predicate, over the facts that hold"
+        yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
+        yield _folded("the scopes", tables.segmentation_table(run.segmentation))
+        if name in findings.costs:
+            alt = f"{name}: what the scopes cost, for each number of change points"
+            yield _picture(alt, plots.plot_change_costs, run.graph, findings.costs[name])
+
+
+def _training(findings: Findings) -> Iterator[str]:
+    if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
+        yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
+    for name, run in findings.runs.items():
+        yield _folded(name, results.run_table(run))
+
+
+def _strata(findings: Findings) -> Iterator[str]:
+    for kind in ("predicate", "period"):
+        alt = f"MRR of each {kind} (filter exact)"
+        yield _picture(alt, plots.plot_strata, findings.evaluations, kind)
+    for name, evaluation in findings.evaluations.items():
+        yield _folded(f"{name}: all metrics", results.evaluation_tables(evaluation, strata=True))
+
+
+def _embeddings(findings: Findings) -> Iterator[str]:
+    table = tables.make_table("smooth over time", "run", "neighbours in time / others")
+    for name, value in findings.smoothness.items():
+        table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
+    yield rendered(table)
+    yield _note(
+        "The mean distance between the vectors of scopes that follow each other in time, divided by"
+        " that between other scopes of the same predicate: 1 where time does not matter, less where"
+        " neighbours are closer."
+    )
+    if not findings.projections:
+        yield tag("p", "No run cut a predicate.")
+        return
+    name, *_ = findings.projections
+    alt = f"{name}: t-SNE of the most frequent predicates"
+    yield _picture(alt, plots.plot_predicates, findings.projections[name])
+    alt = "One predicate, from old (red) to recent (blue)"
+    yield _picture(alt, lambda *maps: plots.plot_predicate(maps), *findings.projections.values())
+
+
+def _questions(examples: Examples) -> Iterator[str]:
+    yield _note(
+        "Facts drawn from test at random, each with one part left out. The right answer is"
+        " bold, and shown with its rank also if it is not among the first five. Answers that train"
+        " states have no probability, since the model has seen them. A run that has not cut a"
+        " predicate is not asked when its facts hold. A path model says which facts of train lead"
+        " to its best answer and to the right one, and what they add to the score."
+    )
+    for truth, answers, evidence in examples.questions:
+        yield tag("h3", next(iter(answers.values())).question.text)
+        parts = [
+            tag("div", rendered(brief_table(each, name, truth)), *map(_note, each.remarks))
+            for name, each in answers.items()
+        ]
+        yield tag("div", *parts, class_="answers")
+        for name, every in evidence.items():
+            for each in every:
+                yield _evidence(each, name, each.answer == truth)
+    for note in examples.notes:
+        yield _note(note)
+
+
+def _evidence(evidence: Evidence, name: str, right: bool) -> Html:
+    place = "the right answer" if right else "which came first"
+    title = f"{name}: why {evidence.answer}, {place}"
+    if not evidence.reasons:
+        return _note(f"{title}: no chain of facts leads there.")
+    return tag("div", rendered(evidence_table(evidence, title)), class_="evidence")
+
+
+def _made(findings: Findings) -> Iterator[str]:
+    evaluation = next(iter(findings.evaluations.values()))
+    yield _note(f"Protocol fact on test: {results.conditions(evaluation)}.")
+    for name, run in findings.runs.items():
+        about = run.about
+        versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
+        config = (run.path / CONFIG).read_text(encoding="utf-8")
+        yield tag(
+            "details",
+            tag("summary", name),
+            _note(f"{about['device']}; {versions}"),
+            tag("pre", f"$ {about.get('command', '?')}\n\n{config}"),
+        )
+
+
+def _note(text: str) -> Html:
+    return tag("p", text, class_="note")
+
+
+def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> Html:
+    """Content that a click shows."""
+    return tag("details", tag("summary", title), rendered(content))
+
+
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
+    """A picture, or why there is none."""
+    try:
+        for part in shown:
+            if isinstance(part, SplimeError):
+                raise part
+        return picture_html(draw(*shown), alt)
+    except SplimeError as error:
+        return _note(f"No picture of this ({alt}): {error}")
+
+
+# The frame
+
+
+def picture_html(figure: Figure, alt: str) -> Html:
+    """A picture inside of the page: lines where they are small, else pixels."""
+    for kind, format in (("svg+xml", "svg"), ("png", "png")):
+        buffer = io.BytesIO()
+        render(figure, buffer, format, 130)
+        source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
+        if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
+            break
+    width = round(100 * figure.get_figwidth())
+    image = Html(f'<img src="{source}" alt="{escaped(alt)}" width="{width}">')
+    return tag("figure", tag("div", image, class_="wide"), tag("figcaption", alt))
+
+
+def frame(title: str, lead: str, sections: Mapping[str, str]) -> str:
+    """A whole page: its sections by their titles, with a table of contents."""
+    folder = files("splime.reporting")
+    template, style, script = (
+        (folder / f"page.{suffix}").read_text("utf-8") for suffix in ("html", "css", "js")
+    )
+    return Template(template).substitute(
+        title=join(title),
+        lead=join(lead),
+        links=join(*(tag("a", name, href=f"#{_anchor(name)}") for name in sections)),
+        sections=join(
+            *(
+                tag("section", tag("h2", name), content, id=_anchor(name))
+                for name, content in sections.items()
+            )
+        ),
+        style=style,
+        script=script,
+    )
+
+
+def _anchor(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name.lower())
