@@ -29,7 +29,7 @@ from record import peak_mb, write_results
 from splime.graph import Facts
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel
 from splime.paths.relative import EventScopes, RelativeScopes, Times, fit_relative
 
 RESULTS = Path(__file__).parent / "results"
@@ -59,7 +59,7 @@ class Steps:
         self.predicates = torch.cat([predicate, predicate + predicates])
         times = Times.of(train).to(device)
         self.times = Times(*(torch.cat([column, column]) for column in times))
-        self.model = PathModel(predicates, len(relative), **settings).to(device).train()
+        self.model = LearnedPathModel(predicates, len(relative), **settings).to(device).train()
         more: Any = {"fused": True, "capturable": True} if device == "cuda" else {}
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, **more)
         random = torch.Generator().manual_seed(0)
@@ -73,7 +73,7 @@ class Steps:
         scores = self.model(
             self.facts,
             self.given[batch],
-            self.predicates[batch],
+            self.model.start(self.predicates[batch]),
             self.facts.scopes(self.relative, self.times.take(batch)),
             self.facts.weights(batch % self.facts.facts),
             seed=self.at,

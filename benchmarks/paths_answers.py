@@ -54,7 +54,7 @@ from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.explorer import Explorer
 from splime.graph import Facts
 from splime.paths.evidence import passing
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel, Start, Starter
 from splime.paths.relative import EventScopes, Times
 from splime.paths.scorer import PathScorer
 from splime.scoring.scoping import NAMES
@@ -78,7 +78,7 @@ def point(facts: int, reach: int | None) -> dict[str, Any]:
         timeline=SimpleNamespace(granularity="day"),
     )
     scopes = EventScopes("day", (1, 2, 4, 8, 15, 31, 91))
-    model = PathModel(PREDICATES, len(scopes), layers=4, width=32, reach=reach).eval()
+    model = LearnedPathModel(PREDICATES, len(scopes), layers=4, width=32, reach=reach).eval()
     # Kernels are compiled, or loaded, before anything is measured.
     small: Any = SimpleNamespace(**{**vars(graph), "train": known.take(np.arange(100))})
     PathScorer(model, small, settings).entities("object", known.take(np.arange(2)))
@@ -162,6 +162,11 @@ def path_scorer(run: splime.Run) -> PathScorer:
     return scorer
 
 
+def starter(scorer: PathScorer, graph: splime.TemporalGraph) -> Starter:
+    """What questions to a scorer begin with."""
+    return scorer.model.starter(scorer.known, graph, scorer.relative)
+
+
 def reach(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Metrics of one run with several bounds."""
     run = splime.Run(options.run, device="cpu")
@@ -219,15 +224,16 @@ def asking(options: argparse.Namespace) -> dict[str, Any]:
     seconds["first, with evidence"] = round(sum(taken[0]), 3)
     for name, values in (("ask", ask), ("evidence", why), ("both", ask + why)):
         seconds[name] = spread(values)
-    ratios = []
+    ratios, begin_with = [], starter(scorer, graph)
     for number in range(8):
         own = facts.take(np.array([number]))
-        inputs = (int(own.subject[0]), int(own.predicate[0]), int(own.object[0]))
+        start = begin_with(torch.from_numpy(own.predicate.astype(np.int64)), None)
         scopes = scorer.read.scopes(scorer.relative, Times.of(own))
+        inputs = (int(own.subject[0]), start, scopes, int(own.object[0]))
         started = time.process_time()
-        passed = passing(scorer.model, scorer.read, *inputs[:2], scopes, inputs[2])
+        passed = passing(scorer.model, scorer.read, *inputs)
         between = time.process_time()
-        plain = plain_gradients(scorer, *inputs, scopes)
+        plain = plain_gradients(scorer, *inputs)
         ratios.append((time.process_time() - between) / (between - started))
         mine = torch.zeros_like(plain).index_add(0, passed.number, passed.gradient)
         assert float((mine - plain).norm()) <= 1e-3 * float(plain.norm()) + 1e-6
@@ -282,15 +288,15 @@ def exploring(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def plain_gradients(
-    scorer: PathScorer, given: int, predicate: int, answer: int, scopes: torch.Tensor
+    scorer: PathScorer, given: int, start: Start, scopes: torch.Tensor, answer: int
 ) -> torch.Tensor:
     """What `passing` adds up to, by the plain formulas over all facts."""
     weights = scorer.read.weights()
     total = torch.zeros_like(weights)
     for share in (torch.arange(8) + 0.5) / 8:
         grown = (weights * share).requires_grad_()
-        ids = torch.tensor([given]), torch.tensor([predicate])
-        scores = scorer.model(scorer.read, *ids, scopes, grown, plain=True)
+        asked = (torch.tensor([given]), start, scopes, grown)
+        scores = scorer.model(scorer.read, *asked, plain=True)
         total += torch.autograd.grad(scores[0, answer], grown)[0] / 8
     return total
 
@@ -299,6 +305,7 @@ def evidence(options: argparse.Namespace) -> dict[str, Any]:
     """How far scores fall without the evidence, and without as many other facts."""
     run = splime.Run(options.run, device="cpu")
     scorer, random = path_scorer(run), np.random.default_rng(0)
+    begin_with = starter(scorer, run.graph)
     read, count, asked = scorer.read, len(scorer.known), sample(run, options.questions)
     rows = []
     for number in range(len(asked)):
@@ -315,7 +322,7 @@ def evidence(options: argparse.Namespace) -> dict[str, Any]:
             continue
         others = random.choice(sorted(near), len(used), replace=False).tolist()
         left_out: list[list[int]] = [[], sorted(used), sorted(others)]
-        whole, without, control = (score(scorer, kind, fact, each) for each in left_out)
+        whole, without, control = (score(scorer, begin_with, kind, fact, each) for each in left_out)
         rows.append(
             (
                 len(used),
@@ -352,7 +359,9 @@ def around(read: Any, ends: set[int], steps: int = 2) -> set[int]:
     return {int(number) % read.facts for number in np.flatnonzero(near)}
 
 
-def score(scorer: PathScorer, kind: str, fact: Facts, without: list[int]) -> Any:
+def score(
+    scorer: PathScorer, begin_with: Starter, kind: str, fact: Facts, without: list[int]
+) -> Any:
     """Scores of all entities without some facts."""
     read = scorer.read
     given = fact.subject if kind == "object" else fact.object
@@ -362,7 +371,7 @@ def score(scorer: PathScorer, kind: str, fact: Facts, without: list[int]) -> Any
         scores = scorer.model(
             read,
             torch.tensor([int(given[0])]),
-            torch.tensor([predicate]),
+            begin_with(torch.tensor([predicate]), None),
             read.scopes(scorer.relative, times),
             read.weights(torch.tensor(without, dtype=torch.int64)),
             times=times,

@@ -348,6 +348,11 @@ class LatestSettings(BaseSettings):
 class PathSettings(LatestSettings, SteppedSettings):
     """Those of the path model."""
 
+    messages: Literal["counted", "learned"] = _setting(
+        "learned",
+        "path: what messages are made from: counts of the graph, so that the model fits any graph"
+        " (counted), or parameters of each predicate (learned)",
+    )
     layers: int = _setting(4, "path: most facts in a chain", least=1)
     aggregation: Literal["sum", "mean"] | None = _setting(
         None, "path: whether the messages at an entity are summed or averaged"

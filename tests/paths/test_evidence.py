@@ -13,7 +13,7 @@ from torch import Tensor
 from splime.paths.evidence import Passing, chains, evidence, passing
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import PathInputs, plain_propagate
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel, PathModel, Start
 from splime.paths.relative import EventScopes, Times
 from tests.paths.test_messages import facts_of, make_facts
 from tests.paths.test_model import RELATIVE, make_model, questions
@@ -25,21 +25,27 @@ def test_gradients_by_layer_add_up_to_those_of_growing_weights(
     rows: list[Any], seed: int, past: bool
 ) -> None:
     facts = make_facts(rows, 8, 3)
-    relative = EventScopes("step", (1, 2), past=past)
     model = make_model(seed=seed, aggregation=("sum", "mean")[seed % 2]).eval()
-    (start,), (predicate,), times = questions(1, seed)
-    scopes = facts.scopes(relative, times)
+    (given_,), predicates, times = questions(1, seed)
+    scopes = facts.scopes(EventScopes("step", (1, 2), past=past), times)
+    assert_passes(model, facts, int(given_), model.start(predicates), scopes, seed % 8)
+
+
+def assert_passes(
+    model: PathModel, facts: DirectedFacts, given: int, start: Start, scopes: Tensor, answer: int
+) -> None:
+    """What passes along a fact is its gradient by the plain formulas, all layers together."""
     weights = facts.weights(torch.tensor([0]) if facts.facts else None)
-    answer, expected = seed % 8, torch.zeros_like(weights)
-    q, share = model.query[[int(predicate)]], model.share(facts, weights, scopes)
+    expected, (q, carried) = torch.zeros_like(weights), start
+    share = model.share(facts, weights, scopes)
     for part in (torch.arange(8) + 0.5) / 8:
         grown = (weights * part).requires_grad_()
         fixed = (facts, share, 0.0, torch.tensor(0))
-        inputs = (q, start.view(1), model.layers_of(q), scopes, grown, *fixed)
+        inputs = (q, torch.tensor([given]), model.layers_of(carried), scopes, grown, *fixed)
         h = plain_propagate(PathInputs(*inputs))
         scores = model.score(h, q, plain=True)
         expected += weights * torch.autograd.grad(scores[0, answer], grown)[0] / 8
-    passed = passing(model, facts, int(start), int(predicate), scopes, answer, weights)
+    passed = passing(model, facts, given, start, scopes, answer, weights)
     result = torch.zeros_like(weights).index_add(0, passed.number, passed.gradient)
     torch.testing.assert_close(result, expected, rtol=1e-3, atol=1e-5)
 
@@ -69,7 +75,7 @@ WORKS_FOR, BASED_IN, KNOWS, LIVES_IN = range(4)
 
 
 @pytest.fixture(scope="module")
-def world() -> tuple[PathModel, DirectedFacts, Tensor, Tensor]:
+def world() -> tuple[LearnedPathModel, DirectedFacts, Tensor, Tensor]:
     """People live where the firm they work for at the time is based; acquaintances are noise."""
     random = np.random.default_rng(0)
     rows, lives = [], []
@@ -83,13 +89,14 @@ def world() -> tuple[PathModel, DirectedFacts, Tensor, Tensor]:
             rows.append((person, KNOWS, int(random.integers(0, PEOPLE)), time))
             lives.append((person, PEOPLE + FIRMS + int(based[firm]), time))
     facts = make_facts(rows, PEOPLE + FIRMS + TOWNS, 4)
-    model = PathModel(4, len(RELATIVE), layers=2, width=16)
+    model = LearnedPathModel(4, len(RELATIVE), layers=2, width=16)
     asked = torch.tensor(lives)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for step in range(150):
         batch = asked[torch.randperm(120, generator=torch.Generator().manual_seed(step))[:32]]
         scopes = facts.scopes(RELATIVE, at(batch[:, 2]))
-        scores = model(facts, batch[:, 0], torch.full((32,), LIVES_IN), scopes)
+        start = model.start(torch.full((32,), LIVES_IN))
+        scores = model(facts, batch[:, 0], start, scopes)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(scores, batch[:, 1]).backward()
         optimizer.step()
@@ -102,10 +109,10 @@ def at(times: Tensor) -> Times:
 
 def test_the_best_chain_is_the_reason(world: Any) -> None:
     model, facts, asked, rows = world
-    right = 0
+    right, start = 0, model.start(torch.tensor([LIVES_IN]))
     for person, town, time in asked.tolist():
         scopes = facts.scopes(RELATIVE, at(torch.tensor([time])))
-        best = evidence(model, facts, person, LIVES_IN, scopes, town)[0]
+        best = evidence(model, facts, person, start, scopes, town)[0]
         numbers = [number % facts.facts for number in best.facts]
         steps = rows[numbers].tolist()
         right += [step[1] for step in steps] == [WORKS_FOR, BASED_IN] and steps[0][3] == time
@@ -116,17 +123,18 @@ def test_the_best_chain_is_the_reason(world: Any) -> None:
 def test_without_its_evidence_an_answer_scores_lower(world: Any) -> None:
     model, facts, asked, _ = world
     random, falls = np.random.default_rng(0), []
+    start = model.start(torch.tensor([LIVES_IN]))
     for person, town, time in asked.tolist():
         scopes = facts.scopes(RELATIVE, at(torch.tensor([time])))
 
         def score(without: list[int]) -> float:
-            start, predicate = torch.tensor([person]), torch.tensor([LIVES_IN])  # noqa: B023
+            given = torch.tensor([person])  # noqa: B023
             weights = facts.weights(torch.tensor(without, dtype=torch.int64))
             with torch.no_grad():
-                scores = model(facts, start, predicate, scopes, weights)  # noqa: B023
+                scores = model(facts, given, start, scopes, weights)  # noqa: B023
             return float(scores[0, town])  # noqa: B023
 
-        found = evidence(model, facts, person, LIVES_IN, scopes, town, most=2)
+        found = evidence(model, facts, person, start, scopes, town, most=2)
         used = sorted({number % facts.facts for chain in found for number in chain.facts})
         # As many others around the person and the answer.
         touching = (facts.source == person) | (facts.target == town)

@@ -284,8 +284,8 @@ def test_no_fact_that_begins_later_changes_a_score(
 def test_training_reads_train_alone(graph: TemporalGraph) -> None:
     chosen = make_settings(**SMALL, past="all", relative="intervals:1,3")
     trainer = PathTrainer(graph, chosen, torch.device("cpu"))
-    assert trainer.facts.facts == len(graph.train)
-    assert trainer.relative.past
+    assert trainer.questions.facts.facts == len(graph.train)
+    assert trainer.questions.relative.past
     scorer = trainer.scoring().scorer
     assert isinstance(scorer, PathScorer)
     assert len(scorer.known) == len(graph)

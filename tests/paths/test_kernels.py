@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from splime.paths import messages
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel
 from splime.paths.relative import EventScopes, Times
 from tests.paths.test_messages import (
     assert_scores,
@@ -77,10 +77,12 @@ def test_a_step_of_the_model(dropout: float, aggregation: Any, monkeypatch: Any)
     at = torch.tensor([0, 2, 3], device=DEVICE)
     scopes = facts.scopes(relative, Times(at, at, torch.zeros_like(at)))
     settings: Any = {"layers": 3, "width": 16, "dropout": dropout, "aggregation": aggregation}
-    model = PathModel(2, len(relative), **settings).to(DEVICE).train()
+    model = LearnedPathModel(2, len(relative), **settings).to(DEVICE).train()
     seed, results = torch.tensor(3, device=DEVICE), []
     for plain in (False, True):
-        scores = model(facts, at, at, scopes, facts.weights(at), seed=seed, plain=plain)
+        scores = model(
+            facts, at, model.start(at), scopes, facts.weights(at), seed=seed, plain=plain
+        )
         loss = torch.nn.functional.cross_entropy(scores, at)
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         results.append([scores.detach(), torch.cat([part.flatten() for part in gradients])])
@@ -95,4 +97,4 @@ def test_a_bound_on_what_is_read(aggregation: Any, monkeypatch: Any) -> None:
         monkeypatch.setattr(messages, "fast", lambda _: kernels)
         monkeypatch.setattr(messages, "first_layer", lambda *_: None)
     model = make_model(aggregation=aggregation, reach=9).to(DEVICE)
-    assert_reads(model, DEVICE, 0.1 if GPU else 1e-4)
+    assert_reads(model, model.start, DEVICE, 0.1 if GPU else 1e-4)

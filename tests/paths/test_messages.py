@@ -13,7 +13,7 @@ from torch import Tensor
 from splime.graph import Facts
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
-from splime.paths.messages import Layers
+from splime.paths.messages import Layers, LearnedMessages
 from splime.paths.relative import LEFT_OUT
 
 
@@ -124,7 +124,7 @@ def assert_tables(on: Any, device: str, tolerance: float) -> None:
         for shape in ((6, 5, 16), (3, 5, 16), (3, 6, 16), (6, 3, 5, 16))
     )
     parts = [part.unsqueeze(0).requires_grad_() for part in (base, gate, shift)]
-    expected = messages.plain_table(messages.Layers(*parts, *[base] * 4), 0)
+    expected = LearnedMessages(*parts).plain_table(0)
     plain = torch.autograd.grad(expected, parts, gradient)
     assert_near([on.table(base, gate, shift)], [expected], tolerance)
     assert_near(on.table_parts(gradient, base, gate), [part[0] for part in plain], 1e-4)
@@ -150,7 +150,9 @@ def assert_update(
     h, a = normal(41, 3, width), normal(41, 3, width)
     own = (normal(2, width, 2 * width), normal(2, width), normal(2, width), normal(2, width))
     seed, gradient = torch.tensor(2**31 + 5, device=device), normal(41, 3, width).detach()
-    expected = messages.plain_update(h, a, Layers(h, h, h, *own), layer, dropout, seed)
+    expected = messages.plain_update(
+        h, a, Layers(LearnedMessages(h, h, h), *own), layer, dropout, seed
+    )
     of_h, of_a, *of_own = torch.autograd.grad(expected, (h, a, *own), gradient)
     given = (h.detach(), a.detach(), tuple(part[layer].detach() for part in own))
     result, small = on.update(*given, dropout, seed, layer)

@@ -13,7 +13,7 @@ from torch import Tensor
 from splime.errors import UsageError
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel
 from splime.paths.relative import EventScopes, Times
 from splime.training.registry import make_settings
 from tests.paths.test_messages import facts_of, make_facts
@@ -31,21 +31,22 @@ def questions(count: int, seed: int = 0) -> tuple[Tensor, Tensor, Times]:
     return given, predicates, Times(at, at, torch.zeros_like(at))
 
 
-def make_model(**settings: Any) -> PathModel:
-    model = PathModel(3, len(RELATIVE), **{"layers": 3, "width": 16, **settings})
+def make_model(**settings: Any) -> LearnedPathModel:
+    model = LearnedPathModel(3, len(RELATIVE), **{"layers": 3, "width": 16, **settings})
     random = torch.Generator().manual_seed(1)
     for part in (model.gate_weight, model.gate_bias, model.norm_bias):  # which begin at 0
         part.data = 0.3 * torch.randn(part.shape, generator=random)
     return model
 
 
-def both(model: PathModel, facts: DirectedFacts, asked: Any, weights: Tensor) -> Any:
+def both(model: LearnedPathModel, facts: DirectedFacts, asked: Any, weights: Tensor) -> Any:
     """Scores and gradients, fast and plain."""
     given, predicates, times = asked
     scopes = facts.scopes(RELATIVE, times)
     seed = torch.tensor(7)
     for plain in (False, True):
-        scores = model(facts, given, predicates, scopes, weights, seed=seed, plain=plain)
+        start = model.start(predicates)
+        scores = model(facts, given, start, scopes, weights, seed=seed, plain=plain)
         loss = torch.nn.functional.cross_entropy(scores, (given + 1) % facts.entities)
         yield scores, *torch.autograd.grad(loss, list(model.parameters()))
 
@@ -63,7 +64,8 @@ def test_the_fast_model_is_the_plain_one(rows: list[Any], seed: int, past: bool)
     scopes = facts.scopes(relative, times)
     with torch.no_grad():
         fast, plain = (
-            model(facts, given_, predicates, scopes, weights, plain=p) for p in (False, True)
+            model(facts, given_, model.start(predicates), scopes, weights, plain=p)
+            for p in (False, True)
         )
     torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-4)
 
@@ -96,7 +98,8 @@ def test_the_first_layer_is_left_alone_where_it_saves_nothing(
             return calls[-1]  # noqa: B023
 
         monkeypatch.setattr(messages, "first_layer", watched)
-        fast, plain = (model(facts, given, predicates, scopes, plain=p) for p in (False, True))
+        start = model.start(predicates)
+        fast, plain = (model(facts, given, start, scopes, plain=p) for p in (False, True))
         assert [call is not None for call in calls] == [taken]
         torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-4)
 
@@ -106,10 +109,11 @@ def test_a_masked_fact_is_as_if_it_were_not_there() -> None:
     model = make_model().eval()
     whole, less = make_facts(rows, 8, 3), make_facts(rows[:2] + rows[3:], 8, 3)
     given, predicates, times = questions(4)
+    start = model.start(predicates)
     masked = model(
-        whole, given, predicates, whole.scopes(RELATIVE, times), whole.weights(torch.tensor([2]))
+        whole, given, start, whole.scopes(RELATIVE, times), whole.weights(torch.tensor([2]))
     )
-    without = model(less, given, predicates, less.scopes(RELATIVE, times))
+    without = model(less, given, start, less.scopes(RELATIVE, times))
     torch.testing.assert_close(masked, without, rtol=1e-4, atol=1e-5)
 
 
@@ -117,10 +121,11 @@ def test_questions_do_not_depend_on_each_other() -> None:
     facts = make_facts([(0, 0, 1, 0), (1, 1, 2, 1), (2, 2, 3, 2), (0, 1, 3, 3)], 8, 3)
     model = make_model().eval()
     given, predicates, times = questions(5)
-    together = model(facts, given, predicates, facts.scopes(RELATIVE, times))
+    together = model(facts, given, model.start(predicates), facts.scopes(RELATIVE, times))
     for number in range(5):
         at = torch.tensor([number])
-        alone = model(facts, given[at], predicates[at], facts.scopes(RELATIVE, times.take(at)))
+        start, scopes = model.start(predicates[at]), facts.scopes(RELATIVE, times.take(at))
+        alone = model(facts, given[at], start, scopes)
         torch.testing.assert_close(alone[0], together[number], rtol=1e-5, atol=1e-5)
 
 
@@ -135,7 +140,7 @@ def test_a_seed_decides_the_parameters_and_names_are_plain() -> None:
     facts = make_facts([(0, 0, 1, 0)], 8, 3)
     given, predicates, times = questions(3)
     scopes = facts.scopes(RELATIVE, times)
-    first, second = (model(facts, given, predicates, scopes) for model in (one, copy))
+    first, second = (model(facts, given, model.start(predicates), scopes) for model in (one, copy))
     assert torch.equal(first, second)
 
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 import splime
 from splime.paths.facts import DirectedFacts
-from splime.paths.model import PathModel
+from splime.paths.model import PathModel, Starter
 from splime.paths.nearest import nearest
-from splime.paths.relative import LEFT_OUT, EventScopes, Times
+from splime.paths.relative import LEFT_OUT, EventScopes, RelativeScopes, Times
 from splime.paths.scorer import PathScorer
 from splime.runs import evaluate, train
 from tests.paths.test_messages import facts_of, make_facts
@@ -49,20 +49,21 @@ def test_the_nearest_facts_are_read_and_no_others(
 ) -> None:
     facts = make_facts(rows, 8, 3)
     relative = EventScopes("step", (1, 2), past=past)
-    start, predicates, times = questions(4, seed)
+    given_, predicates, times = questions(4, seed)
     scopes, weights = (
         facts.scopes(relative, times),
         facts.weights(torch.tensor([0] if rows else []).long()),
     )
-    near = nearest(facts, start, scopes, times, weights, 3, most)
+    near = nearest(facts, given_, scopes, times, weights, 3, most)
     model = make_model(seed=seed, reach=most, aggregation=["sum", "mean"][seed % 2]).eval()
     with torch.no_grad():
-        scores = model(facts, start, predicates, scopes, weights, times=times)
+        start = model.start(predicates)
+        scores = model(facts, given_, start, scopes, weights, times=times)
     of = near.question[near.facts.source.long()]
     for question in range(4):
         chosen = {number % facts.facts for number in near.number[of == question].tolist()}
         begin = int(times.begin[question])
-        steps = literally(facts, int(start[question]), scopes[:, question], begin, weights, most)
+        steps = literally(facts, int(given_[question]), scopes[:, question], begin, weights, most)
         # In the last step several facts may be as near; then how far they are is the same.
         assert set().union(*steps[:-1]) <= chosen or len(chosen) == most
         gap = facts.times.begin[facts.time.long()] - begin
@@ -74,32 +75,45 @@ def test_the_nearest_facts_are_read_and_no_others(
             own = torch.zeros_like(weights).index_fill(0, near.number[of == question], 1)
         alone = slice(question, question + 1)
         with torch.no_grad():
-            plain = model(facts, start[alone], predicates[alone], scopes[:, alone], own, plain=True)
+            start = model.start(predicates[alone])
+            plain = model(facts, given_[alone], start, scopes[:, alone], own, plain=True)
         torch.testing.assert_close(scores[alone], plain, rtol=1e-4, atol=1e-4)
+
+
+READ = [
+    (s, p, o, time)
+    for s, p, o, time in np.random.default_rng(3).integers(0, [8, 3, 8, 4], (30, 4)).tolist()
+]
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean"])
 def test_gradients_are_those_of_the_facts_that_are_read(aggregation: Any) -> None:
-    assert_reads(make_model(aggregation=aggregation, reach=9), "cpu", 1e-4)
+    model = make_model(aggregation=aggregation, reach=9)
+    assert_reads(model, model.start, "cpu", 1e-4)
 
 
-def assert_reads(model: PathModel, device: str, tolerance: float) -> None:
+def assert_reads(
+    model: PathModel,
+    starter: Starter,
+    device: str,
+    tolerance: float,
+    relative: RelativeScopes = RELATIVE,
+) -> None:
     """Scores and gradients with a bound are those of the plain formulas over the facts in reach."""
-    rows = np.random.default_rng(3).integers(0, [8, 3, 8, 4], (30, 4)).tolist()
-    facts = make_facts([tuple(row) for row in rows], 12, 3).to(device)
-    start, predicates, times = questions(5)
-    start, predicates, times = start.to(device), predicates.to(device), times.to(device)
-    scopes, wanted = facts.scopes(RELATIVE, times), (start + 1) % 12
+    facts = make_facts(READ, 12, 3).to(device)
+    given, predicates, times = (part.to(device) for part in questions(5))
+    scopes, wanted = facts.scopes(relative, times), (given + 1) % 12
     every = facts.weights()
-    near = nearest(facts, start, scopes, times, every, model.layers, 9)
+    near = nearest(facts, given, scopes, times, every, model.layers, 9)
     of = near.question[near.facts.source.long()]
-    results = [model(facts, start, predicates, scopes, times=times)]
+    results = [model(facts, given, starter(predicates, None), scopes, times=times)]
     alone = []
     for question in range(5):
         weights = torch.zeros_like(every).index_fill(0, near.number[of == question], 1)
         assert int(weights.sum()) == 18
         one = slice(question, question + 1)
-        asked = (start[one], predicates[one], scopes[:, one], weights)
+        start = starter(predicates[one], None)
+        asked = (given[one], start, scopes[:, one], weights)
         alone.append(model(facts, *asked, plain=True))
     results.append(torch.cat(alone))
     parts = []

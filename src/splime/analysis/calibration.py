@@ -40,15 +40,16 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 
     temperature: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)] | None
     facts: Annotated[int, msgspec.Meta(ge=0)]
-    """Of valid, which it was fitted on."""
+    """Which it was fitted on."""
     why: str = ""
+    of: str = "facts of valid"
 
     def __str__(self) -> str:
         if self.temperature is None:
             return f"no probabilities: {self.why}"
         return (
             f"probabilities: softmax of score / {self.temperature:.3g} over all answers that"
-            f" train does not state then, calibrated on {self.facts:,} facts of valid"
+            f" train does not state then, calibrated on {self.facts:,} {self.of}"
         )
 
 
@@ -83,6 +84,8 @@ class Calibrations:
         return self._stored().temperatures.get(self._scoring.how, {}).get(kind)
 
     def _fit(self, kind: Kind) -> Calibration:
+        if not self._run.learned_from_facts:
+            return self._by_hiding(kind)
         valid = len(self._run.graph.valid)
         needed = f"{FEWEST} are needed to calibrate them"
         if valid < FEWEST:
@@ -103,6 +106,17 @@ class Calibrations:
             with suppress(SplimeError):  # if it cannot be written, it is fitted again next time
                 write_json(self._path, msgspec.to_builtins(stored))
         return fitted
+
+    def _by_hiding(self, kind: Kind) -> Calibration:
+        from splime.analysis.hidden import hidden_cases, hidden_numbers
+
+        scorer = self._scoring.scorer
+        numbers = hidden_numbers(scorer.known, scorer.statements)
+        numbers = numbers[: _AFFORDED // self._scoring.questions_for(kind)]
+        if len(numbers) < FEWEST // 2:
+            return Calibration(None, len(numbers), "there are too few facts to calibrate them")
+        cases = hidden_cases(self._run, self._scoring, kind, numbers)
+        return Calibration(fit_temperature(cases), len(cases), of="facts, each hidden in turn")
 
     def _stored(self) -> StoredTemperatures:
         """What the folder keeps; without temperatures if they are those of another model."""
@@ -158,6 +172,11 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
     if len(facts) > most:
         chosen = np.random.default_rng(0).choice(len(facts), most, replace=False)
         facts = facts.take(np.sort(chosen))
+    return make_cases_of(scoring, kind, facts)
+
+
+def make_cases_of(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
+    """Some facts as questions."""
     if not len(facts):
         empty = np.empty(0, np.int64)
         return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))

@@ -137,6 +137,8 @@ def ask(
             raise UsageError("--why explains the best answer, and there is none")
         evidence = query.why(**question, answer=answers[0].name, **when)
     _show(answers, evidence, plot, query.run.graph.timeline.granularity, as_json=as_json)
+    if near is None and not as_json and query.trust is not None:
+        show(str(query.trust))
 
 
 def _unmarked(name: str) -> str:

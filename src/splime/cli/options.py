@@ -295,15 +295,12 @@ def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
 def open_run(path: Path, device: str, other: dict[str, Any]) -> Run:
     """A run, asked over other facts if some are given."""
     from splime.cli.console import warn
-    from splime.runs import Run
+    from splime.runs.graph_run import open_source
 
-    run = Run(path, device=device)
     reading = {name: value for name, value in other.items() if name not in ("facts", "instead")}
     if "facts" not in other:
-        if other:
-            name = next(iter(other)).replace("_", "-")
-            raise UsageError(f"--{name} is about the facts of --facts, and there are none")
-        return run
+        return open_source(path, device=device, **reading)
+    run = open_source(path, device=device)
     try:
         graph = load_graph(other["facts"], {"split": "none", **reading})
     except UsageError:  # they have splits; or it fails again

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts, Order
-from splime.paths.model import PathModel
+from splime.paths.model import PathModel, Start
 from splime.paths.relative import Times
 from splime.scoring.timed import Chain
 
@@ -43,7 +43,7 @@ def passing(
     model: PathModel,
     facts: DirectedFacts,
     given: int,
-    predicate: int,
+    start: Start,
     scopes: Tensor,
     answer: int,
     weights: Tensor | None = None,
@@ -59,28 +59,26 @@ def passing(
     facts, scopes, on = facts.on_processor, scopes.cpu(), messages.fast(torch.device("cpu"))
     weights = facts.weights() if weights is None else weights.cpu()
     share = model.share(facts, weights, scopes)
-    q = model.query[[predicate]].detach()
-    layers = messages.Layers(*(part.detach().cpu() for part in model.layers_of(q)))
-    start = q.cpu()
+    layers, q = model.layers_of(start.messages).on_processor(), start.q.detach()
+    begin = q.cpu()
     # As many questions as steps of the growing weights, which grow with the messages.
     grow = (torch.arange(_STEPS) + 0.5) / _STEPS
     scopes = scopes.expand(-1, _STEPS).contiguous()
     kept: list[_Layer] = []
-    h, nothing = start.new_zeros(0), torch.zeros((), dtype=torch.int64)
+    h, nothing = begin.new_zeros(0), torch.zeros((), dtype=torch.int64)
     for layer, (here, before, after) in enumerate(
         _read(facts, weights, given, answer, model.layers)
     ):
         if layer == 0:
-            h = start.new_zeros(len(before), _STEPS, model.width)
-            h[before == given] = start
-        table = on.table(*(part[layer] for part in layers[:3]))
-        table = table * grow.view(-1, 1, 1)
+            h = begin.new_zeros(len(before), _STEPS, model.width)
+            h[before == given] = begin
+        table = layers.messages.table(layer) * grow.view(-1, 1, 1)
         inner = torch.searchsorted(before, after)
         a = h.new_zeros(len(after), _STEPS, model.width)
         on.add_messages(a, h, table, scopes, weights, here, False)
         if share is not None:
             a *= share[after]
-        a[after == given] += start
+        a[after == given] += begin
         kept.append(_Layer(here, after, inner, h, a, table))
         h = on.update(h[inner], a, layers.of(layer), 0.0, nothing, layer)[0]
     h.requires_grad_()
@@ -199,7 +197,7 @@ def evidence(
     model: PathModel,
     facts: DirectedFacts,
     given: int,
-    predicate: int,
+    start: Start,
     scopes: Tensor,
     answer: int,
     weights: Tensor | None = None,
@@ -207,17 +205,17 @@ def evidence(
     times: Times | None = None,
     most: int = 5,
 ) -> list[Chain]:
-    """The chains of facts that an answer to a question rests on; `times` is its time."""
+    """The chains of facts that an answer rests on; `start` and `times` are those of its question."""
     weights = facts.weights() if weights is None else weights
     asked = torch.tensor([given], device=facts.device)
     near = model.nearest(facts, asked, scopes, times, weights)
     if near is None:
-        passed = passing(model, facts, given, predicate, scopes, answer, weights)
+        passed = passing(model, facts, given, start, scopes, answer, weights)
         return chains(facts, passed, given, answer, most=most)
     row, reached = int(near.given), (near.entity == answer).nonzero().flatten().tolist()
     if not reached:
         return []
-    of_near = (near.facts, row, predicate, scopes, reached[0], weights[near.number])
+    of_near = (near.facts, row, start, scopes, reached[0], weights[near.number])
     passed = passing(model, *of_near)
     return [
         Chain(tuple(near.number[list(chain.facts)].tolist()), chain.contribution)

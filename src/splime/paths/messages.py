@@ -9,7 +9,7 @@ facts x questions x width: on a processor by `processor`, on a GPU by `kernels`.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -22,8 +22,11 @@ EPSILON = 1e-5
 """Of the layer norm."""
 
 
-class Layers(NamedTuple):
-    """What the layers need, a row for each layer."""
+class LearnedMessages(NamedTuple):
+    """Messages that are parameters of predicates and scopes: base · (1 + gate) + shift.
+
+    Each part has a row for each layer.
+    """
 
     base: Tensor
     """[2 x predicates, scopes, width]"""
@@ -31,6 +34,63 @@ class Layers(NamedTuple):
     """[questions, scopes, width]"""
     shift: Tensor
     """[questions, 2 x predicates, width]"""
+
+    def plain_table(self, layer: int) -> Tensor:
+        """The table of a layer."""
+        shift = self.shift[layer].transpose(0, 1).unsqueeze(2)
+        return self.base[layer].unsqueeze(1) * (1 + self.gate[layer]) + shift
+
+    def table(self, layer: int) -> Tensor:
+        """The same, as kernels read it."""
+        table: Tensor = fast(self.base.device).table(*(part[layer] for part in self))
+        return table
+
+    def gradients(self, layer: int, of_table: Tensor) -> tuple[Tensor | None, ...]:
+        """Those of the parts of a layer, from that of its table."""
+        parts = fast(of_table.device).table_parts(of_table, self.base[layer], self.gate[layer])
+        return tuple(parts)
+
+    def of_facts(self, layer: int, predicate: Tensor, question: Tensor, scope: Tensor) -> Tensor:
+        """The messages along some facts for some questions."""
+        message = self.base[layer][predicate, scope] * (1 + self.gate[layer][question, scope])
+        return message + self.shift[layer][question, predicate]
+
+
+class CountedMessages(NamedTuple):
+    """Messages that are made from counts: a table for each predicate that is asked about."""
+
+    tables: Tensor
+    """[layers, tables, 2 x predicates, scopes, width]"""
+    table_of: Tensor
+    """The number of each question's table."""
+
+    def plain_table(self, layer: int) -> Tensor:
+        """The table of a layer."""
+        return self.tables[layer][self.table_of].transpose(0, 1)
+
+    def table(self, layer: int) -> Tensor:
+        """The same, as kernels read it."""
+        table: Tensor = fast(self.tables.device).compact(self.plain_table(layer).contiguous())
+        return table
+
+    def gradients(self, layer: int, of_table: Tensor) -> tuple[Tensor | None, ...]:
+        """Those of the parts of a layer, from that of its table."""
+        of_tables = torch.zeros_like(self.tables[layer])
+        return of_tables.index_add_(0, self.table_of, of_table.transpose(0, 1)), None
+
+    def of_facts(self, layer: int, predicate: Tensor, question: Tensor, scope: Tensor) -> Tensor:
+        """The messages along some facts for some questions."""
+        return self.tables[layer][self.table_of[question], predicate, scope]
+
+
+Messages: TypeAlias = LearnedMessages | CountedMessages
+"""Where messages come from; the rest of the model does not know."""
+
+
+class Layers(NamedTuple):
+    """What the layers need, a row for each layer."""
+
+    messages: Messages
     weight: Tensor
     bias: Tensor
     norm_weight: Tensor
@@ -38,13 +98,12 @@ class Layers(NamedTuple):
 
     def of(self, layer: int) -> tuple[Tensor, ...]:
         """What the update of one layer needs."""
-        return tuple(part[layer] for part in self[3:])
+        return tuple(part[layer] for part in self[1:])
 
-
-def plain_table(layers: Layers, layer: int) -> Tensor:
-    """base · (1 + gate) + shift."""
-    shift = layers.shift[layer].transpose(0, 1).unsqueeze(2)
-    return layers.base[layer].unsqueeze(1) * (1 + layers.gate[layer]) + shift
+    def on_processor(self) -> Layers:
+        """The same without gradients, where numba can read it."""
+        parts = (part.detach().cpu() for part in self.messages)
+        return Layers(type(self.messages)(*parts), *(part.detach().cpu() for part in self[1:]))
 
 
 def plain_aggregate(
@@ -115,8 +174,9 @@ def plain_propagate(inputs: PathInputs) -> Tensor:
     at = (given, torch.arange(len(given), device=given.device))
     start = q.new_zeros(facts.entities, *q.shape).index_put(at, q)
     h = start
-    for layer in range(len(layers.base)):
-        a = plain_aggregate(h, plain_table(layers, layer), scopes, weights, facts.incoming)
+    for layer in range(len(layers.weight)):
+        table = layers.messages.plain_table(layer)
+        a = plain_aggregate(h, table, scopes, weights, facts.incoming)
         a = a if share is None else a * share
         h = plain_update(h, a + start, layers, layer, dropout, seed)
     return h
@@ -158,9 +218,10 @@ class _Propagate(torch.autograd.Function):
         dropout: float,
         seed: Tensor,
         keep: bool,
+        kind: type[Messages],
         *parts: Tensor,
     ) -> Tensor:
-        layers, on, first = Layers(*parts), fast(q.device), 0 if states is None else 1
+        layers, on, first = _layers(kind, parts), fast(q.device), 0 if states is None else 1
         h: Tensor = on.empty(q, facts.entities, scopes.shape[1], q.shape[1])
         at = _columns(given, h)
         if states is None or places is None:
@@ -170,10 +231,10 @@ class _Propagate(torch.autograd.Function):
             h.view(-1, h.shape[2])[places] = states[: len(places)]
         small = on.compact(h)
         kept: list[tuple[Tensor, ...]] = []
-        for layer in range(first, len(layers.base)):
+        for layer in range(first, len(layers.weight)):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
             a = on.empty(q, *h.shape).zero_()
-            table = on.table(*(part[layer] for part in layers[:3]))
+            table = layers.messages.table(layer)
             on.add_messages(a, small, table, scopes, seen, facts.incoming, False)
             a = a if share is None else a.mul_(share)
             a[at] += q
@@ -183,16 +244,17 @@ class _Propagate(torch.autograd.Function):
         ctx.save_for_backward(given, scopes, weights, seed, *parts)
         ctx.kept = kept
         ctx.facts, ctx.share, ctx.dropout, ctx.places = facts, share, dropout, places
+        ctx.kind = kind
         return h
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         given, scopes, weights, seed, *parts = ctx.saved_tensors
-        facts, layers, of_h = ctx.facts, Layers(*parts), gradients[0].contiguous()
+        facts, layers, of_h = ctx.facts, _layers(ctx.kind, parts), gradients[0].contiguous()
         on, at, first = fast(of_h.device), _columns(given, of_h), 0 if ctx.places is None else 1
         of_q = of_h.new_zeros(len(given), of_h.shape[2])
-        of_parts = [torch.zeros_like(part) for part in parts]
-        for layer in range(len(layers.base) - 1, first - 1, -1):
+        of_parts = [torch.zeros_like(part) if part.is_floating_point() else None for part in parts]
+        for layer in range(len(layers.weight) - 1, first - 1, -1):
             h, small, table, a = ctx.kept[layer - first]
             own = layers.of(layer)
             of_h, of_a, of_own = on.update_gradient(of_h, h, a, own, ctx.dropout, seed, layer)
@@ -201,16 +263,22 @@ class _Propagate(torch.autograd.Function):
             seen = _from_given(weights, given, facts) if layer == 0 else weights
             on.add_messages(of_h, of_a, table, scopes, seen, facts.outgoing, True)
             of_table = on.table_gradient(small, of_a, table, scopes, seen, facts)
-            of_own = (*on.table_parts(of_table, layers.base[layer], layers.gate[layer]), *of_own)
+            of_own = (*layers.messages.gradients(layer, of_table), *of_own)
             for part, value in zip(of_parts, of_own, strict=True):
-                part[layer] = value
+                if part is not None:
+                    part[layer] = value
         if ctx.places is None:
-            return None, None, of_q + of_h[at], *[None] * 8, *of_parts
+            return None, None, of_q + of_h[at], *[None] * 9, *of_parts
         rows = (of_h if ctx.kept else of_h.clone()).view(-1, of_h.shape[2])
         of_places = rows[ctx.places]
         rows[ctx.places] = 0
         of_states = torch.cat([of_places, rows.view(of_h.shape).sum(0)])
-        return of_states, None, of_q, *[None] * 8, *of_parts
+        return of_states, None, of_q, *[None] * 9, *of_parts
+
+
+def _layers(kind: type[Messages], parts: tuple[Tensor, ...] | list[Tensor]) -> Layers:
+    of_messages = len(kind._fields)
+    return Layers(kind(*parts[:of_messages]), *parts[of_messages:])
 
 
 def _columns(given: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -231,8 +299,10 @@ def propagate(inputs: PathInputs) -> Tensor:
     """
     q, given, layers, *rest = inputs
     first = first_layer(inputs) if inputs.scopes.shape[1] == len(q) else None
+    messages, *of_update = layers
+    keep, kind = torch.is_grad_enabled(), type(messages)
     result: Tensor = _Propagate.apply(  # type: ignore[no-untyped-call]
-        *first or (None, None), q, given, *rest, torch.is_grad_enabled(), *layers
+        *first or (None, None), q, given, *rest, keep, kind, *messages, *of_update
     )
     return result
 
@@ -281,8 +351,7 @@ def first_layer(inputs: PathInputs) -> tuple[Tensor, Tensor] | None:
     seen = (scope != LEFT_OUT) & (weights[order.number[at].long()] != 0)
     at, question, scope = at[seen], question[seen], scope[seen]
     predicate = order.predicate[at].long()
-    message = layers.base[0][predicate, scope] * (1 + layers.gate[0][question, scope])
-    message = (message + layers.shift[0][question, predicate]) * q[question]
+    message = layers.messages.of_facts(0, predicate, question, scope) * q[question]
     message = message * weights[order.number[at].long()].unsqueeze(1)
     # The rows that differ: the given entities first, then those that messages reach; and at the
     # end the state of all others.

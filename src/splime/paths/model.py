@@ -1,8 +1,8 @@
 """The path model: it starts at the given entity, passes messages along facts, and scores entities.
 
-For a question with predicate p and given entity u0, with q = query[p] and h0 = q at u0, else 0:
+For a question with a vector q of its predicate and given entity u0, with h0 = q at u0, else 0:
 
-    m(r, k) = base[r, k] · (1 + gate(q)[k]) + shift(q)[r]
+    m(r, k) = the message of a fact of r in scope k, learned or counted
     a[v]    = h0[v] + Σ over facts (u, r, v) of weight · h[u] · m(r, scope of the fact)
               (or h0[v] + their mean)
     h[v]   += dropout(relu(layernorm(W [h[v]; a[v]] + b)))          once for each layer
@@ -12,15 +12,18 @@ For a question with predicate p and given entity u0, with q = query[p] and h0 = 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from splime.graph import Facts, TemporalGraph
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts
-from splime.paths.messages import Layers, PathInputs
-from splime.paths.relative import Times
+from splime.paths.messages import Layers, LearnedMessages, Messages, PathInputs
+from splime.paths.relative import RelativeScopes, Times
 
 if TYPE_CHECKING:
     from splime.paths.nearest import Nearest
@@ -29,11 +32,26 @@ Aggregation: TypeAlias = Literal["sum", "mean"]
 WIDTHS = (16, 32, 64)
 
 
-class PathModel(nn.Module):
-    """Its parameters belong to predicates and scopes; the facts are an input.
+class Start(NamedTuple):
+    """What questions begin with."""
 
-    Predicates of questions are numbered as those of directed facts: p asks for the object of p,
-    p + predicates for its subject.
+    q: Tensor
+    """[questions, width]: what is at their given entities."""
+    messages: Messages
+
+
+Starter: TypeAlias = Callable[[Tensor, Tensor | None], Start]
+"""What questions about some predicates begin with; in training also the numbers of their facts.
+
+Predicates are numbered as those of directed facts: p asks for the object of p, p + predicates for
+its subject.
+"""
+
+
+class PathModel(nn.Module, ABC):
+    """The layers and the score; a class for each source of messages adds those. Facts are inputs.
+
+    A subclass makes its parameters in `_make_messages`, which is called first.
     """
 
     def __init__(
@@ -51,23 +69,9 @@ class PathModel(nn.Module):
         super().__init__()
         self.predicates, self.scopes, self.layers, self.width = predicates, scopes, layers, width
         self.dropout, self.aggregation, self.reach = dropout, aggregation, reach
-        directed = 2 * predicates
-        random = torch.Generator().manual_seed(seed)
-
-        def normal(*shape: int) -> Tensor:
-            return torch.randn(shape, generator=random)
-
-        def uniform(inputs: int, *shape: int) -> nn.Parameter:
-            numbers = torch.rand(shape, generator=random) * 2 - 1
-            return nn.Parameter(numbers / math.sqrt(inputs))
-
-        self.query = nn.Parameter(normal(directed, width))
-        base = 0.3 * normal(layers, directed, scopes, width) + normal(layers, directed, 1, width)
-        self.base = nn.Parameter(base)
-        self.gate_weight = nn.Parameter(torch.zeros(layers, width, scopes * width))
-        self.gate_bias = nn.Parameter(torch.zeros(layers, 1, scopes * width))
-        self.shift_weight = uniform(width, layers, width, directed * width)
-        self.shift_bias = uniform(width, layers, 1, directed * width)
+        self._random = torch.Generator().manual_seed(seed)
+        self._make_messages()
+        uniform = self._uniform
         self.update_weight = uniform(2 * width, layers, width, 2 * width)
         self.update_bias = uniform(2 * width, layers, width)
         self.norm_weight = nn.Parameter(torch.ones(layers, width))
@@ -76,12 +80,39 @@ class PathModel(nn.Module):
         self.hidden_bias = uniform(2 * width, 2 * width)
         self.score_weight = uniform(2 * width, 2 * width)
         self.score_bias = uniform(2 * width, 1)
+        del self._random
+
+    def _normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self._random)
+
+    def _uniform(self, inputs: int, *shape: int) -> nn.Parameter:
+        numbers = torch.rand(shape, generator=self._random) * 2 - 1
+        return nn.Parameter(numbers / math.sqrt(inputs))
+
+    @abstractmethod
+    def _make_messages(self) -> None:
+        """The parameters of messages and of what questions begin with."""
+
+    @abstractmethod
+    def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
+        """What questions begin with that are answered from some facts of a graph."""
+
+    @abstractmethod
+    def training_starter(
+        self, train: Facts, graph: TemporalGraph, relative: RelativeScopes
+    ) -> Starter:
+        """The same for questions made of these facts, of which each is hidden from its own."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.score_bias.device
 
     def forward(
         self,
         facts: DirectedFacts,
         given: Tensor,
-        predicates: Tensor,
+        start: Start,
         scopes: Tensor,
         weights: Tensor | None = None,
         *,
@@ -98,7 +129,7 @@ class PathModel(nn.Module):
         """
         weights = facts.weights() if weights is None else weights
         seed = torch.zeros((), dtype=torch.int64, device=given.device) if seed is None else seed
-        dropout, q = self.dropout if self.training else 0.0, self.query[predicates]
+        dropout, (q, carried) = self.dropout if self.training else 0.0, start
         entities, near = facts.entities, None
         if not plain:
             near = self.nearest(facts, given, scopes, times, weights)
@@ -107,7 +138,7 @@ class PathModel(nn.Module):
             scopes = scopes.reshape(-1, 1)
         share = self.share(facts, weights, scopes)
         propagate = messages.plain_propagate if plain else messages.propagate
-        layers = self.layers_of(q)
+        layers = self.layers_of(carried)
         h = propagate(PathInputs(q, given, layers, scopes, weights, facts, share, dropout, seed))
         if near is None:
             return self.score(h, q, plain=plain)
@@ -136,19 +167,10 @@ class PathModel(nn.Module):
             return None
         return 1 / facts.degrees(weights, scopes).unsqueeze(2)
 
-    def layers_of(self, q: Tensor) -> Layers:
-        """What the layers need for questions."""
-        every, shape = q.expand(self.layers, *q.shape), (self.layers, len(q), -1, self.width)
-        gate = torch.baddbmm(self.gate_bias, every, self.gate_weight)
-        shift = torch.baddbmm(self.shift_bias, every, self.shift_weight)
+    def layers_of(self, carried: Messages) -> Layers:
+        """What the layers need for questions with these messages."""
         return Layers(
-            self.base,
-            gate.view(shape),
-            shift.view(shape),
-            self.update_weight,
-            self.update_bias,
-            self.norm_weight,
-            self.norm_bias,
+            carried, self.update_weight, self.update_bias, self.norm_weight, self.norm_bias
         )
 
     def score(self, h: Tensor, q: Tensor, *, plain: bool = False) -> Tensor:
@@ -157,3 +179,40 @@ class PathModel(nn.Module):
         own = q @ of_q.T + self.hidden_bias
         score = messages.plain_scores if plain else messages.scores
         return score(h, of_h, own, self.score_weight) + self.score_bias
+
+
+class LearnedPathModel(PathModel):
+    """Messages are parameters of predicates and scopes; with gate and shift linear in q,
+
+    m(r, k) = base[r, k] · (1 + gate(q)[k]) + shift(q)[r].
+    """
+
+    def _make_messages(self) -> None:
+        layers, scopes, width, directed = self.layers, self.scopes, self.width, 2 * self.predicates
+        normal, uniform = self._normal, self._uniform
+        self.query = nn.Parameter(normal(directed, width))
+        base = 0.3 * normal(layers, directed, scopes, width) + normal(layers, directed, 1, width)
+        self.base = nn.Parameter(base)
+        self.gate_weight = nn.Parameter(torch.zeros(layers, width, scopes * width))
+        self.gate_bias = nn.Parameter(torch.zeros(layers, 1, scopes * width))
+        self.shift_weight = uniform(width, layers, width, directed * width)
+        self.shift_bias = uniform(width, layers, 1, directed * width)
+
+    def start(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
+        """What questions about predicates begin with, whatever the facts are."""
+        q = self.query[predicates]
+        every, shape = q.expand(self.layers, *q.shape), (self.layers, len(q), -1, self.width)
+        gate = torch.baddbmm(self.gate_bias, every, self.gate_weight)
+        shift = torch.baddbmm(self.shift_bias, every, self.shift_weight)
+        return Start(q, LearnedMessages(self.base, gate.view(shape), shift.view(shape)))
+
+    def starter(
+        self,
+        known: Facts,
+        graph: TemporalGraph,
+        relative: RelativeScopes,
+    ) -> Starter:
+        """Facts do not matter for it."""
+        return self.start
+
+    training_starter = starter

@@ -321,6 +321,20 @@ def fit_relative(text: str, graph: TemporalGraph) -> RelativeScopes:
     return kind(graph.timeline.granularity, edges or kind.edges_for(graph))
 
 
+def growing_scopes(facts: Facts, granularity: Granularity, bins: int) -> IntervalScopes:
+    """Scopes with so many distances, which grow by a factor, whatever the unit is.
+
+    The last begins at the median distance between facts of the same entity.
+    """
+    distances = _distances(facts, instants=False)
+    distances = distances[distances > 0]
+    last = max(float(np.median(distances)) if len(distances) else 0.0, 8.0)
+    edges = [1]
+    for step in range(1, bins):
+        edges.append(max(edges[-1] + 1, round(last ** (step / (bins - 1)))))
+    return IntervalScopes(granularity, tuple(edges))
+
+
 @cache
 def _numbers(values: tuple[int, ...], device: torch.device) -> torch.Tensor:
     """Constants on a device, copied there once: a recorded step on a GPU cannot copy."""

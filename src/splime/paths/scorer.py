@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,15 +13,23 @@ from torch import Tensor
 from splime.device import free_memory
 from splime.errors import SplimeError
 from splime.graph import Facts, TemporalGraph
+from splime.paths.counted import CountedPathModel
+from splime.paths.counting import statement_groups
 from splime.paths.evidence import evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
-from splime.paths.model import PathModel
+from splime.paths.model import LearnedPathModel, PathModel
 from splime.paths.relative import RelativeScopes, SingleScope, Times, parse_relative
 from splime.scoring.scoping import Kind
 from splime.scoring.timed import Chain, Explainer
 from splime.settings import PathSettings
+from splime.times import Ints
 
+MODELS: Mapping[str, type[PathModel]] = {
+    "learned": LearnedPathModel,
+    "counted": CountedPathModel,
+}
+"""By where messages come from."""
 _BLOCK = 256 << 20
 """Bytes that the states of entities may take while questions are scored."""
 _FACT = 300
@@ -38,7 +50,7 @@ def relative_scopes(graph: TemporalGraph, settings: PathSettings) -> RelativeSco
 
 def make_path_model(graph: TemporalGraph, settings: PathSettings) -> PathModel:
     """An untrained model for the predicates of a graph."""
-    return PathModel(
+    return MODELS[settings.messages](
         len(graph.predicates),
         len(relative_scopes(graph, settings)),
         layers=settings.layers,
@@ -102,12 +114,14 @@ class PathScorer(Explainer):
     def __init__(self, model: PathModel, graph: TemporalGraph, settings: PathSettings) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
         self.forecasts = settings.forecasts
-        self.device = model.query.device
+        self.device = model.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
         check_memory(graph, len(self.known), settings, self.device)
         entities, predicates = len(graph.entities), len(graph.predicates)
+        self._graph, self._start = graph, model.starter(self.known, graph, self.relative)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
+        self._weights: Tensor | None = None
         state, own = _sizes(entities, len(self.known), settings)
         self.block = max(1, min(256, _BLOCK // (4 * state + own)))
 
@@ -118,17 +132,20 @@ class PathScorer(Explainer):
         times = Times.of(facts).to(self.device)
         was_training = self.model.training
         self.model.eval()
-        scores = []
+        scores = torch.empty(len(facts), self.read.entities, device=self.device)
+        # Those about a predicate together, for what they begin with is the same.
+        order = torch.from_numpy(predicate.argsort(kind="stable")).to(self.device)
+        given, predicate = (
+            torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (given, predicate)
+        )
         with torch.inference_mode(), fast(self.device).at_work():
-            for start in range(0, len(facts), self.block):
-                some = slice(start, start + self.block)
-                at = torch.arange(len(facts), device=self.device)[some]
-                ids = (torch.from_numpy(x[some].astype(np.int64)) for x in (given, predicate))
-                own = times.take(at)
-                asked = (*(x.to(self.device) for x in ids), self.read.scopes(self.relative, own))
-                scores.append(self.model(self.read, *asked, times=own))
+            for at in order.split(self.block):
+                own, start = times.take(at), self._start(predicate[at], None)
+                scopes = self.read.scopes(self.relative, own)
+                asked = (self.read, given[at], start, scopes, self._weights)
+                scores[at] = self.model(*asked, times=own)
         self.model.train(was_training)
-        return torch.cat(scores)
+        return scores
 
     def why(self, kind: Kind, fact: Facts, *, most: int = 5) -> list[Chain]:
         """The chains of known facts that the object (or subject) of one fact rests on."""
@@ -138,9 +155,34 @@ class PathScorer(Explainer):
             given, answer, predicate = answer, given, predicate + self.read.predicates
         times = Times.of(fact).to(self.device)
         scopes = self.read.scopes(self.relative, times)
-        asked = (given, predicate, scopes, answer)
+        with fast(torch.device("cpu")).at_work(), torch.no_grad():
+            start = self._start(torch.tensor([predicate], device=self.device), None)
+        asked = (given, start, scopes, answer, self._weights)
         with fast(torch.device("cpu")).at_work():
             return evidence(self.model, self.read, *asked, times=times, most=most)
+
+    @cached_property
+    def statements(self) -> Ints:
+        """A number for each known fact, the same for those that state the same at the same time."""
+        return statement_groups(self.known)
+
+    @contextmanager
+    def hiding(self, statements: Ints) -> Iterator[Callable[[int], None]]:
+        """What holds while some statements are left out of counts; call it to hide one of them.
+
+        The others stay among the facts that a question reads.
+        """
+        before, without = (self._start, self._weights), ~np.isin(self.statements, statements)
+        self._start = self.model.starter(self.known.take(without), self._graph, self.relative)
+
+        def hide(statement: int) -> None:
+            numbers = np.flatnonzero(self.statements == statement)
+            self._weights = self.read.weights(torch.from_numpy(numbers).to(self.device))
+
+        try:
+            yield hide
+        finally:
+            self._start, self._weights = before
 
     def relations(self, fact: Facts, facts: Facts) -> list[str]:
         """How the times of facts relate to the time of one, in words."""

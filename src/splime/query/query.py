@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict, Unpack
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
+from splime.analysis.hidden import Trust, measure
 from splime.errors import UsageError, check_name
 from splime.graph import Facts, SplitName, check_split
 from splime.progress import Progress, silent
@@ -233,6 +235,14 @@ class Query:
             if (asked.kind == number).any()
         }
         return answer_tables(self.scoring, asked, options, temperatures, progress)
+
+    @cached_property
+    def trust(self) -> Trust | None:
+        """What hiding facts of the graph says about answers; None for a trained run."""
+        if self.run.learned_from_facts:
+            return None
+        with memory_errors():
+            return measure(self.run, self.scoring)
 
     def calibration(self, kind: Kind) -> Calibration:
         """How probabilities of a kind of answer (object, subject, predicate, time) are made."""

@@ -61,6 +61,8 @@ class Run(Shown):
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    learned_from_facts = True
+    """Whether the model was trained on facts of the graph."""
     own_facts = True
     """Whether the graph is the one in the folder; else nothing is kept there."""
 
@@ -76,9 +78,13 @@ class Run(Shown):
         self.device: torch.device = choose_device(device)
 
     @classmethod
-    def of(cls, run: Run | str | Path, *, device: str = "auto") -> Run:
-        """A run, or the one in a folder."""
-        return run if isinstance(run, Run) else cls(run, device=device)
+    def of(cls, run: Run | TemporalGraph | str | Path, *, device: str = "auto") -> Run:
+        """A run, the one in a folder, or a graph (or what loads as one) that answers untrained."""
+        if isinstance(run, Run):
+            return run
+        from splime.runs.graph_run import open_source
+
+        return open_source(run, device=device)
 
     def __repr__(self) -> str:
         model, data = self.config["settings"]["model"], self.config["data"]["name"] or "facts"

@@ -20,10 +20,18 @@ from splime.embedding.making import fill_parameters
 from splime.embedding.negatives import seed_of
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
+from splime.paths.counted import BINS
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
 from splime.paths.model import WIDTHS, PathModel
-from splime.paths.relative import Times, fit_relative, parse_relative
+from splime.paths.relative import (
+    AUTO,
+    RelativeScopes,
+    Times,
+    fit_relative,
+    growing_scopes,
+    parse_relative,
+)
 from splime.paths.scorer import (
     PathScorer,
     check_memory,
@@ -66,8 +74,12 @@ class PathEngine(Engine[PathSettings]):
         self, settings: PathSettings, source: ModelInput, given: Mapping[str, Any]
     ) -> PathSettings:
         """The edges of the relative scopes; layers and batches that suit the number of facts."""
-        relative = str(fit_relative(settings.relative, source.graph))
-        settings = replace(settings, relative=relative)
+        if settings.messages == "counted" and settings.relative == AUTO:
+            graph = source.graph
+            relative = growing_scopes(graph.train, graph.timeline.granularity, BINS)
+        else:
+            relative = fit_relative(settings.relative, source.graph)
+        settings = replace(settings, relative=str(relative))
         count = len(source.graph.train)
         if "layers" not in given and count <= _FEW:
             settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
@@ -123,19 +135,7 @@ class PathTrainer(Loop):
         check_memory(graph, len(train), settings, device, batch=batch)
         super().__init__(settings, device, 2 * len(train))
         self.graph, self.model = graph, make_path_model(graph, settings).to(device)
-        self.relative = relative_scopes(graph, settings)
-        self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
-        self._times = Times.of(train).to(device)
-        predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
-        self._given, self._answer, self._predicate = (
-            torch.from_numpy(column.astype(np.int64)).to(device)
-            for column in (
-                np.concatenate([train.subject, train.object]),
-                np.concatenate([train.object, train.subject]),
-                predicates,
-            )
-        )
-        self._others = _OtherAnswers(graph, device)
+        self.questions = PathQuestions(graph, self.model, relative_scopes(graph, settings))
         self.examples = torch.arange(2 * len(train), device=device)
         # A recorded step reads from tensors which step it is.
         self._at = torch.zeros(1, dtype=torch.int64, device=device)
@@ -177,25 +177,7 @@ class PathTrainer(Loop):
 
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer, on the questions with these numbers."""
-        batch, examples = examples, examples[collective.share(len(examples))]
-        fact = batch % len(self.graph.train)
-        times = self._times.take(fact[collective.share(len(fact))])
-        scopes = self.facts.scopes(self.relative, times)
-        # A fact must not answer itself, nor others of its batch, whichever worker they are with;
-        # nothing that lies before a question does.
-        weights = self.facts.weights(None if self.relative.past else fact)
-        scores = self.model(
-            self.facts,
-            self._given[examples],
-            self._predicate[examples],
-            scopes,
-            weights,
-            times=times,
-            seed=self._seeds[self._at][0],
-        )
-        scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
-        loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
-        loss = loss * (len(examples) / len(batch))  # so that the shares add up to the mean
+        loss = self.questions.loss(self.model, examples, self._seeds[self._at][0])
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         loss = all_reduce_gradients(self.model.parameters(), loss.detach())
@@ -217,6 +199,53 @@ class PathTrainer(Loop):
     def scoring(self) -> TimedScoring:
         """The scores of the model as it is now."""
         return TimedScoring(PathScorer(self.model, self.graph, self.settings), self.graph)
+
+
+class PathQuestions:
+    """The questions that the facts of train are asked with, and what they are answered from."""
+
+    def __init__(self, graph: TemporalGraph, model: PathModel, relative: RelativeScopes) -> None:
+        train, device = graph.train, model.device
+        self.relative = relative
+        self.facts = DirectedFacts.of(train, len(graph.entities), len(graph.predicates)).to(device)
+        self._times = Times.of(train).to(device)
+        predicates = np.concatenate([train.predicate, train.predicate + len(graph.predicates)])
+        self._given, self._answer, self.predicate = (
+            torch.from_numpy(column.astype(np.int64)).to(device)
+            for column in (
+                np.concatenate([train.subject, train.object]),
+                np.concatenate([train.object, train.subject]),
+                predicates,
+            )
+        )
+        self.start = model.training_starter(train, graph, relative)
+        self._others = _OtherAnswers(graph, device)
+
+    def loss(
+        self, model: PathModel, batch: Tensor, seed: Tensor, silent: Tensor | None = None
+    ) -> Tensor:
+        """The mean loss of questions: fact i asks for its object, i + facts for its subject.
+
+        Of several workers each has its share, and their losses add up to the mean. Facts that are
+        `silent` pass nothing.
+        """
+        examples = batch[collective.share(len(batch))]
+        every = batch % self.facts.facts
+        fact = every[collective.share(len(batch))]
+        times = self._times.take(fact)
+        scopes = self.facts.scopes(self.relative, times)
+        # A fact must not answer itself, nor others of its batch, whichever worker they are with;
+        # nothing that lies before a question does.
+        weights = self.facts.weights(None if self.relative.past else every)
+        if silent is not None:
+            weights = weights.masked_fill(silent.repeat(2), 0.0)
+        start = self.start(self.predicate[examples], fact)
+        scores = model(
+            self.facts, self._given[examples], start, scopes, weights, times=times, seed=seed
+        )
+        scores = scores.masked_fill(self._others.mask(examples), -torch.inf)
+        loss = torch.nn.functional.cross_entropy(scores, self._answer[examples])
+        return loss * (len(examples) / len(batch))
 
 
 class _OtherAnswers:

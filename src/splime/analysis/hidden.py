@@ -1,0 +1,218 @@
+"""How far answers can be trusted: a graph's own facts, each hidden in turn and asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from splime.analysis.calibration import Calibration, Cases, fit_temperature, make_cases_of
+from splime.errors import UsageError
+from splime.graph import Facts
+from splime.paths.scorer import PathScorer
+from splime.progress import Progress, silent
+from splime.runs import Run
+from splime.runs.graph_run import open_source
+from splime.scoring.queries import Scoring
+from splime.scoring.scoping import Kind
+from splime.times import Ints
+
+MOST, FEWEST = 300, 50
+"""Facts that are hidden: so many, or fewer in large graphs, but not fewer than these."""
+_READ = 1_500_000
+"""Facts that all questions together read, about."""
+_SHARE = 10
+"""At most the tenth part of a graph is left out of counts at once."""
+SIDES: tuple[Kind, ...] = ("object", "subject")
+
+
+class Measured(NamedTuple):
+    """How right answers were ranked."""
+
+    questions: int
+    mrr: float
+    first: float
+    """The share of questions whose right answer came first."""
+    ten: float
+    """And the share where it was among the first ten."""
+
+    @classmethod
+    def of(cls, ranks: np.ndarray[Any, Any]) -> Measured:
+        """From ranks."""
+        if not len(ranks):
+            return cls(0, 0.0, 0.0, 0.0)
+        return cls(
+            len(ranks), float((1 / ranks).mean()), float((ranks < 2).mean()), float((ranks <= 10).mean())
+        )
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What hiding facts of a graph says about answers to questions like them."""
+
+    facts: int
+    """How many were hidden."""
+    all: Measured
+    repeated: Measured
+    """Of facts that the graph also states at another time, which is easier."""
+    new: Measured
+    """Of the others."""
+    guess: float
+    """The MRR of the most frequent answers for the predicate."""
+    predicates: dict[str, Measured] = field(default_factory=dict)
+    kinds: dict[str, Measured] = field(default_factory=dict)
+    calibrations: dict[str, Calibration] = field(default_factory=dict)
+    error: float | None = None
+    """The expected calibration error of the probabilities."""
+
+    @property
+    def works(self) -> bool:
+        """Whether answers are better than the most frequent ones."""
+        return self.facts >= FEWEST // 2 and self.all.mrr > 1.1 * self.guess
+
+    def __str__(self) -> str:
+        if not self.facts:
+            return "how far to trust it is not known: there are no facts to hide"
+        told = (
+            f"of {self.facts:,} facts, each hidden in turn, {self.all.first:.0%} came first,"
+            f" {self.all.ten:.0%} among ten"
+        )
+        if self.repeated.questions and self.new.questions:
+            told += f" ({self.new.first:.0%} and {self.new.ten:.0%} of those stated only once)"
+        if not self.works:
+            told += "; that is no better than guessing frequent answers: do not rely on this graph"
+        return told
+
+
+def hidden_numbers(known: Facts, statements: Ints, most: int | None = None, seed: int = 0) -> Ints:
+    """The facts that are hidden, a sample with a fixed seed: one of each statement."""
+    first = np.unique(statements, return_index=True)[1]
+    count = most or min(MOST, max(FEWEST, _READ // max(len(known), 1)))
+    return np.sort(np.random.default_rng(seed).permutation(first)[:count])
+
+
+def hidden_cases(
+    run: Run, scoring: Scoring, kind: Kind, numbers: Ints, progress: Progress = silent
+) -> Cases:
+    """The facts with these numbers as questions, each hidden from its own."""
+    scorer = scoring.scorer
+    if not isinstance(scorer, PathScorer):
+        raise UsageError(f"{run.path}: facts can be hidden from a graph, not from a trained run")
+    parts = list(_asked(scorer, scoring, kind, numbers, progress))
+    if not parts:
+        empty = np.empty(0, np.int64)
+        return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
+    width = max(part.scores.shape[1] for part in parts)
+    scores = torch.full((len(parts), width), -torch.inf)
+    for row, part in enumerate(parts):
+        scores[row, : part.scores.shape[1]] = part.scores[0]
+    rows = np.concatenate([part.row + at for at, part in enumerate(parts)])
+    columns = np.concatenate([part.column for part in parts])
+    return Cases(scores, rows, columns, torch.cat([part.share for part in parts]))
+
+
+def _asked(
+    scorer: PathScorer, scoring: Scoring, kind: Kind, numbers: Ints, progress: Progress
+) -> Iterator[Cases]:
+    size = max(1, len(scorer.known) // _SHARE)
+    done = 0
+    for start in range(0, len(numbers), size):
+        fold = numbers[start : start + size]
+        with scorer.hiding(scorer.statements[fold]) as hide:
+            for number in fold.tolist():
+                hide(int(scorer.statements[number]))
+                yield make_cases_of(scoring, kind, scorer.known.take(np.array([number])))
+                done += 1
+                progress(f"hiding facts, {kind}", done, len(numbers), "")
+
+
+def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust:
+    """Hide facts of a graph, and ask for their objects and subjects."""
+    scorer: PathScorer = scoring.scorer
+    known = scorer.known
+    numbers = hidden_numbers(known, scorer.statements)
+    ranks, guesses, calibrations, sure, right = [], [], {}, [], []
+    for kind in SIDES:
+        cases = hidden_cases(run, scoring, kind, numbers, progress)
+        ranks.append(ranks_of(cases))
+        guesses.append(_guessed(known, numbers, kind, len(run.graph.entities)))
+        temperature = fit_temperature(cases) if len(cases) >= FEWEST // 2 else None
+        why = "" if temperature else f"only {len(cases)} facts can be hidden"
+        calibrations[kind] = Calibration(temperature, len(cases), why, of="facts, each hidden in turn")
+        logits = cases.scores.double() / (temperature or 1.0)
+        best = logits.softmax(1).max(1)
+        sure.append(best.values.numpy())
+        right.append(best.indices.numpy()[cases.row] == cases.column)
+    every, named = np.concatenate(ranks), np.tile(known.predicate[numbers], 2)
+    triples = np.unique(known.array(), axis=0, return_inverse=True)[1].reshape(-1)
+    times = np.unique(np.stack([triples, scorer.statements], 1), axis=0)[:, 0]
+    again = np.tile(np.bincount(times)[triples[numbers]] > 1, 2)
+    return Trust(
+        len(numbers),
+        Measured.of(every),
+        Measured.of(every[again]),
+        Measured.of(every[~again]),
+        float(np.concatenate(guesses).mean()) if len(numbers) else 0.0,
+        {
+            run.graph.predicates[p]: Measured.of(every[named == p])
+            for p in np.unique(named).tolist()
+        },
+        {kind: Measured.of(one) for kind, one in zip(SIDES, ranks, strict=True)},
+        calibrations,
+        _error(np.concatenate(sure), np.concatenate(right)) if len(numbers) else None,
+    )
+
+
+def ranks_of(cases: Cases) -> np.ndarray[Any, Any]:
+    """The rank of each right answer; of equal scores the mean place."""
+    if not len(cases):
+        return np.empty(0)
+    scores, target = cases.scores, cases.scores[cases.row, cases.column].unsqueeze(1)
+    above, equal = (scores > target).sum(1), (scores == target).sum(1)
+    return (above + (equal + 1) / 2).numpy()
+
+
+def _guessed(known: Facts, numbers: Ints, kind: Kind, entities: int) -> np.ndarray[Any, Any]:
+    """Reciprocal ranks of the right answers by how often they answer the predicate elsewhere."""
+    answers: Ints = getattr(known, kind).astype(np.int64)
+    results = np.empty(len(numbers))
+    counts: dict[int, Ints] = {}
+    for row, number in enumerate(numbers.tolist()):
+        p = int(known.predicate[number])
+        if p not in counts:
+            counts[p] = np.bincount(answers[known.predicate == p], minlength=entities)
+        own = counts[p][answers[number]] - 1
+        above, equal = (counts[p] > own).sum() - 1, (counts[p] == own).sum()
+        results[row] = 1 / (max(above, 0) + (equal + 2) / 2)
+    return results
+
+
+def _error(sure: np.ndarray[Any, Any], right: np.ndarray[Any, Any], bins: int = 10) -> float:
+    number = np.minimum((sure * bins).astype(int), bins - 1)
+    parts = ((number == one) for one in range(bins))
+    return float(
+        sum(
+            inside.sum() * abs(sure[inside].mean() - right[inside].mean())
+            for inside in parts
+            if inside.any()
+        )
+        / len(sure)
+    )
+
+
+def trust(source: Any, *, progress: Progress = silent, **opening: Any) -> Trust:
+    """Hide facts of a graph one by one, and see where the right answers come.
+
+    A hidden fact is absent from the question, its evidence, its neighbours and all counts. Only a
+    graph, or a file, can be measured so: a trained run knows its facts.
+
+    Args:
+        source: a graph, a file, or the name of a dataset.
+        progress: called after each question.
+        **opening: `weights`, `device`, and how to read the facts, as `splime.load` has it.
+    """
+    run = open_source(source, **opening)
+    return measure(run, run.scoring(), progress=progress)

@@ -1,0 +1,148 @@
+"""A path model whose messages are made from counts of the graph.
+
+Its parameters belong to no predicate and no entity, so it answers graphs that it was not trained on.
+With the numbers x of a fact's predicate r and scope k for a question about p (`Counts.features`):
+
+    z = relu(W1 x + scope[k] + b1);  z += relu(W2 z + b2);  messages of all layers = W3 z + b3
+    q = start + MLP(numbers of p)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from splime.errors import UsageError
+from splime.graph import Facts, TemporalGraph
+from splime.paths.counting import ABOUT, NUMBERS, Counts, Features, statement_groups
+from splime.paths.messages import CountedMessages
+from splime.paths.model import PathModel, Start, Starter
+from splime.paths.relative import IntervalScopes, RelativeScopes
+
+BINS = 7
+"""Distances before and after that it was made for."""
+_HIDDEN = 64
+_FOLDS = 4
+"""In training, facts are asked for with the counts of the other parts."""
+_KEPT = 256 << 20
+"""Bytes of messages that are kept for the predicates asked about last."""
+
+
+class CountedPathModel(PathModel):
+    """Messages are made from counts by a small network."""
+
+    def _make_messages(self) -> None:
+        width, hidden, uniform = self.width, _HIDDEN, self._uniform
+        self.scope = nn.Parameter(0.3 * self._normal(self.scopes, hidden))
+        self.input_weight = uniform(NUMBERS, hidden, NUMBERS)
+        self.input_bias = uniform(NUMBERS, hidden)
+        self.middle_weight = uniform(hidden, hidden, hidden)
+        self.middle_bias = uniform(hidden, hidden)
+        self.message_weight = uniform(hidden, self.layers * width, hidden)
+        self.message_bias = uniform(hidden, self.layers * width)
+        self.start = nn.Parameter(self._normal(width))
+        self.about_weight = uniform(ABOUT, width, ABOUT)
+        self.about_bias = uniform(ABOUT, width)
+        self.start_weight = uniform(width, width, width)
+        self.start_bias = uniform(width, width)
+
+    def change(self, features: Features) -> Features:
+        """What is done to features in training."""
+        return features
+
+    def make_messages(self, facts: Tensor) -> Tensor:
+        """Tables [layers, predicates asked about, 2 x predicates, scopes, width] from features."""
+        linear, asked = nn.functional.linear, len(facts)
+        scope = self.scope + self.input_bias
+        x = facts.view(-1, self.scopes, NUMBERS)
+        z = (linear(x, self.input_weight) + scope).relu()
+        z = z + linear(z, self.middle_weight, self.middle_bias).relu()
+        made = linear(z, self.message_weight, self.message_bias)
+        made = made.view(asked, -1, self.scopes, self.layers, self.width)
+        return made.permute(3, 0, 1, 2, 4).contiguous()
+
+    def begin(self, about: Tensor) -> Tensor:
+        """q [predicates asked about, width] from features."""
+        linear = nn.functional.linear
+        x = linear(about, self.about_weight, self.about_bias).relu()
+        return self.start + linear(x, self.start_weight, self.start_bias)
+
+    def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
+        """Counts of the facts; the tables of the predicates asked about last are kept."""
+        return _Answering(self, count(known, graph, relative))
+
+    def training_starter(
+        self, train: Facts, graph: TemporalGraph, relative: RelativeScopes
+    ) -> Starter:
+        """Counts of the facts outside of the part that a question's fact is in."""
+        return _Training(self, train, graph, relative)
+
+
+def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
+    """The counts of some facts of a graph; an error unless the scopes are those that it knows."""
+    if not isinstance(relative, IntervalScopes) or len(relative.edges) != BINS or relative.unknown:
+        raise UsageError(
+            f"counted messages need relative scopes of the kind intervals with {BINS} distances, and"
+            " no separate ones for unknown times; leave out relative and unknown_scopes"
+        )
+    return Counts.of(known, len(graph.entities), len(graph.predicates), relative)
+
+
+class _Answering:
+    """A starter that makes the tables of a predicate once."""
+
+    def __init__(self, model: CountedPathModel, counts: Counts) -> None:
+        self.model, self.counts = model, counts
+        self._tables: dict[int, Tensor] = {}
+
+    def __call__(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
+        distinct, number = predicates.unique(return_inverse=True)
+        wanted = distinct.tolist()
+        features = self.counts.features(wanted, self.model.device)
+        tables = []
+        for row, predicate in enumerate(wanted):
+            table = self._tables.pop(predicate, None)
+            if table is None:
+                table = self.model.make_messages(features.facts[row : row + 1])
+            tables.append(table)
+            if not torch.is_grad_enabled():
+                self._tables[predicate] = table
+        size = sum(table.nbytes for table in self._tables.values())
+        while size > _KEPT and self._tables:
+            size -= self._tables.pop(next(iter(self._tables))).nbytes
+        every = tables[0] if len(tables) == 1 else torch.cat(tables, 1)
+        return Start(self.model.begin(features.about)[number], CountedMessages(every, number))
+
+
+class _Training:
+    """A starter with the counts of a few folds of train."""
+
+    def __init__(
+        self, model: CountedPathModel, train: Facts, graph: TemporalGraph, relative: RelativeScopes
+    ) -> None:
+        self.model, self._directed = model, 2 * len(graph.predicates)
+        # Statements of the same at the same time are in the same fold.
+        groups = statement_groups(train)
+        size = int(groups.max(initial=-1)) + 1
+        fold = np.random.default_rng(0).permutation(size)[groups] % min(_FOLDS, max(size, 1))
+        self.counts = [
+            count(train.take(fold != number), graph, relative) for number in range(_FOLDS)
+        ]
+        self.fold = torch.from_numpy(fold).to(model.device)
+        """Of each fact."""
+
+    def __call__(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
+        assert asked is not None
+        size = self._directed
+        distinct, number = (self.fold[asked] * size + predicates).unique(return_inverse=True)
+        wanted = distinct.tolist()
+        parts = [
+            counts.features(
+                [one % size for one in wanted if one // size == fold], predicates.device
+            )
+            for fold, counts in enumerate(self.counts)
+        ]
+        features = self.model.change(Features(*map(torch.cat, zip(*parts, strict=True))))
+        tables = self.model.make_messages(features.facts)
+        return Start(self.model.begin(features.about)[number], CountedMessages(tables, number))

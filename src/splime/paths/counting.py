@@ -1,0 +1,321 @@
+"""Counts of a graph: how often facts in a relative scope lead to the answers of a predicate.
+
+For questions made of facts, each without itself, and for each predicate p that is asked about:
+
+    begins      facts (r, k) at the given entity
+    ends        those whose other end is the answer
+    near        those whose other end is a neighbour of the answer
+    chance      those whose other end is a neighbour of another question's answer
+    at_answer   facts (r, k) at the answer
+    back        those whose other end is a neighbour of the given entity
+    usual       facts (r, k) at an entity drawn by its number of facts
+
+where r is the directed predicate of a fact and k its scope relative to the question. Counts belong
+to predicates and scopes, so they cost as much for a graph of any size, once they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from splime.arrays import grouped
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
+from splime.paths.processor import compiled, inlined
+from splime.paths.relative import LEFT_OUT, IntervalScopes
+from splime.times import Bools, Ints
+
+QUESTIONS = 24_000
+"""That counts are made from, at most."""
+PAIRS = 200_000_000
+"""Facts that all questions together look at, about; of larger graphs fewer questions are made."""
+_FEWEST = 2_000
+"""Questions that are always made, where there are so many facts."""
+NUMBERS, ABOUT = 16, 4
+"""How many numbers describe a fact's predicate and scope for a question, and its predicate."""
+BEGINS, ENDS, NEAR, CHANCE, AT_ANSWER, BACK = range(6)
+_SMALL = 0.01
+
+
+class _Directed(NamedTuple):
+    """Facts both ways, by source: those of entity e are at starts[e] to starts[e + 1]."""
+
+    starts: Ints
+    predicate: Ints
+    target: Ints
+    group: Ints
+    """The same for facts that state the same at the same time."""
+    begin: Ints
+    end: Ints
+    timeless: Bools
+
+
+def statement_groups(facts: Facts) -> Ints:
+    """A number for each fact, the same for those that state the same at the same time."""
+    return grouped([*facts.columns()])[0]
+
+
+def _directed(facts: Facts, entities: int, predicates: int) -> _Directed:
+    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
+    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
+    source = np.concatenate([facts.subject, facts.object]).astype(np.int64)
+    order = np.argsort(source, kind="stable")
+    fact = order % max(len(facts), 1)
+    starts = np.searchsorted(source[order], np.arange(entities + 1))
+    predicate = np.concatenate([facts.predicate, facts.predicate + predicates]).astype(np.int64)
+    target = np.concatenate([facts.object, facts.subject]).astype(np.int64)
+    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
+    return _Directed(
+        starts,
+        predicate[order],
+        target[order],
+        statement_groups(facts)[fact],
+        begin[fact],
+        end[fact],
+        timeless[fact],
+    )
+
+
+@inlined
+def _scope(begin, end, timeless, q_begin, q_end, edges, past):
+    """What `IntervalScopes` gives, with its constants: the relations follow the bins."""
+    bins = len(edges)
+    if past and (timeless or begin >= q_begin):
+        return LEFT_OUT
+    if timeless:
+        return 2 * bins + 3
+    if end < q_begin:
+        return np.searchsorted(edges, q_begin - end, "right") - 1
+    if begin > q_end:
+        return bins + np.searchsorted(edges, begin - q_end, "right") - 1
+    if begin == q_begin:
+        return 2 * bins + (0 if end == q_end else 1)
+    if end == q_end:
+        return 2 * bins + 2
+    if begin < q_begin:
+        return 2 * bins + (3 if end > q_end else 5)
+    return 2 * bins + (4 if end < q_end else 5)
+
+
+@compiled
+def _count(  # type: ignore[no-untyped-def]
+    questions, given, answer, other, group, q_begin, q_end,
+    starts, predicate, target, of, begin, end, timeless, edges, kinds, past,
+    near_answer, near_other, near_given, values, used, touched,
+):  # fmt: skip
+    """Add up the counts of questions about one predicate; how many cells are not empty."""
+    cells = 0
+    for q in questions:
+        asked, a, b, c, mark = group[q], given[q], answer[q], other[q], q + 1
+        # Neighbours by all other facts are marked, so that each fact is looked at once.
+        for i in range(starts[b], starts[b + 1]):
+            if of[i] != asked:
+                near_answer[target[i]] = mark
+        for i in range(starts[c], starts[c + 1]):
+            if of[i] != asked:
+                near_other[target[i]] = mark
+        for i in range(starts[a], starts[a + 1]):
+            if of[i] != asked:
+                near_given[target[i]] = mark
+        for side in range(2):
+            u = a if side == 0 else b
+            for i in range(starts[u], starts[u + 1]):
+                if of[i] == asked:
+                    continue
+                k = _scope(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
+                if k == LEFT_OUT:
+                    continue
+                cell, z = predicate[i] * kinds + k, target[i]
+                if not used[cell]:
+                    used[cell] = True
+                    touched[cells] = cell
+                    cells += 1
+                if side == 0:
+                    values[cell, BEGINS] += 1
+                    values[cell, ENDS] += z == b
+                    values[cell, NEAR] += near_answer[z] == mark
+                    values[cell, CHANCE] += near_other[z] == mark
+                else:
+                    values[cell, AT_ANSWER] += 1
+                    values[cell, BACK] += near_given[z] == mark
+    return cells
+
+
+@compiled
+def _count_usual(  # type: ignore[no-untyped-def]
+    usual, drawn, group, q_begin, q_end,
+    starts, predicate, target, of, begin, end, timeless, edges, kinds, past,
+):  # fmt: skip
+    for q in range(len(drawn)):
+        for i in range(starts[drawn[q]], starts[drawn[q] + 1]):
+            if of[i] != group[q]:
+                k = _scope(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
+                if k != LEFT_OUT:
+                    usual[predicate[i] * kinds + k] += 1
+
+
+class Features(NamedTuple):
+    """What the counts say about some predicates, as numbers of about the same size."""
+
+    facts: Tensor
+    """[predicates, 2 x predicates x scopes, NUMBERS]: of each directed predicate and scope."""
+    about: Tensor
+    """[predicates, ABOUT]: of the predicates that are asked about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """What was counted; cells (r, k) are r x scopes + k, and those without counts are left out."""
+
+    scopes: int
+    starts: Ints
+    """Where the cells of each directed predicate begin, and where those of the last one end."""
+    cell: npt.NDArray[np.int32]
+    values: npt.NDArray[np.int32]
+    """[cells, 6]: begins, ends, near, chance, at_answer, back."""
+    usual: Ints
+    asked: Ints
+    """How many questions there were about each directed predicate."""
+
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        entities: int,
+        predicates: int,
+        relative: IntervalScopes,
+        *,
+        most: int = QUESTIONS,
+        seed: int = 0,
+    ) -> Counts:
+        """Those of some facts: of all of them as questions, both ways, or of a sample."""
+        graph, directed, kinds = _directed(facts, entities, predicates), 2 * predicates, 0
+        kinds = len(relative)
+        random = np.random.default_rng(seed)
+        number = _sample(facts, graph, most, random)
+        fact, inverse = number % max(len(facts), 1), number >= len(facts)
+        given = np.where(inverse, facts.object[fact], facts.subject[fact]).astype(np.int64)
+        answer = np.where(inverse, facts.subject[fact], facts.object[fact]).astype(np.int64)
+        predicate = facts.predicate[fact] + predicates * inverse.astype(np.int64)
+        begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)[fact]
+        end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)[fact]
+        end = begin if relative.begin_only else end
+        group = statement_groups(facts)[fact]
+        drawn = np.concatenate([facts.subject, facts.object])[
+            random.integers(0, max(2 * len(facts), 1), len(number))
+        ].astype(np.int64)
+        other = answer[random.permutation(len(answer))]
+        edges = np.array(relative.edges, np.int64)
+        fixed = (*graph, edges, kinds, relative.past)
+        usual = np.zeros(directed * kinds, np.int64)
+        _count_usual(usual, drawn, group, begin, end, *fixed)
+        asked = np.bincount(predicate, minlength=directed)
+        ordered = np.argsort(predicate, kind="stable")
+        parts = np.split(ordered, asked.cumsum()[:-1])
+        columns = (given, answer, other, group, begin, end, *fixed)
+
+        def count(block: Sequence[int]) -> list[tuple[Any, Any]]:
+            marks = [np.zeros(entities, np.int64) for _ in range(3)]
+            values = np.zeros((directed * kinds, 6), np.int32)
+            used, touched = np.zeros(directed * kinds, bool), np.empty(directed * kinds, np.int32)
+            found = []
+            for p in block:
+                cells = np.sort(
+                    touched[: _count(parts[p], *columns, *marks, values, used, touched)]
+                )
+                found.append((cells, values[cells]))
+                values[cells], used[cells] = 0, False
+            return found
+
+        threads = torch.get_num_threads()
+        blocks = np.array_split(np.arange(directed), min(4 * threads, directed))
+        with ThreadPoolExecutor(threads) as pool:
+            counted = [one for block in pool.map(count, blocks) for one in block]
+        sizes = [len(cells) for cells, _ in counted]
+        return cls(
+            kinds,
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate([cells for cells, _ in counted]),
+            np.concatenate([values for _, values in counted]),
+            usual,
+            asked,
+        )
+
+    @cached_property
+    def _of_predicates(self) -> npt.NDArray[np.float64]:
+        """[predicates, 3]: begins, ends and at_answer of all cells."""
+        totals = np.zeros((len(self.asked), 3))
+        predicate = np.repeat(np.arange(len(self.asked)), np.diff(self.starts))
+        np.add.at(totals, predicate, self.values[:, [BEGINS, ENDS, AT_ANSWER]])
+        return totals
+
+    def features(self, predicates: Sequence[int], device: torch.device | str = "cpu") -> Features:
+        """The numbers that describe facts for questions about some predicates."""
+        size, count = len(self.usual), len(predicates)
+        dense = np.zeros((count, size, 6), np.float32)
+        for row, p in enumerate(predicates):
+            inside = slice(self.starts[p], self.starts[p + 1])
+            dense[row, self.cell[inside]] = self.values[inside]
+        begins, ends, near, chance, at_answer, back = torch.from_numpy(dense).to(device).unbind(-1)
+        asked = torch.from_numpy(self.asked[[*predicates]]).float().to(device)
+        totals = torch.from_numpy(self._of_predicates[[*predicates]]).float().to(device)
+        n = asked.clamp(min=1).unsqueeze(1)
+        usual = torch.from_numpy(self.usual / max(self.asked.sum(), 1)).float().to(device)
+        usual = (usual + _SMALL).log().expand(count, size)
+        r = torch.arange(size, device=device) // self.scopes
+        own = torch.tensor([*predicates], device=device).unsqueeze(1)
+        half = len(self.asked) // 2
+        leads = ((ends + 0.2) / (begins + 4)).log()
+        lead = ((totals[:, 1] + 0.2) / (totals[:, 0] + 4)).log().unsqueeze(1)
+        of_given, of_answer = (begins / n + _SMALL).log(), (at_answer / n + _SMALL).log()
+        nearly = ((near + 0.5) / (begins + 2)).log()
+        facts = torch.stack(
+            [
+                leads + 3,
+                ends.log1p() / 3,
+                of_given + 2,
+                of_answer + 2,
+                of_answer - usual,
+                of_given - usual,
+                (ends / n + _SMALL).log() + 3,
+                nearly + 2,
+                nearly - ((chance + 0.5) / (begins + 2)).log(),
+                ((back + 0.5) / (at_answer + 2)).log() + 2,
+                begins.log1p() / 5 - 1,
+                at_answer.log1p() / 5 - 1,
+                2.0 * (r == own),
+                2.0 * (r == (own + half) % (2 * half)),
+                usual + 2,
+                leads - lead,
+            ],
+            -1,
+        )
+        n = n[:, 0]
+        about = torch.stack(
+            [
+                asked.log1p() / 5 - 1,
+                (totals[:, 0] / n).log1p() / 3 - 1,
+                (totals[:, 2] / n).log1p() / 3 - 1,
+                (totals[:, 1] / n + _SMALL).log() / 2 + 1,
+            ],
+            -1,
+        )
+        return Features((facts / 1.5).clamp(-4, 4), about)
+
+
+def _sample(facts: Facts, graph: _Directed, most: int, random: np.random.Generator) -> Ints:
+    """The numbers of questions: fact i asks for its object, i + facts for its subject."""
+    order = random.permutation(2 * len(facts))[:most]
+    degree = np.diff(graph.starts)
+    ends = np.concatenate([facts.subject, facts.object])
+    both = degree[ends] + degree[np.concatenate([facts.object, facts.subject])]
+    cost = np.cumsum(both[order])
+    return order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]

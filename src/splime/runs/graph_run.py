@@ -1,0 +1,127 @@
+"""A graph with the weights that splime ships: it answers as a run does, without a training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from splime import __version__
+from splime.datasets import load
+from splime.device import choose_device
+from splime.errors import DataError, UsageError, check_name
+from splime.graph import TemporalGraph
+from splime.runs.folder import CONFIG, History
+from splime.runs.run import Run
+from splime.runs.tensors import load_tensors
+from splime.training.registry import find_engine, find_model
+
+LATEST = "1"
+"""The version of the weights that is used unless another one is chosen."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Shipped weights: they belong to no graph."""
+
+    version: str
+    settings: Mapping[str, Any]
+    """Of the model: layers, dimension."""
+    about: Mapping[str, Any]
+    """What they were trained on, and how."""
+    tensors: Mapping[str, Any]
+
+
+def weight_versions() -> list[str]:
+    """The versions of the weights that this splime has, the oldest first."""
+    folder = files("splime.runs") / "weights"
+    return sorted(Path(file.name).stem for file in folder.iterdir() if file.name[:1].isdigit())
+
+
+@cache
+def load_weights(version: str = LATEST) -> Weights:
+    """The weights of a version; a file that is damaged or of another kind is a DataError."""
+    check_name("version of the weights", version, weight_versions())
+    with as_file(files("splime.runs") / "weights" / f"{version}.safetensors") as path:
+        tensors, about = load_tensors(path)
+    missing = {"version", "settings"} - about.keys()
+    if missing or about["version"] != version:
+        raise DataError(f"{path}: not version {version} of the weights")
+    return Weights(version, about["settings"], about, tensors)
+
+
+class GraphRun(Run):
+    """A graph that is asked without training.
+
+    Its facts are what questions are answered from: those of train, if it has splits.
+
+    >>> import splime
+    >>> GraphRun(splime.load("demo"))
+    GraphRun(demo: 8,000 facts, weights 1)
+    """
+
+    own_facts = learned_from_facts = False
+
+    def __init__(
+        self, graph: TemporalGraph, *, weights: str = LATEST, device: str = "auto"
+    ) -> None:
+        self.device = choose_device(device)
+        self.path = Path(graph.name or "facts")
+        self.engine = "paths"
+        self.weights = load_weights(weights)
+        entry = find_model("path")
+        given = {"messages": "counted", **self.weights.settings, "batch_size": 1}
+        self.graph = graph
+        settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
+        self.config = {
+            "run": {"engine": self.engine},
+            "data": {
+                "name": graph.name,
+                "sha256": "",
+                **{split: len(facts) for split, facts in graph.splits()},
+            },
+            "settings": settings.values(),
+        }
+        self.tensors = dict(self.weights.tensors)
+        self.history = History()
+        self.about = {
+            "versions": {"splime": __version__, "weights": weights},
+            "device": self.device.type,
+            "seconds": 0.0,
+            "parameters": sum(tensor.numel() for tensor in self.tensors.values()),
+        }
+
+    def __repr__(self) -> str:
+        name, count = self.graph.name or "facts", len(self.graph.train)
+        return f"GraphRun({name}: {count:,} facts, weights {self.weights.version})"
+
+
+def open_source(
+    source: Any, *, device: str = "auto", weights: str | None = None, **reading: Any
+) -> Run:
+    """What answers: a run, the one in a folder, or else a graph or what can be loaded as one.
+
+    Facts without splits are not split.
+    """
+    if isinstance(source, Run):
+        return source
+    if isinstance(source, str | Path) and (Path(source) / CONFIG).exists():
+        if weights is not None or reading:
+            name = "weights" if weights is not None else next(iter(reading))
+            raise UsageError(f"{source} is a run; leave out {name}, which is for a graph")
+        return Run(source, device=device)
+    graph = source if isinstance(source, TemporalGraph) else load_unsplit(source, **reading)
+    return GraphRun(graph, weights=weights or LATEST, device=device)
+
+
+def load_unsplit(source: Any, **reading: Any) -> TemporalGraph:
+    """Load a graph, with its own splits or none."""
+    if "split" in reading:
+        return load(str(source), **reading)
+    try:
+        return load(str(source), **{"split": "none", **reading})
+    except UsageError:  # it has splits; or it fails again
+        return load(str(source), **reading)
