@@ -83,16 +83,20 @@ def brief_table(answers: Answers, title: str, truth: str | None) -> Table:
 def timeline_table(answers: Answers) -> Table:
     """The scopes in the order of time; bars show how likely they are beside the best one."""
     rows = answers.timeline()
-    high = max(row.score for row in rows)
-    parts = [exp((row.score - high) / (answers.temperature or 1)) for row in rows]
     columns = _columns([row._replace(scopes=(row.name,)) for row in rows])
     shown = {
         "scope": columns["scope"],
-        "": ["█" * max(1, round(12 * part)) for part in parts],
+        "": ["█" * max(1, round(12 * part)) for part in beside_best(answers)],
         "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
         **{name: columns[name] for name in ("score", "probability", "known")},
     }
     return _table(shown, ["bold" if row.rank == 1 else "" for row in rows])
+
+
+def beside_best(answers: Answers) -> list[float]:
+    """How likely each answer is beside the best one, in the order of time."""
+    high = max((row.score for row in answers), default=0.0)
+    return [exp((row.score - high) / (answers.temperature or 1)) for row in answers.timeline()]
 
 
 def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:
