@@ -141,18 +141,17 @@ class Projection:
 
 # With more scoped predicates than this, about so many of them are on a map.
 _MOST_MAPPED, _MAPPED = 10_000, 3_000
-_PROJECTED: WeakKeyDictionary[Run, dict[int, Projection]] = WeakKeyDictionary()
+_PROJECTED: WeakKeyDictionary[Run, Projection] = WeakKeyDictionary()
 
 
-def project(run: Run, *, seed: int = 0) -> Projection:
+def project(run: Run) -> Projection:
     """A flat map of all scoped predicates, by t-SNE; kept as long as the run is in memory.
 
     Of more than 10,000 every second, third, ... one of each predicate is on the map, so that it
-    takes seconds and not minutes. The same seed gives the same map. Distances far across the map
-    mean little; `smoothness` measures the vectors themselves.
+    takes seconds and not minutes. The map of a run is always the same. Distances far across it mean
+    little; `smoothness` measures the vectors themselves.
     """
-    maps = _PROJECTED.setdefault(run, {})
-    if seed not in maps:
+    if run not in _PROJECTED:
         scopes, vectors = learned(run)
         if len(scopes) < 5:  # fewer have no neighbourhoods that t-SNE could keep
             raise UsageError(
@@ -164,8 +163,8 @@ def project(run: Run, *, seed: int = 0) -> Projection:
             place = np.arange(len(scopes)) - np.searchsorted(sources, sources)
             mapped = place % -(-len(scopes) // _MAPPED) == 0
             scopes, vectors = scopes[mapped], vectors[mapped]
-        maps[seed] = Projection(run, scopes, flatten(vectors, seed=seed), smoothness(run))
-    return maps[seed]
+        _PROJECTED[run] = Projection(run, scopes, flatten(vectors), smoothness(run))
+    return _PROJECTED[run]
 
 
 def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
-from splime import leakage
 from splime.analysis.comparing import Comparison, compare, run_names
-from splime.analysis.embeddings import Projection, project, smoothness
-from splime.errors import SplimeError
+from splime.analysis.embeddings import smoothness
+from splime.datasets import Inspection, inspect
 from splime.evaluation import Evaluation
-from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit, RandomSplit, change_method
 from splime.methods.changepoint import Costs, change_costs
 from splime.progress import Progress, silent
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
-from splime.statistics import Statistics, describe
-
-
-class ChangeCosts(NamedTuple):
-    """What the change points of each predicate cost, and the method that chose them."""
-
-    method: ChangePointSplit
-    predicates: dict[str, Costs]
 
 
 @dataclass(frozen=True)
@@ -36,16 +25,12 @@ class Findings:
     comparison: Comparison
     evaluations: dict[str, Evaluation]
     """By protocol fact on test."""
-    graph: TemporalGraph
-    statistics: Statistics
-    leaks: leakage.LeakReport
-    costs: dict[str, ChangeCosts | SplimeError]
-    """Of the runs that were cut at change points; an error says why there is nothing to draw."""
+    inspection: Inspection
     smoothness: dict[str, float | None]
     """None where predicates have too few scopes, or another library has the vectors."""
-    projections: dict[str, Projection | SplimeError]
-    """Of the best run that cut predicates at random, and of the best one that cut otherwise; empty
-    where no run cut any."""
+    mapped: list[str]
+    """The best run that cut predicates at random, and the best one that cut otherwise; none where
+    no run cut any."""
 
 
 def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
@@ -56,35 +41,20 @@ def gather(runs: Sequence[Run], *, progress: Progress = silent) -> Findings:
     cut = [name for name, run in ranked.items() if run.is_cut and run.entry.entity_vectors]
     random = [name for name in cut if isinstance(ranked[name].method, RandomSplit)]
     others = [name for name in cut if name not in random]
-    shown = [name for name in cut if name in (*others[:1], *random[:1])]
     return Findings(
         runs=ranked,
         comparison=comparison,
         evaluations={name: kept(run) or evaluate(run) for name, run in ranked.items()},
-        graph=runs[0].graph,
-        statistics=describe(runs[0].graph),
-        leaks=leakage.report(runs[0].graph),
-        costs={
-            name: _attempt(costs_of, run)
-            for name, run in ranked.items()
-            if isinstance(run.method, ChangePointSplit)
-        },
+        inspection=inspect(runs[0].graph),
         smoothness={
             name: smoothness(run).overall if run.entry.entity_vectors else None
             for name, run in ranked.items()
         },
-        projections={name: _attempt(project, ranked[name]) for name in shown},
+        mapped=[name for name in cut if name in (*others[:1], *random[:1])],
     )
 
 
-def costs_of(run: Run) -> ChangeCosts:
-    """What the change points of a run cost."""
+def costs_of(run: Run) -> tuple[ChangePointSplit, dict[str, Costs]]:
+    """The method that chose a run's change points, and what those of each predicate cost."""
     method = change_method(run.segmentation)
-    return ChangeCosts(method, change_costs(run.graph, method))
-
-
-def _attempt(compute: Callable[[Run], Any], run: Run) -> Any:
-    try:
-        return compute(run)
-    except SplimeError as error:
-        return error
+    return method, change_costs(run.graph, method)

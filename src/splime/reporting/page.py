@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import io
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
 
 import splime
-from splime.analysis.findings import Findings
+from splime.analysis.embeddings import project
+from splime.analysis.findings import Findings, costs_of
+from splime.datasets import Inspection
 from splime.errors import SplimeError
+from splime.methods import ChangePointSplit
 from splime.progress import Progress, silent
 from splime.query import Evidence
 from splime.query.examples import Examples
@@ -23,7 +25,7 @@ from splime.reporting import plots, results, tables
 from splime.reporting.answers import brief_table, evidence_table
 from splime.reporting.comparison import comparison_table, in_short, plot_comparison
 from splime.reporting.html import Html, escaped, join, rendered, tag
-from splime.reporting.style import render
+from splime.reporting.style import drawn
 from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ def page_html(findings: Findings, examples: Examples, *, progress: Progress = si
     """The whole page."""
     sections: dict[str, Iterator[str]] = {
         "Metrics": _metrics(findings),
-        "Data": _data(findings),
-        "Leaks": _leaks(findings),
+        "Data": _data(findings.inspection),
+        "Leaks": _leaks(findings.inspection),
         "Cuts": _cuts(findings),
         "Training": _training(findings),
         "By predicate and period": _strata(findings),
@@ -48,7 +50,7 @@ def page_html(findings: Findings, examples: Examples, *, progress: Progress = si
         progress("drawing", number, len(sections))
         made[title] = join(*parts)
     progress("drawing", len(sections), len(sections))
-    graph = findings.graph
+    graph = findings.inspection.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
     lead = (
         f"{tables.counted(len(findings.runs), 'run')} on {tables.counted(len(graph), 'fact')};"
@@ -64,41 +66,38 @@ def _metrics(findings: Findings) -> Iterator[str]:
     comparison = findings.comparison
     yield tag("p", in_short(comparison))
     yield rendered(comparison_table(comparison))
-    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
+    yield _picture("MRR of every run, with intervals", lambda: plot_comparison(comparison))
 
 
-def _data(findings: Findings) -> Iterator[str]:
-    yield rendered(tables.statistics_table(findings.statistics))
-    yield rendered(tables.reading_table(findings.graph.reading))
-    yield rendered(tables.coverage_table(findings.statistics))
-    yield rendered(tables.predicate_table(findings.graph))
+def _data(inspection: Inspection) -> Iterator[str]:
+    yield rendered(tables.data_tables(inspection))
     alt = "Facts that hold at each time, by predicate"
-    yield _picture(alt, plots.plot_facts_over_time, findings.graph)
+    yield _picture(alt, lambda: plots.plot_facts_over_time(inspection.graph))
 
 
-def _leaks(findings: Findings) -> Iterator[str]:
+def _leaks(inspection: Inspection) -> Iterator[str]:
     yield tag(
         "p",
         "Without their times, facts of test may also be facts of train. A model that only remembers"
         " train then has good metrics. This table shows how many such facts there are.",
     )
-    yield rendered(tables.leak_table(findings.leaks))
+    yield rendered(tables.leak_table(inspection.leaks))
 
 
 def _cuts(findings: Findings) -> Iterator[str]:
     for name, run in findings.runs.items():
         yield tag("h3", name)
         alt = f"{name}: scopes of each predicate, over the facts that hold"
-        yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
+        yield _picture(alt, lambda run=run: plots.plot_segmentation(run.segmentation, run.graph))
         yield _folded("the scopes", tables.segmentation_table(run.segmentation))
-        if name in findings.costs:
+        if isinstance(run.method, ChangePointSplit):
             alt = f"{name}: what the scopes cost, for each number of change points"
-            yield _picture(alt, plots.plot_change_costs, run.graph, findings.costs[name])
+            yield _picture(alt, lambda run=run: plots.plot_change_costs(run.graph, *costs_of(run)))
 
 
 def _training(findings: Findings) -> Iterator[str]:
     if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
-        yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
+        yield _picture("Loss and MRR on valid", lambda: plots.plot_learning(histories))
     for name, run in findings.runs.items():
         yield _folded(name, results.run_table(run))
 
@@ -106,7 +105,7 @@ def _training(findings: Findings) -> Iterator[str]:
 def _strata(findings: Findings) -> Iterator[str]:
     for kind in ("predicate", "period"):
         alt = f"MRR of each {kind} (filter exact)"
-        yield _picture(alt, plots.plot_strata, findings.evaluations, kind)
+        yield _picture(alt, lambda kind=kind: plots.plot_strata(findings.evaluations, kind))
     for name, evaluation in findings.evaluations.items():
         yield _folded(f"{name}: all metrics", results.evaluation_tables(evaluation, strata=True))
 
@@ -121,14 +120,14 @@ def _embeddings(findings: Findings) -> Iterator[str]:
         " that between other scopes of the same predicate: 1 where time does not matter, less where"
         " neighbours are closer."
     )
-    if not findings.projections:
+    if not findings.mapped:
         yield tag("p", "No run cut a predicate.")
         return
-    name, *_ = findings.projections
-    alt = f"{name}: t-SNE of the most frequent predicates"
-    yield _picture(alt, plots.plot_predicates, findings.projections[name])
+    mapped = [findings.runs[name] for name in findings.mapped]
+    alt = f"{findings.mapped[0]}: t-SNE of the most frequent predicates"
+    yield _picture(alt, lambda: plots.plot_predicates(project(mapped[0])))
     alt = "One predicate, from old (red) to recent (blue)"
-    yield _picture(alt, lambda *maps: plots.plot_predicate(maps), *findings.projections.values())
+    yield _picture(alt, lambda: plots.plot_predicate([project(run) for run in mapped]))
 
 
 def _questions(examples: Examples) -> Iterator[str]:
@@ -185,13 +184,10 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
+def _picture(alt: str, draw: Callable[[], Figure]) -> Html:
     """A picture, or why there is none."""
     try:
-        for part in shown:
-            if isinstance(part, SplimeError):
-                raise part
-        return picture_html(draw(*shown), alt)
+        return picture_html(draw(), alt)
     except SplimeError as error:
         return _note(f"No picture of this ({alt}): {error}")
 
@@ -202,10 +198,9 @@ def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
 def picture_html(figure: Figure, alt: str) -> Html:
     """A picture inside of the page: lines where they are small, else pixels."""
     for kind, format in (("svg+xml", "svg"), ("png", "png")):
-        buffer = io.BytesIO()
-        render(figure, buffer, format, 130)
-        source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
-        if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
+        content = drawn(figure, format, 130)
+        source = f"data:image/{kind};base64,{b64encode(content).decode()}"
+        if len(content) <= 400_000:  # a drawing of more points is smaller as pixels
             break
     width = round(100 * figure.get_figwidth())
     image = Html(f'<img src="{source}" alt="{escaped(alt)}" width="{width}">')

@@ -69,12 +69,21 @@ def plot(
             most.
         device: where to compute, if runs are given by their folders.
     """
-    if not isinstance(shown, TemporalGraph):
-        return draw_picture(what, open_runs(shown, device), predicate)
     check_name("picture", what, PICTURES)
-    if what != "facts" or predicate is not None:
-        raise UsageError(f"the picture {what} is of a run; of a graph there is the picture facts")
-    return plots.plot_facts_over_time(shown)
+    if isinstance(shown, TemporalGraph):
+        if what != "facts" or predicate is not None:
+            raise UsageError(
+                f"the picture {what} is of a run; of a graph there is the picture facts"
+            )
+        return plots.plot_facts_over_time(shown)
+    runs = open_runs(shown, device)
+    if predicate is not None:
+        if what != "predicate":
+            raise UsageError(f"the picture {what} is not of one predicate")
+        _check_predicate(runs, predicate)
+    if len(runs) > 1 and not PICTURES[what].compares:
+        raise UsageError(f"the picture {what} is of one run, not of {len(runs)}")
+    return PICTURES[what].draw(runs, predicate)
 
 
 class Picture(NamedTuple):
@@ -100,7 +109,7 @@ _BUILTIN: Mapping[str, Picture] = {
     ),
     "costs": Picture(
         "what change points cost",
-        lambda runs, _: plots.plot_change_costs(runs[0].graph, costs_of(runs[0])),
+        lambda runs, _: plots.plot_change_costs(runs[0].graph, *costs_of(runs[0])),
     ),
     "learning": Picture(
         "loss and MRR on valid by epoch",
@@ -126,18 +135,6 @@ _BUILTIN: Mapping[str, Picture] = {
 """One line here makes a picture known everywhere."""
 PICTURES = Registry("splime.pictures", _BUILTIN)
 """Packages add their own."""
-
-
-def draw_picture(what: str, runs: Sequence[Run], predicate: str | None = None) -> Figure:
-    """One picture; `predicate` is for the picture of one predicate."""
-    check_name("picture", what, PICTURES)
-    if predicate is not None:
-        if what != "predicate":
-            raise UsageError(f"the picture {what} is not of one predicate")
-        _check_predicate(runs, predicate)
-    if len(runs) > 1 and not PICTURES[what].compares:
-        raise UsageError(f"the picture {what} is of one run, not of {len(runs)}")
-    return PICTURES[what].draw(runs, predicate)
 
 
 def draw_pictures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
@@ -49,22 +49,9 @@ def make_figure(width: float, height: float) -> Figure:
         raise SplimeError(
             "pictures need matplotlib; install it with: pip install 'splime[plot]'"
         ) from None
-    return _notebook_figure(Figure)(
-        figsize=(width, height), layout="constrained", facecolor="white"
-    )
-
-
-@cache
-def _notebook_figure(figure: type[Figure]) -> type[Figure]:
-    """The class of figures that notebooks show, also without pyplot."""
-
-    class NotebookFigure(figure):  # type: ignore[valid-type, misc]
-        def _repr_png_(self) -> bytes:
-            buffer = BytesIO()
-            render(self, buffer, "png", 100)
-            return buffer.getvalue()
-
-    return NotebookFigure
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    figure._repr_png_ = partial(drawn, figure, "png", 100)  # notebooks show it, without pyplot too
+    return figure
 
 
 def series_style(number: int) -> dict[str, Any]:
@@ -116,6 +103,13 @@ def render(figure: Figure, file: Path | BytesIO, format: str, dpi: int) -> None:
         if others := [family for family in families if family not in (None, "sans-serif")]:
             text.set_fontfamily(["sans-serif", *others])
     figure.savefig(file, format=format, dpi=dpi)
+
+
+def drawn(figure: Figure, format: str, dpi: int) -> bytes:
+    """The content of a file with a figure."""
+    buffer = BytesIO()
+    render(figure, buffer, format, dpi)
+    return buffer.getvalue()
 
 
 def heading(axes: Axes, text: str) -> None:

@@ -46,11 +46,16 @@ def graph_tables(graph: TemporalGraph) -> Iterator[RenderableType]:
 
 def inspection_tables(inspection: Inspection) -> Iterator[RenderableType]:
     """What is in a graph, what was dropped, what leaks."""
+    yield from data_tables(inspection)
+    yield from leak_table(inspection.leaks)
+
+
+def data_tables(inspection: Inspection) -> Iterator[RenderableType]:
+    """The same without what leaks."""
     yield statistics_table(inspection.statistics)
     yield from reading_table(inspection.graph.reading)
     yield from coverage_table(inspection.statistics)
     yield predicate_table(inspection.graph)
-    yield from leak_table(inspection.leaks)
 
 
 def statistics_table(statistics: Statistics) -> Table:
