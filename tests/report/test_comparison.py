@@ -235,7 +235,7 @@ def test_several_test_sets() -> None:
     assert text.count("**0.") == 1
     assert "**0.500**" in text
     assert "0.400†" in text
-    rows_shown = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    rows_shown = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert [cells[3] for cells in rows_shown] == ["test set", "1", "2", "2"]
     assert "200 triples (test set 1), 300 triples (test set 2)" in text
     assert "leak filter inter" in text

@@ -167,7 +167,7 @@ def project(run: Run) -> Projection:
     return _PROJECTED[run]
 
 
-def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
+def flatten(vectors: Vectors) -> Vectors:
     """t-SNE: two columns that keep near what is near; perplexity 30, or a third of few rows."""
     try:
         from sklearn import decomposition, manifold
@@ -180,7 +180,7 @@ def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
     principal = width > 1 and bool(np.ptp(vectors, axis=0).any())
     if principal and min(rows, width) > 50:
         # Long vectors lose their least varying directions first, as is usual before t-SNE.
-        vectors = decomposition.PCA(50, random_state=seed).fit_transform(vectors)
+        vectors = decomposition.PCA(50, random_state=0).fit_transform(vectors)
     positions: Vectors = manifold.TSNE(
         2,
         perplexity=min(30.0, (rows - 1) / 3),
@@ -188,7 +188,7 @@ def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
         learning_rate="auto",
         # Far points are taken together in larger groups: half the time, the same picture.
         angle=0.8 if rows > 5_000 else 0.5,
-        random_state=seed,
+        random_state=0,
     ).fit_transform(vectors)
     return positions.astype(np.float64)
 

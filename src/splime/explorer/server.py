@@ -13,7 +13,7 @@ import msgspec
 
 from splime.errors import SplimeError, UsageError
 from splime.explorer.looking import Explorer
-from splime.explorer.page import POLICY, served_files
+from splime.explorer.page import POLICY, page_html
 from splime.reading import LOG
 
 HOST = "127.0.0.1"
@@ -25,7 +25,7 @@ method that is refused."""
 _HEADERS = {
     "Allow": "GET",
     "Cache-Control": "no-store",
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
@@ -42,7 +42,7 @@ class Server(ThreadingTCPServer):
     def __init__(self, explorer: Explorer, port: int | None = None) -> None:
         self.explorer = explorer
         self.token = secrets.token_urlsafe(24)
-        self.files = served_files(explorer)
+        self.page = page_html(explorer).encode()
         try:
             super().__init__((HOST, PORT if port is None else port), _Handler)
         except (OSError, OverflowError) as error:
@@ -90,8 +90,8 @@ class _Handler(BaseHTTPRequestHandler):
         given = self.headers.get(TOKEN, "").encode()
         if refused := self._refused():
             self._fail(403, refused)
-        elif path in self.server.files:
-            self._send(200, *self.server.files[path])
+        elif path == "/":
+            self._send(200, "text/html", self.server.page)
         elif not path.startswith("/api/"):
             self._fail(404, "there is no such page")
         elif not secrets.compare_digest(given, self.server.token.encode()):

@@ -59,9 +59,8 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     """Figure 2: the scopes of one predicate on the map, run beside run, joined in order of time.
 
     Without a name it is the one that is cut most in the run that cuts it least, since how smooth a
-    predicate is depends on its facts more than on the method that cut it; where no predicate is
-    cut in all runs, each shows its own most cut one. Colours go by the end of the scope, from red
-    (long ago) to blue (recent).
+    predicate is depends on its facts more than on the method that cut it. Colours go by
+    the end of the scope, from red (long ago) to blue (recent).
     """
     from splime.analysis.comparing import run_names
 
@@ -70,24 +69,23 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     names = run_names([projection.run for projection in projections])
     figure = style.make_figure(_PANEL * len(projections), _PANEL + 0.6)
     panels = figure.subplots(1, len(projections), squeeze=False)[0]
-    predicate = _most_cut(*projections) if predicate is None else predicate
+    predicate = predicate or _most_cut(projections)
     points = []
     for axes, projection, name in zip(panels, projections, names, strict=True):
         scopes = projection.run.segmentation.predicates
-        label = predicate or _most_cut(projection) or ""
-        shown = _sources(projection) == scopes.names.id(label)
+        shown = _sources(projection) == scopes.names.id(predicate)
         if not shown.any():
-            raise UsageError(f"{projection.run.path}: train has no facts of {label!r}")
+            raise UsageError(f"{projection.run.path}: train has no facts of {predicate!r}")
         window = time_window(projection.run.graph)
         numbers, positions = projection.scopes[shown], projection.positions[shown]
         points.append((positions, *_draw_path(axes, scopes, numbers, positions, window)))
         smooth = projection.smoothness
-        ratio = smooth.predicates[label].ratio if label in smooth.predicates else None
+        own = smooth.predicates.get(predicate)
         count = counted(int(shown.sum()), "scope")
         style.heading(
             axes,
-            f"{_title(projection, name)}\n{style.short(label, 30)}: {count}, smoothness"
-            f" {_ratio(ratio)} (all predicates {_ratio(smooth.overall)})",
+            f"{_title(projection, name)}\n{style.short(predicate, 30)}: {count}, smoothness"
+            f" {_ratio(own and own.ratio)} (all predicates {_ratio(smooth.overall)})",
         )
     style.remark(figure, _MEANING)
     figure.draw_without_rendering()  # so that it is known how much room labels have
@@ -96,8 +94,8 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     return figure
 
 
-def _most_cut(*projections: Projection) -> str | None:
-    """The predicate with the most scopes in the run with the fewest; None if none has two."""
+def _most_cut(projections: Sequence[Projection]) -> str:
+    """The predicate with the most scopes in the run with the fewest."""
     counts = []
     for projection in projections:
         graph = projection.run.graph
@@ -105,8 +103,7 @@ def _most_cut(*projections: Projection) -> str | None:
         scopes = np.bincount(_sources(projection), minlength=len(names)).tolist()
         counts.append({names[predicate]: scopes[predicate] for predicate in order.tolist()})
     fewest = {name: min(each.get(name, 0) for each in counts) for name in counts[0]}
-    best = max(fewest, key=lambda name: fewest[name])
-    return best if fewest[best] > 1 or len(projections) == 1 else None
+    return max(fewest, key=lambda name: fewest[name])
 
 
 def _sources(projection: Projection) -> Ints:
