@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import DataError, UsageError, check_name, not_installed
 from splime.io.files import atomic_write, check_one_line
 from splime.runs import Run, folder as files
 from splime.times import Ints
@@ -171,10 +171,8 @@ def flatten(vectors: Vectors) -> Vectors:
     """t-SNE: two columns that keep near what is near; perplexity 30, or a third of few rows."""
     try:
         from sklearn import decomposition, manifold
-    except ImportError:
-        raise SplimeError(
-            "t-SNE needs scikit-learn; install it with: pip install 'splime[plot]'"
-        ) from None
+    except ImportError as error:
+        raise not_installed("t-SNE", error) from None
     rows, width = vectors.shape
     # The principal components are a steady start, where there are two and vectors differ.
     principal = width > 1 and bool(np.ptp(vectors, axis=0).any())

@@ -213,7 +213,7 @@ class Explorer:
             # From which timestamp on the answers are so, without those that change nothing.
             "steps": [
                 {**step, "from": at}
-                for at, (before, step) in enumerate(pairwise([None, *others]), first)
+                for at, (before, step) in enumerate(pairwise([{}, *others]), first)
                 if step != before
             ],
             # By timestamp; -1 is the time that was asked about.

@@ -32,29 +32,21 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         yield Text(remark, style="" if doubtful else "dim")
 
 
-def evidence_parts(evidence: Evidence) -> Iterator[RenderableType]:
+def evidence_parts(evidence: Evidence, title: str = "") -> Iterator[RenderableType]:
     """The chains of facts that an answer rests on, a fact in a line."""
+    title = title or f"why {evidence.answer}"
     if not evidence.reasons:
-        yield Text(f"no chain of facts leads to {evidence.answer}")
+        yield Text(f"{title}: no chain of facts leads there")
         return
     columns = ("fact", "when", "seen from the question")
     table = make_table("", "adds", *columns, words=columns)
-    table.title = Text(f"why {evidence.answer}: the facts that it rests on")
+    table.title = Text(f"{title}: the facts that it rests on")
     for reason in evidence.reasons:
         for number, step in enumerate(reason.steps):
             adds = "" if number else f"{reason.contribution:.3g}"
             names, last = Text(" ".join(step.fact[:3])), number + 1 == len(reason.steps)
             table.add_row(adds, names, step.when, Text(step.scope), end_section=last)
     yield table
-
-
-def evidence_table(evidence: Evidence, title: str) -> Table:
-    """The same with a chain in a row, so that it can be sorted."""
-    table = make_table("", "adds", "facts", words=("facts",))
-    table.title = Text(title)
-    for reason in evidence.reasons:
-        table.add_row(f"{reason.contribution:.3g}", Text("\n".join(map(str, reason.steps))))
-    return table
 
 
 def ranking_table(answers: Answers) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -22,7 +22,7 @@ from splime.progress import Progress, silent
 from splime.query import Evidence
 from splime.query.examples import Examples
 from splime.reporting import plots, results, tables
-from splime.reporting.answers import brief_table, evidence_table
+from splime.reporting.answers import brief_table, evidence_parts
 from splime.reporting.comparison import comparison_table, in_short, plot_comparison
 from splime.reporting.html import Html, escaped, join, rendered, tag
 from splime.reporting.style import drawn
@@ -66,13 +66,13 @@ def _metrics(findings: Findings) -> Iterator[str]:
     comparison = findings.comparison
     yield tag("p", in_short(comparison))
     yield rendered(comparison_table(comparison))
-    yield _picture("MRR of every run, with intervals", lambda: plot_comparison(comparison))
+    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
 
 def _data(inspection: Inspection) -> Iterator[str]:
     yield rendered(tables.data_tables(inspection))
     alt = "Facts that hold at each time, by predicate"
-    yield _picture(alt, lambda: plots.plot_facts_over_time(inspection.graph))
+    yield _picture(alt, plots.plot_facts_over_time, inspection.graph)
 
 
 def _leaks(inspection: Inspection) -> Iterator[str]:
@@ -88,16 +88,16 @@ def _cuts(findings: Findings) -> Iterator[str]:
     for name, run in findings.runs.items():
         yield tag("h3", name)
         alt = f"{name}: scopes of each predicate, over the facts that hold"
-        yield _picture(alt, lambda run=run: plots.plot_segmentation(run.segmentation, run.graph))
+        yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
         yield _folded("the scopes", tables.segmentation_table(run.segmentation))
         if isinstance(run.method, ChangePointSplit):
             alt = f"{name}: what the scopes cost, for each number of change points"
-            yield _picture(alt, lambda run=run: plots.plot_change_costs(run.graph, *costs_of(run)))
+            yield _picture(alt, lambda run: plots.plot_change_costs(run.graph, *costs_of(run)), run)
 
 
 def _training(findings: Findings) -> Iterator[str]:
     if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
-        yield _picture("Loss and MRR on valid", lambda: plots.plot_learning(histories))
+        yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
     for name, run in findings.runs.items():
         yield _folded(name, results.run_table(run))
 
@@ -105,7 +105,7 @@ def _training(findings: Findings) -> Iterator[str]:
 def _strata(findings: Findings) -> Iterator[str]:
     for kind in ("predicate", "period"):
         alt = f"MRR of each {kind} (filter exact)"
-        yield _picture(alt, lambda kind=kind: plots.plot_strata(findings.evaluations, kind))
+        yield _picture(alt, plots.plot_strata, findings.evaluations, kind)
     for name, evaluation in findings.evaluations.items():
         yield _folded(f"{name}: all metrics", results.evaluation_tables(evaluation, strata=True))
 
@@ -155,9 +155,7 @@ def _questions(examples: Examples) -> Iterator[str]:
 def _evidence(evidence: Evidence, name: str, right: bool) -> Html:
     place = "the right answer" if right else "which came first"
     title = f"{name}: why {evidence.answer}, {place}"
-    if not evidence.reasons:
-        return _note(f"{title}: no chain of facts leads there.")
-    return tag("div", rendered(evidence_table(evidence, title)), class_="evidence")
+    return tag("div", rendered(evidence_parts(evidence, title)), class_="evidence")
 
 
 def _made(findings: Findings) -> Iterator[str]:
@@ -184,10 +182,10 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
     return tag("details", tag("summary", title), rendered(content))
 
 
-def _picture(alt: str, draw: Callable[[], Figure]) -> Html:
+def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
     """A picture, or why there is none."""
     try:
-        return picture_html(draw(), alt)
+        return picture_html(draw(*shown), alt)
     except SplimeError as error:
         return _note(f"No picture of this ({alt}): {error}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError, visible
+from splime.errors import SplimeError, UsageError, not_installed, visible
 from splime.io.files import atomic_write
 from splime.statistics import Window
 from splime.times import DATES, Granularity, format_ticks
@@ -45,12 +45,11 @@ def make_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; nothing global is touched."""
     try:
         from matplotlib.figure import Figure
-    except ImportError:
-        raise SplimeError(
-            "pictures need matplotlib; install it with: pip install 'splime[plot]'"
-        ) from None
+    except ImportError as error:
+        raise not_installed("a picture", error) from None
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
-    figure._repr_png_ = partial(drawn, figure, "png", 100)  # notebooks show it, without pyplot too
+    # Notebooks show it, also without pyplot.
+    figure._repr_png_ = partial(drawn, figure, "png", 100)  # type: ignore[attr-defined]
     return figure
 
 
