@@ -162,7 +162,7 @@ def test_which_evaluations_are_drawn(graph: TemporalGraph, tmp_path: Path) -> No
 @pytest.mark.parametrize("stop", [{"epsilon": 2.0}, {"penalty": 0.5}, {"changes": 1}])
 def test_costs_of_change_points(graph: TemporalGraph, stop: dict[str, Any]) -> None:
     method = ChangePointSplit(**stop)
-    figure = plot_change_costs(graph, method, change_costs(graph, method), most=2)
+    figure = plot_change_costs(method.fit(graph), graph, most=2)
     shown = [axes.get_title("left") for axes in figure.axes]
     facts = {name: len(graph.where(predicate=name).facts()) for name in graph.predicates}
     assert shown == sorted(facts, key=lambda name: -facts[name])[:2]
@@ -181,7 +181,7 @@ def test_costs_of_change_points(graph: TemporalGraph, stop: dict[str, Any]) -> N
 def test_costs_of_one_predicate_and_timestamp() -> None:
     graph = splime.read([("a", "p", "b", 1990)], split="none")
     method = ChangePointSplit(epsilon=1)
-    figure = plot_change_costs(graph, method, change_costs(graph, method))
+    figure = plot_change_costs(method.fit(graph), graph)
     assert drawn(figure.axes[0])[0] == [(0, 0)]
     figure.savefig(io.BytesIO(), format="png")
 

@@ -11,13 +11,11 @@ from rich.text import Text
 
 from splime.analysis.comparing import kept_evaluations, run_names
 from splime.analysis.embeddings import project
-from splime.analysis.findings import costs_of, gather
 from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import atomic_write
 from splime.plugins import Registry
 from splime.progress import Progress, silent
-from splime.query.examples import ask_examples
 from splime.reporting import plots
 from splime.reporting.page import page_html
 from splime.reporting.tables import make_table
@@ -42,8 +40,7 @@ def report(
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: the page is an .html file")
-    findings = gather(open_runs(runs, device), progress=progress)
-    text = page_html(findings, ask_examples(findings.runs), progress=progress)
+    text = page_html(open_runs(runs, device), progress=progress)
     with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
     return path
@@ -109,7 +106,7 @@ _BUILTIN: Mapping[str, Picture] = {
     ),
     "costs": Picture(
         "what change points cost",
-        lambda runs, _: plots.plot_change_costs(runs[0].graph, *costs_of(runs[0])),
+        lambda runs, _: plots.plot_change_costs(runs[0].segmentation, runs[0].graph),
     ),
     "learning": Picture(
         "loss and MRR on valid by epoch",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
+from splime.methods import change_method
+from splime.methods.changepoint import Costs, change_costs
 from splime.reporting import style
 from splime.reporting.tables import counted
 from splime.segmentation import Segmentation
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from splime.methods import ChangePointSplit
-    from splime.methods.changepoint import Costs
 
 MOST = 25
 """Predicates that are drawn."""
@@ -163,14 +162,14 @@ def plot_segmentation(
     return figure
 
 
-def plot_change_costs(
-    graph: TemporalGraph, method: ChangePointSplit, costs: Mapping[str, Costs], *, most: int = 9
-) -> Figure:
+def plot_change_costs(segmentation: Segmentation, graph: TemporalGraph, *, most: int = 9) -> Figure:
     """Cost against the number of change points, for the most frequent predicates.
 
     The search begins on the right, with as many change points as there is room for, and removes
     them one by one until the method stops it; the dot is where that was.
     """
+    method = change_method(segmentation)
+    costs = change_costs(graph, method)
     order, _ = frequent_predicates(graph)
     names = [name for p in order.tolist() if (name := graph.predicates[p]) in costs][:most]
     if not names:
