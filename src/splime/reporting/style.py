@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError, not_installed, visible
+from splime.errors import UsageError, not_installed, visible
 from splime.io.files import atomic_write
 from splime.statistics import Window
 from splime.times import DATES, Granularity, format_ticks
@@ -226,9 +226,6 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:
     """Write a .png for each picture to a folder, which is made if need be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SplimeError(f"{folder}: cannot be made: {error}") from None
+    folder.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():
         save_picture(figure, folder / f"{name}.png")

@@ -30,8 +30,6 @@ _MEANING = (
 
 def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn."""
-    from splime.analysis.comparing import run_names
-
     graph = projection.run.graph
     figure = style.make_figure(_PANEL + 3.2, _PANEL)
     axes = figure.subplots()
@@ -46,7 +44,7 @@ def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     style.add_legend(axes, handles, names)
     style.heading(
         axes,
-        f"{_title(projection, run_names([projection.run])[0])}: t-SNE of"
+        f"{_title(projection, projection.run.path.resolve().name)}: t-SNE of"
         f" {len(projection.scopes):,} scoped predicates"
         f"\nsmoothness over time: {_ratio(projection.smoothness.overall)}",
     )
