@@ -68,8 +68,6 @@ class Explorer:
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        if not runs:
-            raise UsageError("there is nothing to explore without at least one run")
         names = run_names(runs)
         first, *others = runs
         for name, run in zip(names[1:], others, strict=True):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -273,7 +273,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
     axes = figure.subplots()
     best, alike, lower = _COLORS
-    seen: set[str] = set()
+    dots: dict[str, Any] = {}
     for place, row in enumerate(comparison.rows):
         if row.name == comparison.best(row.test_set).name:
             kind = best
@@ -283,13 +283,11 @@ def plot_comparison(comparison: Comparison) -> Figure:
         mrr, color = row.metrics.mrr, _COLORS[kind]
         low, high = (row.intervals or {"mrr": (mrr, mrr)})["mrr"]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
-        new = None if kind in seen else kind
-        axes.plot(mrr, place, "o", markersize=7, color=color, label=new)
+        (dots[kind],) = axes.plot(mrr, place, "o", markersize=7, color=color)
         axes.annotate(
             f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
             fontsize=style.SMALL,
         )  # fmt: skip
-        seen.add(kind)
     axes.margins(x=0.12)
     label = f"MRR, with {100 * comparison.level:g} % confidence interval"
     if all(row.intervals is None for row in comparison.rows):
@@ -298,5 +296,5 @@ def plot_comparison(comparison: Comparison) -> Figure:
     style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)
     if comparison.pairs:
-        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
+        style.add_legend(figure, [*dots.values()], [*dots], loc="outside lower left", ncols=3)
     return figure
