@@ -284,7 +284,7 @@ def test_wrong_questions(explorer: Explorer, tmp_path: Path) -> None:
         with pytest.raises(UsageError):
             explorer.answer(part, {})
     with pytest.raises(UsageError, match="at least one"):
-        Explorer([])
+        splime.explore([])
     other = small_run(small_graph(), tmp_path / "other")
     with pytest.raises(UsageError, match="other facts"):
         Explorer([explorer.queries["split"].run, other])

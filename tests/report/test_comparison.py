@@ -163,8 +163,8 @@ def test_few_facts_of_one_test_set() -> None:
         test_sets=[200, 12],
     )
     text = comparison_markdown(compared)
-    assert "bootstrap over 200 triples (A), 10,000 samples" in text
-    assert "test has only 12 triples (B): with fewer than 30 triples" in text
+    assert "bootstrap over 200 triples (test set 1), 10,000 samples" in text
+    assert "test has only 12 triples (test set 2): with fewer than 30 triples" in text
     assert "Holm's correction for 1 pair." in text
     assert "| 0.400 |" in text
     assert "0.800†" in text
@@ -235,9 +235,9 @@ def test_several_test_sets() -> None:
     assert text.count("**0.") == 1
     assert "**0.500**" in text
     assert "0.400†" in text
-    assert "| A |" in text
-    assert text.count("| B |") == 2
-    assert "200 triples (A), 300 triples (B)" in text
+    rows_shown = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert [cells[3] for cells in rows_shown] == ["test set", "1", "2", "2"]
+    assert "200 triples (test set 1), 300 triples (test set 2)" in text
     assert "leak filter inter" in text
     assert text.endswith("Only some are compared.\n")
 

@@ -17,8 +17,8 @@ import splime
 from splime.analysis.embeddings import project, smoothness
 from splime.errors import UsageError
 from splime.reporting.plots import plot_predicate, plot_predicates
-from splime.reporting.plots.embeddings import _halving, _with_room
-from splime.reporting.style import save_picture
+from splime.reporting.plots.embeddings import _halving, _label_points
+from splime.reporting.style import make_figure, save_picture
 from splime.runs import Run
 from tests.runs.small import small_graph, small_run
 
@@ -179,18 +179,29 @@ def test_errors(fine: Run, tmp_path: Path) -> None:
         plot_predicates(project(vanilla))
 
 
+def labelled(places: Any) -> list[Annotation]:
+    figure = make_figure(6, 6)
+    axes = figure.subplots()
+    axes.scatter(*places.T)
+    axes.margins(0.12, 0.06)
+    figure.draw_without_rendering()
+    _label_points(axes, places, ["1990..1999"] * len(places), ["black"] * len(places))
+    return [one for one in axes.texts if isinstance(one, Annotation)]
+
+
 def test_labels_do_not_lie_on_each_other() -> None:
     draw = np.random.default_rng(0)
     places = draw.normal(size=(300, 2))
-    chosen = _with_room(places, ["1990..1999"] * 300)
-    assert chosen[:1] == [0]
-    assert 10 < len(chosen) < 150
-    line = np.stack([np.arange(20.0), np.zeros(20)], 1)
-    few = _with_room(line, ["1990..1999"] * 20)
-    assert {0, 19} <= set(few)
+    texts = labelled(places)
+    assert texts[0].xy == tuple(places[0])
+    assert 10 < len(texts) < 150
+    boxes = [text.get_window_extent() for text in texts]
+    assert not any(box.count_overlaps(boxes[:at]) for at, box in enumerate(boxes))
+    few = labelled(np.stack([np.arange(20.0), np.zeros(20)], 1))
+    assert {0.0, 19.0} <= {text.xy[0] for text in few}
     assert len(few) < 12
-    assert _with_room(np.zeros((1, 2)), ["1990"]) == [0]
-    assert len(_with_room(np.zeros((6, 2)), ["1990"] * 6)) == 1
+    assert len(labelled(np.zeros((1, 2)))) == 1
+    assert len(labelled(np.zeros((6, 2)))) == 1
 
 
 @pytest.mark.parametrize("count", range(1, 20))

@@ -86,20 +86,15 @@ class Calibrations:
     def _fit(self, kind: Kind) -> Calibration:
         if not self._run.learned_from_facts:
             return self._by_hiding(kind)
-        valid = len(self._run.graph.valid)
-        needed = f"{FEWEST} are needed to calibrate them"
-        if valid < FEWEST:
-            return Calibration(
-                None, valid, f"valid has {valid:,} fact{'s' * (valid != 1)}, and {needed}"
-            )
+        if (valid := len(self._run.graph.valid)) < FEWEST:
+            return _too_few(valid)
         most = _AFFORDED // self._scoring.questions_for(kind)
         if most < FEWEST:
             return Calibration(None, 0, "to calibrate them this model would take too long")
         cases = make_cases(self._scoring, kind, "valid", min(most, MOST))
         if len(cases) < FEWEST:
             kept = "predicates that are cut" if kind == "time" else "names and times that train has"
-            why = f"valid has {len(cases):,} fact{'s' * (len(cases) != 1)} of {kept}, and {needed}"
-            return Calibration(None, len(cases), why)
+            return _too_few(len(cases), f" of {kept}")
         fitted, stored = Calibration(fit_temperature(cases), len(cases)), self._stored()
         stored.temperatures.setdefault(self._scoring.how, {})[kind] = fitted
         if self._run.own_facts:
@@ -130,6 +125,12 @@ class Calibrations:
         except DataError as error:
             raise DataError(f"{error}; remove it, and it is made again") from None
         return stored if replace(stored, temperatures={}) == fresh else fresh
+
+
+def _too_few(facts: int, kept: str = "") -> Calibration:
+    what = f"{facts:,} fact{'s' * (facts != 1)}{kept}"
+    why = f"valid has {what}, and {FEWEST} are needed to calibrate them"
+    return Calibration(None, facts, why)
 
 
 class Cases(NamedTuple):

@@ -32,7 +32,7 @@ from splime.evaluation.metrics import (
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, SplitName, TemporalGraph, check_split
 from splime.leakage import FILTERS
 from splime.progress import Progress, silent
-from splime.runs import PROTOCOLS, Run, evaluate, evaluations
+from splime.runs import PROTOCOLS, Run, evaluate
 from splime.runs.evaluating import kept
 from splime.shown import Shown, Tabular
 from splime.times import Ints
@@ -159,10 +159,7 @@ class Comparison(Shown, Tabular):
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain dictionaries."""
-        plain = asdict(self)
-        for row in plain["rows"]:
-            if row["intervals"] is not None:
-                row["intervals"] = {name: list(ends) for name, ends in row["intervals"].items()}
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))  # lists for tuples
         for plain_pair, pair in zip(plain["pairs"], self.pairs, strict=True):
             plain_pair["larger_than_chance"] = {
                 name: self.larger_than_chance(pair, name) for name in COMPARED
@@ -292,22 +289,14 @@ def run_names(runs: Sequence[Run]) -> list[str]:
 
 
 def kept_evaluations(runs: Sequence[Run]) -> dict[str, Evaluation]:
-    """An evaluation that each run already has, by the run's name.
-
-    By protocol fact on test if all have that, else by protocol triple, else on valid.
-    """
-    kinds = {}
+    """What `splime evaluate` has kept of each run, by protocol fact on test; by the run's name."""
+    found = {}
     for name, run in zip(run_names(runs), runs, strict=True):
-        kinds[name] = {(one.protocol, one.split): one for one in reversed(evaluations(run))}
-        if not kinds[name]:
+        if (evaluation := kept(run)) is None:
             path = shlex.quote(str(run.path))
             raise UsageError(f"{run.path}: was not evaluated yet; first: splime evaluate {path}")
-    for kind in (("fact", "test"), ("triple", "test"), ("fact", "valid"), ("triple", "valid")):
-        if all(kind in each for each in kinds.values()):
-            return {name: each[kind] for name, each in kinds.items()}
-    raise UsageError(
-        "no protocol and split were evaluated for all runs: first splime evaluate them"
-    )
+        found[name] = evaluation
+    return found
 
 
 def _test_set(run: Run) -> tuple[object, ...]:
@@ -389,21 +378,16 @@ def _common_order(runs: Mapping[str, Run], split: SplitName) -> tuple[dict[str, 
     matter. A fact that only one of two runs has is an error.
     """
     orders: dict[str, Ints] = {}
-    of_data: dict[str, Ints] = {}
     remarks: list[str] = []
     first, graph = next((name, run.graph) for name, run in runs.items())
     expected = {part: _sorted(graph, graph, part)[0] for part in SPLITS}
     for name, run in runs.items():
-        checksum = run.config["data"]["sha256"]
-        if checksum in of_data:
-            orders[name] = of_data[checksum]
-            continue
         cannot = f"{first} and {name} cannot be compared"
         units = [one.timeline.granularity for one in (graph, run.graph)]
         if units[0] != units[1]:
             raise UsageError(f"{cannot}: their times are by {units[0]} and by {units[1]}")
         facts = {part: _sorted(run.graph, graph, part) for part in SPLITS}
-        orders[name] = of_data[checksum] = facts[split][1]
+        orders[name] = facts[split][1]
         differing = [part for part in SPLITS if not np.array_equal(facts[part][0], expected[part])]
         if split in differing:
             raise UsageError(
@@ -426,10 +410,9 @@ def _sorted(graph: TemporalGraph, like: TemporalGraph, split: SplitName) -> tupl
     facts = getattr(graph, split).renumber(
         like.entities.ids(graph.entities.labels), like.predicates.ids(graph.predicates.labels)
     )
-    begin = np.where(facts.unknown & BEGIN_UNKNOWN, 0, facts.begin)
-    end = np.where(facts.unknown & END_UNKNOWN, 0, facts.end)
-    columns = (facts.subject, facts.predicate, facts.object, begin, end, facts.unknown)
-    rows = np.stack([column.astype(np.int64) for column in columns], axis=1)
+    rows = np.stack([column.astype(np.int64) for column in facts.columns()], axis=1)
+    rows[facts.unknown & BEGIN_UNKNOWN != 0, 3] = 0
+    rows[facts.unknown & END_UNKNOWN != 0, 4] = 0
     order = np.lexsort(rows.T)
     return rows[order], order
 

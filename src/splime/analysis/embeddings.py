@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError, check_name
+from splime.errors import DataError, UsageError, check_name, not_installed
 from splime.io.files import atomic_write, check_one_line
 from splime.runs import Run, folder as files
 from splime.times import Ints
@@ -141,18 +141,17 @@ class Projection:
 
 # With more scoped predicates than this, about so many of them are on a map.
 _MOST_MAPPED, _MAPPED = 10_000, 3_000
-_PROJECTED: WeakKeyDictionary[Run, dict[int, Projection]] = WeakKeyDictionary()
+_PROJECTED: WeakKeyDictionary[Run, Projection] = WeakKeyDictionary()
 
 
-def project(run: Run, *, seed: int = 0) -> Projection:
+def project(run: Run) -> Projection:
     """A flat map of all scoped predicates, by t-SNE; kept as long as the run is in memory.
 
     Of more than 10,000 every second, third, ... one of each predicate is on the map, so that it
-    takes seconds and not minutes. The same seed gives the same map. Distances far across the map
-    mean little; `smoothness` measures the vectors themselves.
+    takes seconds and not minutes. The map of a run is always the same. Distances far across it mean
+    little; `smoothness` measures the vectors themselves.
     """
-    maps = _PROJECTED.setdefault(run, {})
-    if seed not in maps:
+    if run not in _PROJECTED:
         scopes, vectors = learned(run)
         if len(scopes) < 5:  # fewer have no neighbourhoods that t-SNE could keep
             raise UsageError(
@@ -164,24 +163,22 @@ def project(run: Run, *, seed: int = 0) -> Projection:
             place = np.arange(len(scopes)) - np.searchsorted(sources, sources)
             mapped = place % -(-len(scopes) // _MAPPED) == 0
             scopes, vectors = scopes[mapped], vectors[mapped]
-        maps[seed] = Projection(run, scopes, flatten(vectors, seed=seed), smoothness(run))
-    return maps[seed]
+        _PROJECTED[run] = Projection(run, scopes, flatten(vectors), smoothness(run))
+    return _PROJECTED[run]
 
 
-def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
+def flatten(vectors: Vectors) -> Vectors:
     """t-SNE: two columns that keep near what is near; perplexity 30, or a third of few rows."""
     try:
         from sklearn import decomposition, manifold
-    except ImportError:
-        raise SplimeError(
-            "t-SNE needs scikit-learn; install it with: pip install 'splime[plot]'"
-        ) from None
+    except ImportError as error:
+        raise not_installed("t-SNE", error) from None
     rows, width = vectors.shape
     # The principal components are a steady start, where there are two and vectors differ.
     principal = width > 1 and bool(np.ptp(vectors, axis=0).any())
     if principal and min(rows, width) > 50:
         # Long vectors lose their least varying directions first, as is usual before t-SNE.
-        vectors = decomposition.PCA(50, random_state=seed).fit_transform(vectors)
+        vectors = decomposition.PCA(50, random_state=0).fit_transform(vectors)
     positions: Vectors = manifold.TSNE(
         2,
         perplexity=min(30.0, (rows - 1) / 3),
@@ -189,7 +186,7 @@ def flatten(vectors: Vectors, *, seed: int = 0) -> Vectors:
         learning_rate="auto",
         # Far points are taken together in larger groups: half the time, the same picture.
         angle=0.8 if rows > 5_000 else 0.5,
-        random_state=seed,
+        random_state=0,
     ).fit_transform(vectors)
     return positions.astype(np.float64)
 

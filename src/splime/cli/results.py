@@ -238,7 +238,7 @@ def plot(
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
     """
-    from splime.reporting.showing import PICTURES, draw_picture, draw_pictures, picture_table
+    from splime.reporting.showing import PICTURES, draw_pictures, picture_table, plot as draw
     from splime.reporting.style import (
         FORMATS,
         check_picture,
@@ -254,7 +254,7 @@ def plot(
         check_picture(out)
         with working(f"drawing {what} …"):
             opened = [Run(run, device="cpu") for run in runs]
-            save_picture(draw_picture(what, opened, predicate), out)
+            save_picture(draw(opened, what, predicate=predicate), out)
     else:
         if out.suffix.lower() in FORMATS or (out.exists() and not out.is_dir()):
             raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from math import exp
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -26,6 +26,7 @@ from splime.query import Calibration, Query
 from splime.query.answers import AnswerOptions
 from splime.query.many import answer_tables
 from splime.query.questions import ASKED, Asked, quoted, read_during
+from splime.reporting.answers import beside_best
 from splime.reporting.results import evaluation_tables
 from splime.runs import Run, evaluations
 from splime.scoring.queries import Block, Scoring
@@ -55,7 +56,6 @@ class _Query(Query):
         """Where it takes one question to the model for each predicate or time, only a kept one."""
         if self.scoring.questions_for(kind) == 1:
             return super().calibration(kind)
-        check_name("kind of question", kind, KINDS)
         why = "to calibrate them takes long with this model; splime ask does it once"
         return self._calibrations.kept(kind) or Calibration(None, 0, why)
 
@@ -68,8 +68,6 @@ class Explorer:
     """
 
     def __init__(self, runs: Sequence[Run]) -> None:
-        if not runs:
-            raise UsageError("there is nothing to explore without at least one run")
         names = run_names(runs)
         first, *others = runs
         for name, run in zip(names[1:], others, strict=True):
@@ -82,7 +80,6 @@ class Explorer:
         self.queries = {
             name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
         }
-        self._maps: dict[str, dict[str, Any]] = {}
         # One question at a time: it takes all cores, and memory for its scores. What else there is
         # to see need not wait for it.
         self._locks = {name: Lock() for name in _PARTS} | dict.fromkeys(_ASKS, Lock())
@@ -96,6 +93,8 @@ class Explorer:
             expected.bind(**given)
         except TypeError as error:
             raise UsageError(f"{part} takes {', '.join(expected.parameters)}: {error}") from None
+        if "run" in given:
+            check_name("run", given["run"], self.queries)
         with self._locks[part]:
             reply: dict[str, Any] = function(**given)
         return reply
@@ -209,7 +208,12 @@ class Explorer:
             "count": count,
             "more": count < most,
             "here": here,
-            "steps": _changes(others, first),
+            # From which timestamp on the answers are so, without those that change nothing.
+            "steps": [
+                {**step, "from": at}
+                for at, (before, step) in enumerate(pairwise([{}, *others]), first)
+                if step != before
+            ],
             # By timestamp; -1 is the time that was asked about.
             "truths": [[first + at - 1 if at else -1, *rest] for at, *rest in truths.ranks],
         }
@@ -224,7 +228,6 @@ class Explorer:
         self, run: str, ask: str, given: tuple[str, str, str]
     ) -> tuple[Query, Kind, tuple[str, str, str]]:
         """A query, what it asks for, and the names as a question has them."""
-        check_name("run", run, self.queries)
         check_name("kind of question", ask, KINDS)
         subject, predicate, object_ = (
             ASKED if part == ask else quoted(name) for part, name in zip(NAMES, given, strict=True)
@@ -275,7 +278,7 @@ class Explorer:
         dates = (
             format_ticks(each, graph.timeline.granularity) for each in (facts.begin, facts.end)
         )
-        shown = replace(graph, train=facts, valid=Facts.empty(), test=Facts.empty()).rows("train")
+        shown = replace(graph, train=facts).rows("train")
         columns = (shown, *dates, *(each.tolist() for each in graph.timestamps(facts)), of_split)
         return [
             {
@@ -290,7 +293,6 @@ class Explorer:
 
     def predicate(self, run: str, name: str) -> dict[str, Any]:
         """How many facts of a predicate hold at each timestamp, and its scopes in a run."""
-        check_name("run", run, self.queries)
         query, number = self.queries[run], self.graph.predicates.id(name)
         facts = self.graph.train.take(self.graph.train.predicate == number)
         steps = np.zeros(len(self.graph.timeline) + 1, np.int64)
@@ -312,13 +314,10 @@ class Explorer:
 
     def map(self, run: str) -> dict[str, Any]:
         """Scoped predicates on a flat map, each with a question about one of its facts."""
-        check_name("run", run, self.queries)
-        if run not in self._maps:
-            try:
-                self._maps[run] = self._map(self.queries[run].run)
-            except SplimeError as error:
-                self._maps[run] = {"remark": f"there is no map of this run: {error}"}
-        return self._maps[run]
+        try:
+            return self._map(self.queries[run].run)
+        except SplimeError as error:
+            return {"remark": f"there is no map of this run: {error}"}
 
     def _map(self, run: Run) -> dict[str, Any]:
         projection = project(run)
@@ -346,7 +345,6 @@ class Explorer:
 
     def metrics(self, run: str) -> dict[str, Any]:
         """The tables of the evaluations that a run has."""
-        check_name("run", run, self.queries)
         kept = evaluations(self.queries[run].run)
         parts = (part for each in kept for part in evaluation_tables(each, strata=True))
         shown = [_table(part) if isinstance(part, Table) else str(part) for part in parts]
@@ -378,45 +376,27 @@ def _interval(time: str) -> dict[str, Any]:
 def _when(query: Query, names: tuple[str, str, str]) -> dict[str, Any]:
     """When something holds: scopes (or timestamps) in the order of time."""
     answers = query.ask(*names, ASKED, limit=TIMES)
-    rows = answers.timeline()
-    high = max((row.score for row in rows), default=0.0)
-    # How likely each is beside the best one.
-    shares = [exp((row.score - high) / (answers.temperature or 1)) for row in rows]
     spans = [
         {**row._asdict(), "known": row.known and str(row.known), "share": share}
-        for row, share in zip(rows, shares, strict=True)
+        for row, share in zip(answers.timeline(), beside_best(answers), strict=True)
     ]
     return {"kind": "time", "remarks": list(answers.remarks), "spans": spans}
 
 
 def _by_question(table: pa.Table, count: int, kind: Kind) -> list[dict[str, Any]]:
     """The answers to each question, and the scopes that they were scored by."""
-    rank, answer, known, remark, scopes = (
-        table[name].to_pylist() for name in ("rank", "answer", "known", "remark", "scope")
-    )
-    score, probability = (_short(table[name]) for name in ("score", "probability"))
-    columns = (rank, answer, score, probability, known, remark, scopes)
+    names = ("question", "rank", "answer", "score", "probability", "known", "remark", "scope")
+    columns = []
+    for column in map(table.column, names):
+        # Numbers of single precision have their digits, not those of double precision.
+        is_number = pa.types.is_floating(column.type)
+        columns.append(column.cast(pa.string()).cast(pa.float64()) if is_number else column)
     steps: list[dict[str, Any]] = [{"scope": None, "rows": []} for _ in range(count)]
-    for question, *row, scope in zip(table["question"].to_pylist(), *columns, strict=True):
+    for question, *row, scope in zip(*(column.to_pylist() for column in columns), strict=True):
         step = steps[question - 1]
         step["scope"] = scope
         step["rows"].append([*row, scope] if kind == "predicate" else row)
     return steps
-
-
-def _short(numbers: pa.ChunkedArray) -> list[float | None]:
-    """Numbers of single precision with the digits that they have, not those of double precision."""
-    texts = numbers.cast(pa.string()).to_pylist()
-    return [None if text is None else float(text) for text in texts]
-
-
-def _changes(steps: Iterable[dict[str, Any]], first: int) -> list[dict[str, Any]]:
-    """Each step with the timestamp from which on it is so, without those that change nothing."""
-    different: list[dict[str, Any]] = []
-    for at, step in enumerate(steps, first):
-        if not different or {**step, "from": 0} != {**different[-1], "from": 0}:
-            different.append({**step, "from": at})
-    return different
 
 
 class _Truths:

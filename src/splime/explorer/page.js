@@ -4,8 +4,7 @@
 
 const NAMES = ["subject", "predicate", "object"];
 const element = (id) => document.getElementById(id);
-const data = element("data");
-const stored = data && JSON.parse(data.textContent);
+const stored = JSON.parse(element("data").textContent);
 
 let about; // the runs and the times
 let question; // ask, subject, predicate, object, time, run, beside

@@ -1,9 +1,10 @@
-"""The page: its files as they are served, and all in one file that needs no server."""
+"""The page: one file, which asks the server, or holds the replies itself."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -17,33 +18,33 @@ from splime.io.files import atomic_write
 from splime.progress import Progress, silent
 from splime.scoring.scoping import NAMES
 
-_NOTHING = "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'"
-POLICY = (
-    f"{_NOTHING}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'"
+
+def _hash(text: str) -> str:
+    """How a content policy names a script or style of the page itself."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+_HTML, _STYLE, _SCRIPT = (
+    (files("splime.explorer") / f"page.{suffix}").read_text("utf-8")
+    for suffix in ("html", "css", "js")
 )
-"""What the page may load: its own files and answers. (The empty icon is data.)"""
+POLICY = (
+    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; connect-src 'self';"
+    f" script-src {_hash(_SCRIPT)}; style-src {_hash(_STYLE)}"
+)
+"""What the page may load: its own script, style and answers. (The empty icon is data.)"""
 
 
-def _read(suffix: str) -> str:
-    return (files("splime.explorer") / f"page.{suffix}").read_text("utf-8")
-
-
-def _title(explorer: Explorer) -> str:
-    return escape(visible(f"splime explore: {explorer.graph.name or 'facts'}"))
-
-
-def served_files(explorer: Explorer) -> dict[str, tuple[str, bytes]]:
-    """The files of the page by their addresses: the kind, and the content."""
-    html = Template(_read("html")).substitute(
-        title=_title(explorer),
-        head='<link rel="stylesheet" href="page.css">',
-        foot='<script src="page.js"></script>',
+def page_html(explorer: Explorer, stored: Mapping[str, Any] | None = None) -> str:
+    """The page in one file, with stored replies, or without: then it asks its server."""
+    data = json.dumps(stored, ensure_ascii=False, separators=(",", ":"))
+    return Template(_HTML).substitute(
+        title=escape(visible(f"splime explore: {explorer.graph.name or 'facts'}")),
+        policy=POLICY,
+        style=_STYLE,
+        data=data.replace("<", "\\u003c"),  # no "<" in it could end its element
+        script=_SCRIPT,
     )
-    return {
-        "/": ("text/html", html.encode()),
-        "/page.css": ("text/css", _read("css").encode()),
-        "/page.js": ("text/javascript", _read("js").encode()),
-    }
 
 
 def write_explorer(explorer: Explorer, path: str | Path, *, progress: Progress = silent) -> None:
@@ -54,17 +55,7 @@ def write_explorer(explorer: Explorer, path: str | Path, *, progress: Progress =
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: the page is an .html file")
-    stored = _everything(explorer, progress)
-    style, script = _read("css"), _read("js")
-    # No "<" in it could end the element that holds the data.
-    data = json.dumps(stored, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    policy = f"{_NOTHING}; script-src {_hash(script)}; style-src {_hash(style)}"
-    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    text = Template(_read("html")).substitute(
-        title=_title(explorer),
-        head=f"{meta}<style>{style}</style>",
-        foot=f'<script type="application/json" id="data">{data}</script><script>{script}</script>',
-    )
+    text = page_html(explorer, _everything(explorer, progress))
     with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
@@ -104,8 +95,3 @@ def _everything(explorer: Explorer, progress: Progress) -> dict[str, dict[str, A
         keep("metrics", run=run)
     progress("asking", len(tests), len(tests))
     return stored
-
-
-def _hash(text: str) -> str:
-    """How a content policy names a script or style of the page itself."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

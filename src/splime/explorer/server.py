@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from threading import Thread
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from splime.errors import SplimeError, UsageError
 from splime.explorer.looking import Explorer
-from splime.explorer.page import POLICY, served_files
+from splime.explorer.page import POLICY, page_html
 from splime.reading import LOG
 
 HOST = "127.0.0.1"
@@ -22,27 +22,27 @@ PORT = 8765
 TOKEN = "X-Splime-Token"
 """The header with the token. A page from elsewhere cannot send it: a browser would ask first, by a
 method that is refused."""
-_FIELDS = 10
-
 _HEADERS = {
+    "Allow": "GET",
     "Cache-Control": "no-store",
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 
 
-class Server(ThreadingHTTPServer):
+class Server(ThreadingTCPServer):
     """Answers requests of the page until it is interrupted."""
 
+    allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 256
 
     def __init__(self, explorer: Explorer, port: int | None = None) -> None:
         self.explorer = explorer
         self.token = secrets.token_urlsafe(24)
-        self.files = served_files(explorer)
+        self.page = page_html(explorer).encode()
         try:
             super().__init__((HOST, PORT if port is None else port), _Handler)
         except (OSError, OverflowError) as error:
@@ -50,11 +50,7 @@ class Server(ThreadingHTTPServer):
                 reason = getattr(error, "strerror", None) or error
                 raise UsageError(f"port {port} of {HOST} cannot be used: {reason}") from None
             super().__init__((HOST, 0), _Handler)
-
-    def server_bind(self) -> None:
-        """Take the port; the name of this machine is not looked up, which may ask the network."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        self.server_port: int = self.server_address[1]
 
     @property
     def address(self) -> str:
@@ -81,14 +77,6 @@ class Server(ThreadingHTTPServer):
         """The client has gone: there is no one to answer."""
 
 
-class _RefusedError(Exception):
-    """A request that is not answered: the status, and why."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
 class _Handler(BaseHTTPRequestHandler):
     """One request in each connection. Its body, if it has one, is never read."""
 
@@ -98,72 +86,56 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer, or say what was wrong."""
+        path, _, query = self.path.partition("?")
+        given = self.headers.get(TOKEN, "").encode()
+        if refused := self._refused():
+            self._fail(403, refused)
+        elif path == "/":
+            self._send(200, "text/html", self.server.page)
+        elif not path.startswith("/api/"):
+            self._fail(404, "there is no such page")
+        elif not secrets.compare_digest(given, self.server.token.encode()):
+            self._fail(403, "open the address that splime explore has printed")
+        else:
+            self._ask(path.removeprefix("/api/"), dict(parse_qsl(query, keep_blank_values=True)))
+
+    def _ask(self, part: str, arguments: dict[str, str]) -> None:
         try:
-            self._send(200, *self._answer())
-        except _RefusedError as error:
-            self._fail(error.status, str(error))
+            answer = msgspec.json.encode(self.server.explorer.answer(part, arguments))
         except SplimeError as error:
             self._fail(400, str(error))
-        except (TimeoutError, ConnectionError):
-            raise
         except Exception as error:  # the server continues
             LOG.warning("a request failed: %s: %s", type(error).__name__, error)
             self._fail(500, f"this should not happen: {type(error).__name__}: {error}")
+        else:
+            self._send(200, "application/json", answer)
 
-    def _answer(self) -> tuple[str, bytes]:
-        self._check()
-        address = urlsplit(self.path)
-        if address.path in self.server.files:
-            return self.server.files[address.path]
-        if not address.path.startswith("/api/"):
-            raise _RefusedError(404, "there is no such page")
-        given = self.headers.get(TOKEN, "")
-        if not secrets.compare_digest(given.encode(), self.server.token.encode()):
-            raise _RefusedError(403, "open the address that splime explore has printed")
-        try:
-            pairs = parse_qsl(
-                address.query,
-                keep_blank_values=True,
-                strict_parsing=bool(address.query),
-                errors="strict",
-                max_num_fields=_FIELDS,
-            )
-        except ValueError as error:
-            raise _RefusedError(400, f"the question cannot be read: {error}") from None
-        arguments = dict(pairs)
-        if len(arguments) < len(pairs):
-            raise _RefusedError(400, "the question cannot be read: something is given twice")
-        answer = self.server.explorer.answer(address.path.removeprefix("/api/"), arguments)
-        return "application/json", msgspec.json.encode(answer)
-
-    def _check(self) -> None:
+    def _refused(self) -> str:
         """Only the page itself may ask: no other site by another name for this address."""
-        port = self.server.server_port
-        hosts = (f"{HOST}:{port}", f"localhost:{port}")
-        host, origin = self.headers.get_all("Host", []), self.headers.get_all("Origin", [])
-        if len(host) != 1 or host[0] not in hosts:
-            raise _RefusedError(403, f"this host is {hosts[0]}")
-        if origin and origin != [f"http://{host[0]}"]:
-            raise _RefusedError(403, "requests from other sites are refused")
-        if not self.path.startswith("/"):
-            raise _RefusedError(400, "this is not a proxy")
+        hosts = [f"{name}:{self.server.server_port}" for name in (HOST, "localhost")]
+        host = self.headers.get("Host")
+        if host not in hosts:
+            return f"this host is {hosts[0]}"
+        if self.headers.get("Origin", f"http://{host}") != f"http://{host}":
+            return "requests from other sites are refused"
+        return ""
 
-    def _send(self, status: int, kind: str, content: bytes, **headers: str) -> None:
+    def _send(self, status: int, kind: str, content: bytes) -> None:
         self.send_response(status)
         about = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(content))}
-        for name, value in {**about, **_HEADERS, **headers}.items():
+        for name, value in {**about, **_HEADERS}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
-    def _fail(self, status: int, why: str, **headers: str) -> None:
-        self._send(status, "application/json", msgspec.json.encode({"error": why}), **headers)
+    def _fail(self, status: int, why: str) -> None:
+        self._send(status, "application/json", msgspec.json.encode({"error": why}))
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What http.server refuses by itself; a method that it has no function for is refused as
         what it is."""
         if code == 501:
-            self._fail(405, "only GET is answered", Allow="GET")
+            self._fail(405, "only GET is answered")
         else:
             self._fail(code, explain or message or "the request cannot be read")
 

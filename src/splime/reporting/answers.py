@@ -32,29 +32,21 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         yield Text(remark, style="" if doubtful else "dim")
 
 
-def evidence_parts(evidence: Evidence) -> Iterator[RenderableType]:
+def evidence_parts(evidence: Evidence, title: str = "") -> Iterator[RenderableType]:
     """The chains of facts that an answer rests on, a fact in a line."""
+    title = title or f"why {evidence.answer}"
     if not evidence.reasons:
-        yield Text(f"no chain of facts leads to {evidence.answer}")
+        yield Text(f"{title}: no chain of facts leads there")
         return
     columns = ("fact", "when", "seen from the question")
     table = make_table("", "adds", *columns, words=columns)
-    table.title = Text(f"why {evidence.answer}: the facts that it rests on")
+    table.title = Text(f"{title}: the facts that it rests on")
     for reason in evidence.reasons:
         for number, step in enumerate(reason.steps):
             adds = "" if number else f"{reason.contribution:.3g}"
             names, last = Text(" ".join(step.fact[:3])), number + 1 == len(reason.steps)
             table.add_row(adds, names, step.when, Text(step.scope), end_section=last)
     yield table
-
-
-def evidence_table(evidence: Evidence, title: str) -> Table:
-    """The same with a chain in a row, so that it can be sorted."""
-    table = make_table("", "adds", "facts", words=("facts",))
-    table.title = Text(title)
-    for reason in evidence.reasons:
-        table.add_row(f"{reason.contribution:.3g}", Text("\n".join(map(str, reason.steps))))
-    return table
 
 
 def ranking_table(answers: Answers) -> Table:
@@ -83,16 +75,20 @@ def brief_table(answers: Answers, title: str, truth: str | None) -> Table:
 def timeline_table(answers: Answers) -> Table:
     """The scopes in the order of time; bars show how likely they are beside the best one."""
     rows = answers.timeline()
-    high = max(row.score for row in rows)
-    parts = [exp((row.score - high) / (answers.temperature or 1)) for row in rows]
     columns = _columns([row._replace(scopes=(row.name,)) for row in rows])
     shown = {
         "scope": columns["scope"],
-        "": ["█" * max(1, round(12 * part)) for part in parts],
+        "": ["█" * max(1, round(12 * part)) for part in beside_best(answers)],
         "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
         **{name: columns[name] for name in ("score", "probability", "known")},
     }
     return _table(shown, ["bold" if row.rank == 1 else "" for row in rows])
+
+
+def beside_best(answers: Answers) -> list[float]:
+    """How likely each answer is beside the best one, in the order of time."""
+    high = max((row.score for row in answers), default=0.0)
+    return [exp((row.score - high) / (answers.temperature or 1)) for row in answers.timeline()]
 
 
 def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -139,7 +139,7 @@ def notes(comparison: Comparison) -> list[str]:
     what = "triple" if comparison.protocol == "triple" else "fact"
     sizes = [tables.counted(count, what) for count in comparison.test_sets]
     if len(sizes) > 1:
-        sizes = [f"{size} ({name})" for size, name in zip(sizes, _letters(comparison), strict=True)]
+        sizes = [f"{size} (test set {number})" for number, size in enumerate(sizes, 1)]
     few = [size for number, size in enumerate(sizes) if comparison.too_few(number)]
     enough = [size for size in sizes if size not in few]
     level, lines = f"{100 * comparison.level:g} %", []
@@ -170,11 +170,9 @@ def _alike(comparison: Comparison) -> list[str]:
         for pair in comparison.pairs
         if comparison.larger_than_chance(pair) is False and not best & {pair.first, pair.second}
     ]
-    if not alike:
-        return []
-    more = f"; and {len(alike) - _MOST:,} more pairs" if len(alike) > _MOST else ""
-    listed = "; ".join(alike[:_MOST])
-    return [f"So could be the difference in MRR between {listed}{more}."]
+    more = [f"and {len(alike) - _MOST:,} more pairs"] if len(alike) > _MOST else []
+    listed = "; ".join([*alike[:_MOST], *more])
+    return [f"So could be the difference in MRR between {listed}."] if alike else []
 
 
 def in_short(comparison: Comparison) -> str:
@@ -186,35 +184,28 @@ def in_short(comparison: Comparison) -> str:
     best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
     timed = {row.name: row.uses_time for row in comparison.rows}
-    pair = next(
-        (
-            each
-            for each in comparison.pairs
-            if each.first == best.name and {timed[best.name], timed[each.second]} == {True, False}
-        ),
-        None,
-    )
-    if pair is None:
+    others = [
+        each
+        for each in comparison.pairs
+        if each.first == best.name and {timed[best.name], timed[each.second]} == {True, False}
+    ]
+    if not others:
         return text
+    pair = others[0]
     difference, real = pair.differences["mrr"], comparison.larger_than_chance(pair)
     lower = f"is {difference.value:.3f} lower"
-    if difference.low is not None and difference.high is not None:
+    if difference.low is not None:
         lower += f" (between {difference.low:.3f} and {difference.high:.3f})"
-    chance = {
-        True: "; the difference is larger than chance",
-        False: "; the difference could be chance",
-        None: f"; {_too_few(comparison)} to tell it from chance",
+    helps, chance = {
+        True: ("Time helps", "the difference is larger than chance"),
+        False: ("Time is not shown to help", "the difference could be chance"),
+        None: ("Whether time helps is open", f"{_too_few(comparison)} to tell it from chance"),
     }[real]
     if timed[best.name]:
-        helps = {
-            True: "Time helps",
-            False: "Time is not shown to help",
-            None: "Whether time helps is open",
-        }
-        return f"{text} {helps[real]}: {pair.second}, which ignores time, {lower}{chance}."
+        return f"{text} {helps}: {pair.second}, which ignores time, {lower}; {chance}."
     return (
         f"{text} Time does not help: {best.name} ignores it, and {pair.second}, the best run that"
-        f" uses it, {lower}{chance}."
+        f" uses it, {lower}; {chance}."
     )
 
 
@@ -233,24 +224,16 @@ def title(comparison: Comparison) -> str:
     )
 
 
-def _letters(comparison: Comparison) -> list[str]:
-    """A name for each test set: A, B, …, Z, A1, B1, …"""
-    return [
-        chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
-        for number in range(len(comparison.test_sets))
-    ]
-
-
 def _table(comparison: Comparison) -> Table:
-    letters = _letters(comparison) if len(comparison.test_sets) > 1 else []
+    several = len(comparison.test_sets) > 1
     # What matters most comes first: narrow terminals leave out columns from the right.
-    header = [*_WORDS, *(["test set"] if letters else []), *results.HEADINGS]
+    header = [*_WORDS, *["test set"] * several, *results.HEADINGS]
     header += ["scopes", "parameters", "seconds"]
     table = tables.make_table(title(comparison), *header, words=_WORDS)
     for row in comparison.rows:
         method = tables.described(row.method, row.method_parameters, most=_MOST)
         texts = [row.name, method, _model(row, comparison.rows)]
-        texts += [letters[row.test_set]] if letters else []
+        texts += [str(row.test_set + 1)] * several
         metrics = (_metric(comparison, row, name) for name in COMPARED)
         costs = [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
         table.add_row(*map(Text, texts), *metrics, *map(Text, costs))
@@ -290,7 +273,7 @@ def plot_comparison(comparison: Comparison) -> Figure:
     figure = style.make_figure(8, 1.4 + 0.3 * len(comparison.rows))
     axes = figure.subplots()
     best, alike, lower = _COLORS
-    seen: set[str] = set()
+    dots: dict[str, Any] = {}
     for place, row in enumerate(comparison.rows):
         if row.name == comparison.best(row.test_set).name:
             kind = best
@@ -300,13 +283,11 @@ def plot_comparison(comparison: Comparison) -> Figure:
         mrr, color = row.metrics.mrr, _COLORS[kind]
         low, high = (row.intervals or {"mrr": (mrr, mrr)})["mrr"]
         axes.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="round")
-        new = None if kind in seen else kind
-        axes.plot(mrr, place, "o", markersize=7, color=color, label=new)
+        (dots[kind],) = axes.plot(mrr, place, "o", markersize=7, color=color)
         axes.annotate(
             f"{mrr:.3f}", (high, place), (6, 0), textcoords="offset points", va="center",
             fontsize=style.SMALL,
         )  # fmt: skip
-        seen.add(kind)
     axes.margins(x=0.12)
     label = f"MRR, with {100 * comparison.level:g} % confidence interval"
     if all(row.intervals is None for row in comparison.rows):
@@ -315,5 +296,5 @@ def plot_comparison(comparison: Comparison) -> Figure:
     style.label_rows(axes, [style.short(row.name) for row in comparison.rows])
     axes.spines["left"].set_visible(False)
     if comparison.pairs:
-        figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=style.SMALL)
+        style.add_legend(figure, [*dots.values()], [*dots], loc="outside lower left", ncols=3)
     return figure

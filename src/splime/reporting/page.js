@@ -6,6 +6,7 @@ function value(row, column) {
   return Number.isNaN(number) ? text : number;
 }
 for (const head of document.querySelectorAll("th")) {
+  if (head.closest(".evidence")) continue; // the facts of a chain stay together
   head.addEventListener("click", () => {
     const table = head.closest("table"), column = head.cellIndex;
     const up = head.getAttribute("aria-sort") === "descending" ||

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.resources import files
 from string import Template
@@ -14,44 +13,55 @@ from rich.console import RenderableType
 from rich.text import Text
 
 import splime
-from splime.analysis.findings import Findings
+from splime.analysis.comparing import Comparison, compare, run_names
+from splime.analysis.embeddings import project, smoothness
+from splime.datasets import Inspection, inspect
 from splime.errors import SplimeError
+from splime.evaluation import Evaluation
+from splime.methods import ChangePointSplit, RandomSplit
 from splime.progress import Progress, silent
 from splime.query import Evidence
-from splime.query.examples import Examples
+from splime.query.examples import Examples, ask_examples
 from splime.reporting import plots, results, tables
-from splime.reporting.answers import brief_table, evidence_table
+from splime.reporting.answers import brief_table, evidence_parts
 from splime.reporting.comparison import comparison_table, in_short, plot_comparison
 from splime.reporting.html import Html, escaped, join, rendered, tag
-from splime.reporting.style import render
+from splime.reporting.style import drawn
+from splime.runs import Run, evaluate
+from splime.runs.evaluating import kept
 from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def page_html(findings: Findings, examples: Examples, *, progress: Progress = silent) -> str:
-    """The whole page."""
+def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
+    """The whole page; missing evaluations are made and kept."""
+    comparison = compare(runs, progress=progress)
+    by_name = dict(zip(run_names(runs), runs, strict=True))
+    ranked = {row.name: by_name[row.name] for row in comparison.rows}
+    evaluations = {name: kept(run) or evaluate(run) for name, run in ranked.items()}
+    inspection = inspect(runs[0].graph)
     sections: dict[str, Iterator[str]] = {
-        "Metrics": _metrics(findings),
-        "Data": _data(findings),
-        "Leaks": _leaks(findings),
-        "Cuts": _cuts(findings),
-        "Training": _training(findings),
-        "By predicate and period": _strata(findings),
-        "Embeddings": _embeddings(findings),
-        "Questions": _questions(examples),
-        "How it was made": _made(findings),
+        "Metrics": _metrics(comparison),
+        "Data": _data(inspection),
+        "Leaks": _leaks(inspection),
+        "Cuts": _cuts(ranked),
+        "Training": _training(ranked),
+        "By predicate and period": _strata(evaluations),
+        "Embeddings": _embeddings(ranked),
+        "Questions": _questions(ask_examples(ranked)),
+        "How it was made": _made(ranked, next(iter(evaluations.values()))),
     }
     made = {}
     for number, (title, parts) in enumerate(sections.items()):
         progress("drawing", number, len(sections))
         made[title] = join(*parts)
     progress("drawing", len(sections), len(sections))
-    graph = findings.graph
+    graph = inspection.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
     lead = (
-        f"{tables.counted(len(findings.runs), 'run')} on {tables.counted(len(graph), 'fact')};"
+        f"{tables.counted(len(runs), 'run')} on {tables.counted(len(graph), 'fact')};"
         f" made by splime {splime.__version__}, {now}."
     )
     return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
@@ -60,60 +70,57 @@ def page_html(findings: Findings, examples: Examples, *, progress: Progress = si
 # The sections
 
 
-def _metrics(findings: Findings) -> Iterator[str]:
-    comparison = findings.comparison
+def _metrics(comparison: Comparison) -> Iterator[str]:
     yield tag("p", in_short(comparison))
     yield rendered(comparison_table(comparison))
     yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
 
-def _data(findings: Findings) -> Iterator[str]:
-    yield rendered(tables.statistics_table(findings.statistics))
-    yield rendered(tables.reading_table(findings.graph.reading))
-    yield rendered(tables.coverage_table(findings.statistics))
-    yield rendered(tables.predicate_table(findings.graph))
+def _data(inspection: Inspection) -> Iterator[str]:
+    yield rendered(tables.data_tables(inspection))
     alt = "Facts that hold at each time, by predicate"
-    yield _picture(alt, plots.plot_facts_over_time, findings.graph)
+    yield _picture(alt, plots.plot_facts_over_time, inspection.graph)
 
 
-def _leaks(findings: Findings) -> Iterator[str]:
+def _leaks(inspection: Inspection) -> Iterator[str]:
     yield tag(
         "p",
         "Without their times, facts of test may also be facts of train. A model that only remembers"
         " train then has good metrics. This table shows how many such facts there are.",
     )
-    yield rendered(tables.leak_table(findings.leaks))
+    yield rendered(tables.leak_table(inspection.leaks))
 
 
-def _cuts(findings: Findings) -> Iterator[str]:
-    for name, run in findings.runs.items():
+def _cuts(runs: Mapping[str, Run]) -> Iterator[str]:
+    for name, run in runs.items():
         yield tag("h3", name)
         alt = f"{name}: scopes of each predicate, over the facts that hold"
         yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
         yield _folded("the scopes", tables.segmentation_table(run.segmentation))
-        if name in findings.costs:
+        if isinstance(run.method, ChangePointSplit):
             alt = f"{name}: what the scopes cost, for each number of change points"
-            yield _picture(alt, plots.plot_change_costs, run.graph, findings.costs[name])
+            yield _picture(alt, plots.plot_change_costs, run.segmentation, run.graph)
 
 
-def _training(findings: Findings) -> Iterator[str]:
-    if histories := {name: run.history for name, run in findings.runs.items() if run.history}:
+def _training(runs: Mapping[str, Run]) -> Iterator[str]:
+    if histories := {name: run.history for name, run in runs.items() if run.history}:
         yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
-    for name, run in findings.runs.items():
+    for name, run in runs.items():
         yield _folded(name, results.run_table(run))
 
 
-def _strata(findings: Findings) -> Iterator[str]:
+def _strata(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     for kind in ("predicate", "period"):
         alt = f"MRR of each {kind} (filter exact)"
-        yield _picture(alt, plots.plot_strata, findings.evaluations, kind)
-    for name, evaluation in findings.evaluations.items():
+        yield _picture(alt, plots.plot_strata, evaluations, kind)
+    for name, evaluation in evaluations.items():
         yield _folded(f"{name}: all metrics", results.evaluation_tables(evaluation, strata=True))
 
 
-def _embeddings(findings: Findings) -> Iterator[str]:
+def _embeddings(runs: Mapping[str, Run]) -> Iterator[str]:
     table = tables.make_table("smooth over time", "run", "neighbours in time / others")
-    for name, value in findings.smoothness.items():
+    for name, run in runs.items():
+        value = smoothness(run).overall if run.entry.entity_vectors else None
         table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
     yield rendered(table)
     yield _note(
@@ -121,14 +128,18 @@ def _embeddings(findings: Findings) -> Iterator[str]:
         " that between other scopes of the same predicate: 1 where time does not matter, less where"
         " neighbours are closer."
     )
-    if not findings.projections:
+    cut = [name for name, run in runs.items() if run.is_cut and run.entry.entity_vectors]
+    if not cut:
         yield tag("p", "No run cut a predicate.")
         return
-    name, *_ = findings.projections
-    alt = f"{name}: t-SNE of the most frequent predicates"
-    yield _picture(alt, plots.plot_predicates, findings.projections[name])
+    random = [name for name in cut if isinstance(runs[name].method, RandomSplit)]
+    others = [name for name in cut if name not in random]
+    # The best run that cut predicates at random, and the best one that cut otherwise.
+    shown = [name for name in cut if name in (*others[:1], *random[:1])]
+    alt = f"{shown[0]}: t-SNE of the most frequent predicates"
+    yield _picture(alt, lambda: plots.plot_predicates(project(runs[shown[0]])))
     alt = "One predicate, from old (red) to recent (blue)"
-    yield _picture(alt, lambda *maps: plots.plot_predicate(maps), *findings.projections.values())
+    yield _picture(alt, lambda: plots.plot_predicate([project(runs[name]) for name in shown]))
 
 
 def _questions(examples: Examples) -> Iterator[str]:
@@ -156,15 +167,12 @@ def _questions(examples: Examples) -> Iterator[str]:
 def _evidence(evidence: Evidence, name: str, right: bool) -> Html:
     place = "the right answer" if right else "which came first"
     title = f"{name}: why {evidence.answer}, {place}"
-    if not evidence.reasons:
-        return _note(f"{title}: no chain of facts leads there.")
-    return tag("div", rendered(evidence_table(evidence, title)), class_="evidence")
+    return tag("div", rendered(evidence_parts(evidence, title)), class_="evidence")
 
 
-def _made(findings: Findings) -> Iterator[str]:
-    evaluation = next(iter(findings.evaluations.values()))
+def _made(runs: Mapping[str, Run], evaluation: Evaluation) -> Iterator[str]:
     yield _note(f"Protocol fact on test: {results.conditions(evaluation)}.")
-    for name, run in findings.runs.items():
+    for name, run in runs.items():
         about = run.about
         versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
         config = (run.path / CONFIG).read_text(encoding="utf-8")
@@ -188,9 +196,6 @@ def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> H
 def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
     """A picture, or why there is none."""
     try:
-        for part in shown:
-            if isinstance(part, SplimeError):
-                raise part
         return picture_html(draw(*shown), alt)
     except SplimeError as error:
         return _note(f"No picture of this ({alt}): {error}")
@@ -202,10 +207,9 @@ def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:
 def picture_html(figure: Figure, alt: str) -> Html:
     """A picture inside of the page: lines where they are small, else pixels."""
     for kind, format in (("svg+xml", "svg"), ("png", "png")):
-        buffer = io.BytesIO()
-        render(figure, buffer, format, 130)
-        source = f"data:image/{kind};base64,{b64encode(buffer.getvalue()).decode()}"
-        if buffer.tell() <= 400_000:  # a drawing of more points is smaller as pixels
+        content = drawn(figure, format, 130)
+        source = f"data:image/{kind};base64,{b64encode(content).decode()}"
+        if len(content) <= 400_000:  # a drawing of more points is smaller as pixels
             break
     width = round(100 * figure.get_figwidth())
     image = Html(f'<img src="{source}" alt="{escaped(alt)}" width="{width}">')

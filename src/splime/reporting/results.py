@@ -113,18 +113,15 @@ def conditions(evaluation: Evaluation) -> str:
     sample, asked = evaluation.sample, f"{evaluation.queries:,} queries"
     if sample is not None:
         asked = f"{sample.queries:,} of {sample.of:,} queries (a sample, seed {sample.seed})"
+    whose = {"all": "all splits", "train": "train"}.get(evaluation.past or "")
     parts = [
         f"{asked} among {evaluation.candidates:,} candidates",
+        whose and f"forecast from the facts of {whose} that begin before",
         f"ties: {evaluation.ties} rank",
+        evaluation.leak_filter and f"leak filter: {evaluation.leak_filter}",
+        evaluation.aggregate and f"scores of scopes: {evaluation.aggregate}",
         f"{evaluation.timestamps:,} {'buckets' if evaluation.buckets else 'timestamps'}",
         f"left out: {left or 'nothing'}",
         f"{evaluation.seconds:.1f} s",
     ]
-    if evaluation.past is not None:
-        whose = "all splits" if evaluation.past == "all" else "train"
-        parts.insert(1, f"forecast from the facts of {whose} that begin before")
-    if evaluation.aggregate is not None:
-        parts.insert(2, f"scores of scopes: {evaluation.aggregate}")
-    if evaluation.leak_filter is not None:
-        parts.insert(2, f"leak filter: {evaluation.leak_filter}")
-    return "; ".join(parts)
+    return "; ".join(filter(None, parts))

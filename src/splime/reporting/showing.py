@@ -11,13 +11,11 @@ from rich.text import Text
 
 from splime.analysis.comparing import kept_evaluations, run_names
 from splime.analysis.embeddings import project
-from splime.analysis.findings import costs_of, gather
 from splime.errors import DataError, SplimeError, UsageError, check_name
 from splime.graph import TemporalGraph
 from splime.io.files import atomic_write
 from splime.plugins import Registry
 from splime.progress import Progress, silent
-from splime.query.examples import ask_examples
 from splime.reporting import plots
 from splime.reporting.page import page_html
 from splime.reporting.tables import make_table
@@ -42,8 +40,7 @@ def report(
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: the page is an .html file")
-    findings = gather(open_runs(runs, device), progress=progress)
-    text = page_html(findings, ask_examples(findings.runs), progress=progress)
+    text = page_html(open_runs(runs, device), progress=progress)
     with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
     return path
@@ -69,12 +66,21 @@ def plot(
             most.
         device: where to compute, if runs are given by their folders.
     """
-    if not isinstance(shown, TemporalGraph):
-        return draw_picture(what, open_runs(shown, device), predicate)
     check_name("picture", what, PICTURES)
-    if what != "facts" or predicate is not None:
-        raise UsageError(f"the picture {what} is of a run; of a graph there is the picture facts")
-    return plots.plot_facts_over_time(shown)
+    if isinstance(shown, TemporalGraph):
+        if what != "facts" or predicate is not None:
+            raise UsageError(
+                f"the picture {what} is of a run; of a graph there is the picture facts"
+            )
+        return plots.plot_facts_over_time(shown)
+    runs = open_runs(shown, device)
+    if predicate is not None:
+        if what != "predicate":
+            raise UsageError(f"the picture {what} is not of one predicate")
+        _check_predicate(runs, predicate)
+    if len(runs) > 1 and not PICTURES[what].compares:
+        raise UsageError(f"the picture {what} is of one run, not of {len(runs)}")
+    return PICTURES[what].draw(runs, predicate)
 
 
 class Picture(NamedTuple):
@@ -100,7 +106,7 @@ _BUILTIN: Mapping[str, Picture] = {
     ),
     "costs": Picture(
         "what change points cost",
-        lambda runs, _: plots.plot_change_costs(runs[0].graph, costs_of(runs[0])),
+        lambda runs, _: plots.plot_change_costs(runs[0].segmentation, runs[0].graph),
     ),
     "learning": Picture(
         "loss and MRR on valid by epoch",
@@ -126,18 +132,6 @@ _BUILTIN: Mapping[str, Picture] = {
 """One line here makes a picture known everywhere."""
 PICTURES = Registry("splime.pictures", _BUILTIN)
 """Packages add their own."""
-
-
-def draw_picture(what: str, runs: Sequence[Run], predicate: str | None = None) -> Figure:
-    """One picture; `predicate` is for the picture of one predicate."""
-    check_name("picture", what, PICTURES)
-    if predicate is not None:
-        if what != "predicate":
-            raise UsageError(f"the picture {what} is not of one predicate")
-        _check_predicate(runs, predicate)
-    if len(runs) > 1 and not PICTURES[what].compares:
-        raise UsageError(f"the picture {what} is of one run, not of {len(runs)}")
-    return PICTURES[what].draw(runs, predicate)
 
 
 def draw_pictures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from textwrap import fill
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from splime.errors import SplimeError, UsageError, visible
+from splime.errors import UsageError, not_installed, visible
 from splime.io.files import atomic_write
 from splime.statistics import Window
 from splime.times import DATES, Granularity, format_ticks
@@ -45,26 +45,12 @@ def make_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; nothing global is touched."""
     try:
         from matplotlib.figure import Figure
-    except ImportError:
-        raise SplimeError(
-            "pictures need matplotlib; install it with: pip install 'splime[plot]'"
-        ) from None
-    return _notebook_figure(Figure)(
-        figsize=(width, height), layout="constrained", facecolor="white"
-    )
-
-
-@cache
-def _notebook_figure(figure: type[Figure]) -> type[Figure]:
-    """The class of figures that notebooks show, also without pyplot."""
-
-    class NotebookFigure(figure):  # type: ignore[valid-type, misc]
-        def _repr_png_(self) -> bytes:
-            buffer = BytesIO()
-            render(self, buffer, "png", 100)
-            return buffer.getvalue()
-
-    return NotebookFigure
+    except ImportError as error:
+        raise not_installed("a picture", error) from None
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    # Notebooks show it, also without pyplot.
+    figure._repr_png_ = partial(drawn, figure, "png", 100)  # type: ignore[attr-defined]
+    return figure
 
 
 def series_style(number: int) -> dict[str, Any]:
@@ -116,6 +102,13 @@ def render(figure: Figure, file: Path | BytesIO, format: str, dpi: int) -> None:
         if others := [family for family in families if family not in (None, "sans-serif")]:
             text.set_fontfamily(["sans-serif", *others])
     figure.savefig(file, format=format, dpi=dpi)
+
+
+def drawn(figure: Figure, format: str, dpi: int) -> bytes:
+    """The content of a file with a figure."""
+    buffer = BytesIO()
+    render(figure, buffer, format, dpi)
+    return buffer.getvalue()
 
 
 def heading(axes: Axes, text: str) -> None:
@@ -233,9 +226,6 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:
     """Write a .png for each picture to a folder, which is made if need be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SplimeError(f"{folder}: cannot be made: {error}") from None
+    folder.mkdir(parents=True, exist_ok=True)
     for name, figure in pictures.items():
         save_picture(figure, folder / f"{name}.png")

@@ -46,11 +46,16 @@ def graph_tables(graph: TemporalGraph) -> Iterator[RenderableType]:
 
 def inspection_tables(inspection: Inspection) -> Iterator[RenderableType]:
     """What is in a graph, what was dropped, what leaks."""
+    yield from data_tables(inspection)
+    yield from leak_table(inspection.leaks)
+
+
+def data_tables(inspection: Inspection) -> Iterator[RenderableType]:
+    """The same without what leaks."""
     yield statistics_table(inspection.statistics)
     yield from reading_table(inspection.graph.reading)
     yield from coverage_table(inspection.statistics)
     yield predicate_table(inspection.graph)
-    yield from leak_table(inspection.leaks)
 
 
 def statistics_table(statistics: Statistics) -> Table:
@@ -93,13 +98,12 @@ def reading_table(reading: Reading) -> Iterator[RenderableType]:
         yield Text(f"{counted(count, 'fact')} kept, but: {note}{where}")
     for remark in reading.remarks:
         yield Text(remark)
-    shown: set[str] = set()
+    shown: dict[str, Text] = {}
     for example in reading.examples:
         # One example of a kind for each file is enough here; the JSON has them all.
         kind = example.where.split(",")[0] + example.why.split(":")[0]
-        if kind not in shown:
-            shown.add(kind)
-            yield Text(f"  {example}", style="dim")
+        shown.setdefault(kind, Text(f"  {example}", style="dim"))
+    yield from shown.values()
 
 
 def coverage_table(statistics: Statistics) -> Iterator[RenderableType]:

@@ -12,7 +12,7 @@ from splime.reporting import style
 from splime.reporting.tables import counted
 from splime.segmentation import Scopes
 from splime.statistics import Window, frequent_predicates, time_window
-from splime.times import Bools, Ints
+from splime.times import Ints
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,8 +30,6 @@ _MEANING = (
 
 def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn."""
-    from splime.analysis.comparing import run_names
-
     graph = projection.run.graph
     figure = style.make_figure(_PANEL + 3.2, _PANEL)
     axes = figure.subplots()
@@ -46,7 +44,7 @@ def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     style.add_legend(axes, handles, names)
     style.heading(
         axes,
-        f"{_title(projection, run_names([projection.run])[0])}: t-SNE of"
+        f"{_title(projection, projection.run.path.resolve().name)}: t-SNE of"
         f" {len(projection.scopes):,} scoped predicates"
         f"\nsmoothness over time: {_ratio(projection.smoothness.overall)}",
     )
@@ -59,9 +57,8 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     """Figure 2: the scopes of one predicate on the map, run beside run, joined in order of time.
 
     Without a name it is the one that is cut most in the run that cuts it least, since how smooth a
-    predicate is depends on its facts more than on the method that cut it; where no predicate is
-    cut in all runs, each shows its own most cut one. Colours go by the end of the scope, from red
-    (long ago) to blue (recent).
+    predicate is depends on its facts more than on the method that cut it. Colours go by
+    the end of the scope, from red (long ago) to blue (recent).
     """
     from splime.analysis.comparing import run_names
 
@@ -70,29 +67,33 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     names = run_names([projection.run for projection in projections])
     figure = style.make_figure(_PANEL * len(projections), _PANEL + 0.6)
     panels = figure.subplots(1, len(projections), squeeze=False)[0]
-    predicate = _most_cut(*projections) if predicate is None else predicate
+    predicate = predicate or _most_cut(projections)
+    points = []
     for axes, projection, name in zip(panels, projections, names, strict=True):
         scopes = projection.run.segmentation.predicates
-        label = predicate or _most_cut(projection) or ""
-        shown = _sources(projection) == scopes.names.id(label)
+        shown = _sources(projection) == scopes.names.id(predicate)
         if not shown.any():
-            raise UsageError(f"{projection.run.path}: train has no facts of {label!r}")
+            raise UsageError(f"{projection.run.path}: train has no facts of {predicate!r}")
         window = time_window(projection.run.graph)
-        _draw_path(axes, scopes, projection.scopes[shown], projection.positions[shown], window)
+        numbers, positions = projection.scopes[shown], projection.positions[shown]
+        points.append((positions, *_draw_path(axes, scopes, numbers, positions, window)))
         smooth = projection.smoothness
-        ratio = smooth.predicates[label].ratio if label in smooth.predicates else None
+        own = smooth.predicates.get(predicate)
         count = counted(int(shown.sum()), "scope")
         style.heading(
             axes,
-            f"{_title(projection, name)}\n{style.short(label, 30)}: {count}, smoothness"
-            f" {_ratio(ratio)} (all predicates {_ratio(smooth.overall)})",
+            f"{_title(projection, name)}\n{style.short(predicate, 30)}: {count}, smoothness"
+            f" {_ratio(own and own.ratio)} (all predicates {_ratio(smooth.overall)})",
         )
     style.remark(figure, _MEANING)
+    figure.draw_without_rendering()  # so that it is known how much room labels have
+    for axes, each in zip(panels, points, strict=True):
+        _label_points(axes, *each)
     return figure
 
 
-def _most_cut(*projections: Projection) -> str | None:
-    """The predicate with the most scopes in the run with the fewest; None if none has two."""
+def _most_cut(projections: Sequence[Projection]) -> str:
+    """The predicate with the most scopes in the run with the fewest."""
     counts = []
     for projection in projections:
         graph = projection.run.graph
@@ -100,8 +101,7 @@ def _most_cut(*projections: Projection) -> str | None:
         scopes = np.bincount(_sources(projection), minlength=len(names)).tolist()
         counts.append({names[predicate]: scopes[predicate] for predicate in order.tolist()})
     fewest = {name: min(each.get(name, 0) for each in counts) for name in counts[0]}
-    best = max(fewest, key=lambda name: fewest[name])
-    return best if fewest[best] > 1 or len(projections) == 1 else None
+    return max(fewest, key=lambda name: fewest[name])
 
 
 def _sources(projection: Projection) -> Ints:
@@ -109,8 +109,10 @@ def _sources(projection: Projection) -> Ints:
     return sources[projection.scopes].astype(np.int64)
 
 
-def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, window: Window) -> None:
-    """Points in the order of time, the lines between them, and as many dates as there is room."""
+def _draw_path(
+    axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, window: Window
+) -> tuple[list[str], Any]:
+    """Points in the order of time, and the lines between them; their dates and colours."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
@@ -134,60 +136,42 @@ def _draw_path(axes: Axes, scopes: Scopes, shown: Ints, positions: Vectors, wind
     _bare(axes)
     dates = [scopes.scope(scope)[2:4] for scope in shown.tolist()]
     labels = [begin if begin == end else f"{begin}..{end}" for begin, end in dates]
-    _label_points(axes, positions, labels, colors(among(last)))
     bar = axes.figure.colorbar(
         points, ax=axes, location="bottom", fraction=0.03, pad=0.01, aspect=60
     )
     ticks, texts = style.date_ticks(window, scopes.timeline.granularity, most=7)
     bar.set_ticks([tick - window.origin for tick in ticks], labels=texts, fontsize=7)
     bar.set_label("end of the scope", fontsize=7, labelpad=1)
+    return labels, colors(among(last))
 
 
 def _label_points(axes: Axes, positions: Vectors, labels: Sequence[str], colors: Any) -> None:
-    is_right = _is_right(positions)
-    for place in _with_room(positions, labels):
-        right = is_right[place]
+    """Labels that do not lie on each other, nor (but for the first and the last) on a point.
+
+    First come the first and the last one, then those in between.
+    """
+    right = positions[:, 0] > (positions[:, 0].min() + positions[:, 0].max()) / 2
+    drawn: list[Any] = []
+    points = axes.transData.transform(positions)
+    for number, place in enumerate(_halving(len(labels))):
         text = axes.annotate(
             labels[place],
             positions[place],
-            (-4 if right else 4, 3),
+            (-4 if right[place] else 4, 3),
             textcoords="offset points",
-            ha="right" if right else "left",
+            ha="right" if right[place] else "left",
             fontsize=7,
             color=colors[place],
             zorder=2,  # below the points, above the lines
         )
         text.set_in_layout(False)
+        box = text.get_window_extent()
+        on_points = ((points > box.min) & (points < box.max)).all(axis=1)
+        if box.count_overlaps(drawn) or (number > 1 and on_points.any()):
+            text.remove()
+            continue
+        drawn.append(box)
         text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.2})
-
-
-def _with_room(positions: Vectors, labels: Sequence[str]) -> list[int]:
-    """Which points to label so that no label lies on another, or (first and last apart) on a point.
-
-    First come the first and the last one, then those in between.
-    """
-    # In widths and heights of a digit, about; the points spread over most of the panel.
-    spread = positions - positions.min(axis=0)
-    x, y = (spread / (spread.max() or 1)).T * (_PANEL * 0.8 * 72 / np.array([[4.4], [8]]))
-    size = np.array([len(label) for label in labels])
-    left = np.where(_is_right(positions), x - 1 - size, x + 1)
-    right, low = left + size, y + 0.3
-    chosen: list[int] = []
-    for number, place in enumerate(_halving(len(labels))):
-        on_labels = (left[chosen] < right[place] + 1) & (left[place] < right[chosen] + 1)
-        on_labels &= np.abs(low[chosen] - low[place]) < 1.1
-        on_points = (x > left[place] - 0.6) & (x < right[place] + 0.6)
-        on_points &= (y > low[place] - 0.2) & (y < low[place] + 1.1)
-        if not on_labels.any() and (number < 2 or not on_points.any()):
-            chosen.append(place)
-    return chosen
-
-
-def _is_right(positions: Vectors) -> Bools:
-    """Points in the right half, whose labels stand on their left."""
-    across = positions[:, 0]
-    right: Bools = across > (across.min() + across.max()) / 2
-    return right
 
 
 def _halving(count: int) -> list[int]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from splime.query.evidence import Evidence, Reason, Step
+    from splime.query.evidence import Evidence, Step
 
 
 def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
@@ -32,16 +32,21 @@ def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
     window = Window(first - room, last + room)
     figure = style.make_figure(10, 1.1 + 0.22 * (len(steps) + 0.6 * len(evidence.reasons)))
     axes = figure.subplots()
-    axes.axvspan(
-        asked[0] - window.origin - 0.5, asked[1] - window.origin + 0.5, color="#fbdcae", zorder=0
-    )
+    axes.axvspan(asked[0] - 0.5, asked[1] + 0.5, color="#fbdcae", zorder=0)
     rows: list[float] = []
     row = 0.0
     for number, reason in enumerate(evidence.reasons):
         color = style.series_style(number)["color"]
         middles = []
-        for step in reason.steps:
+        place = question.subject if question.kind == "object" else question.object
+        for nth, step in enumerate(reason.steps, 1):
             middles.append((_draw_step(axes, step, row, window, granularity, color), row))
+            place = step.fact.object if place == step.fact.subject else step.fact.subject
+            adds = f"  +{reason.contribution:.2g}" if nth == len(reason.steps) else ""
+            axes.text(
+                1.01, row, f"→ {style.short(place, 28)}{adds}", va="center", fontsize=style.SMALL,
+                transform=axes.get_yaxis_transform(), color=style.INK,
+            )  # fmt: skip
             rows.append(row)
             row += 1
         for (x, y), (to_x, to_y) in pairwise(middles):
@@ -53,13 +58,6 @@ def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
     axes.set_ylim(row - 1.0, -0.7)
     axes.tick_params(axis="y", length=0)
     axes.spines[["left", "top", "right"]].set_visible(False)
-    start = question.subject if question.kind == "object" else question.object
-    reached = [text for reason in evidence.reasons for text in _reached(reason, start)]
-    for at, text in zip(rows, reached, strict=True):
-        axes.text(
-            1.01, at, text, transform=axes.get_yaxis_transform(), va="center",
-            fontsize=style.SMALL, color=style.INK,
-        )  # fmt: skip
     style.date_axis(axes, window, granularity)
     style.heading(axes, style.short(f"{question.text}: why {evidence.answer}?", 100))
     style.remark(
@@ -75,12 +73,12 @@ def _draw_step(
 ) -> float:
     """A bar for a fact, with its scope beside it; returns where its middle is."""
     span = _span(step.fact.begin, step.fact.end, granularity)
-    begin, end = (x - window.origin for x in (span or (window.first, window.last)))
+    begin, end = span or (window.first, window.last)
     # An instant must still be seen where a unit of time is less than a point.
     width = max(end - begin + 1, (window.last - window.first) / 120)
     middle = (begin + end) / 2
     axes.barh(row, width, left=middle - width / 2, height=0.5, color=color, zorder=2)
-    right = middle < (window.first + window.last) / 2 - window.origin
+    right = middle < (window.first + window.last) / 2
     axes.annotate(
         step.scope, (middle + (width if right else -width) / 2, row),
         xytext=(4 if right else -4, 0), textcoords="offset points",
@@ -88,16 +86,6 @@ def _draw_step(
         color=style.INK, zorder=4,
     )  # fmt: skip
     return middle
-
-
-def _reached(reason: Reason, place: str | None) -> list[str]:
-    """The entity that each step of a chain leads to; with the last, what the chain adds."""
-    texts = []
-    for fact, _ in reason.steps:
-        place = fact.object if place == fact.subject else fact.subject
-        texts.append(f"→ {style.short(place, 28)}")
-    texts[-1] += f"  +{reason.contribution:.2g}"
-    return texts
 
 
 def _span(begin: str | None, end: str | None, granularity: Granularity) -> tuple[int, int] | None:

@@ -8,6 +8,8 @@ import numpy as np
 
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
+from splime.methods import change_method
+from splime.methods.changepoint import Costs, change_costs
 from splime.reporting import style
 from splime.reporting.tables import counted
 from splime.segmentation import Segmentation
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from splime.analysis.findings import ChangeCosts
-    from splime.methods.changepoint import Costs
 
 MOST = 25
 """Predicates that are drawn."""
@@ -121,7 +121,7 @@ def plot_segmentation(
     window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
-    starts, ends = (ticks - window.origin for ticks in (graph.timeline.starts, graph.timeline.ends))
+    starts, ends = graph.timeline.starts - window.origin, graph.timeline.ends - window.origin
     for row, cuts_of_row in enumerate(cuts.values()):
         # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
         at = (cuts_of_row + 1) // 2
@@ -162,13 +162,14 @@ def plot_segmentation(
     return figure
 
 
-def plot_change_costs(graph: TemporalGraph, change_costs: ChangeCosts, *, most: int = 9) -> Figure:
+def plot_change_costs(segmentation: Segmentation, graph: TemporalGraph, *, most: int = 9) -> Figure:
     """Cost against the number of change points, for the most frequent predicates.
 
     The search begins on the right, with as many change points as there is room for, and removes
     them one by one until the method stops it; the dot is where that was.
     """
-    method, costs = change_costs
+    method = change_method(segmentation)
+    costs = change_costs(graph, method)
     order, _ = frequent_predicates(graph)
     names = [name for p in order.tolist() if (name := graph.predicates[p]) in costs][:most]
     if not names:
@@ -176,16 +177,10 @@ def plot_change_costs(graph: TemporalGraph, change_costs: ChangeCosts, *, most: 
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
     figure = style.make_figure(3.3 * columns + 0.4, 2.4 * rows + 0.8)
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for axes in panels.flat[len(names) :]:
-        axes.set_visible(False)
-    for name, axes in zip(names, panels.flat, strict=False):
-        style.open_axes(axes, style.short(name, 32))
+    for place, name in enumerate(names):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        style.open_axes(axes, style.short(name, 32), "change points", "total cost")
         _draw_costs(axes, costs[name], method.epsilon)
-    for axes in panels.flat[max(0, len(names) - columns) : len(names)]:
-        axes.set_xlabel("change points", fontsize=style.SMALL)
-    for axes in panels[:, 0]:
-        axes.set_ylabel("total cost", fontsize=style.SMALL)
     if method.epsilon is not None:
         stop = f"while the cost is below ε = {method.epsilon:g} (dashed)"
     elif method.penalty is not None:

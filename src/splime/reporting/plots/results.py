@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from splime.errors import UsageError, check_name
+from splime.errors import UsageError
 from splime.reporting import style
 from splime.reporting.plots.graph import MOST
 from splime.reporting.tables import STRATA
@@ -63,11 +64,14 @@ def plot_strata(evaluations: Mapping[str, Evaluation], *kinds: str, most: int = 
     The kinds are those of `Evaluation.strata`: predicate and period (drawn if none is named), time,
     train. Of the predicates those with the most queries are shown; periods are in order of time.
     """
+    if not evaluations:
+        raise UsageError("there is nothing to draw")
     kinds = kinds or ("predicate", "period")
-    _check_alike(evaluations, kinds)
     one = next(iter(evaluations.values()))
     name = one.filters[0]
     strata = {kind: [each.strata[name][kind] for each in evaluations.values()] for kind in kinds}
+    if len({tuple(groups) for groups in strata.get("period", ())}) > 1:
+        raise UsageError("these runs have different periods; they do not compare")
     labels = {kind: _labels(strata[kind], kind, most) for kind in kinds}
     sizes = [0.25 * len(each) + 0.55 for each in labels.values()]
     figure = style.make_figure(9, sum(sizes) + 0.5)
@@ -87,39 +91,13 @@ def plot_strata(evaluations: Mapping[str, Evaluation], *kinds: str, most: int = 
     return figure
 
 
-def _check_alike(evaluations: Mapping[str, Evaluation], kinds: Sequence[str]) -> None:
-    """An error where evaluations cannot be compared."""
-    if not evaluations:
-        raise UsageError("there is nothing to draw")
-    one = next(iter(evaluations.values()))
-    name = one.filters[0]
-    for label, each in evaluations.items():
-        for what in ("protocol", "split", "ties", "leak_filter"):
-            if getattr(each, what) != getattr(one, what):
-                raise UsageError(
-                    f"{label}: was evaluated with {what} {getattr(each, what)}, not"
-                    f" {getattr(one, what)} as the first; such metrics do not compare"
-                )
-        for kind in kinds:
-            check_name("kind of groups", kind, each.strata.get(name, {}))
-        if "period" in kinds and [*each.strata[name]["period"]] != [*one.strata[name]["period"]]:
-            raise UsageError(f"{label}: has other periods than the first; they do not compare")
-
-
 def _labels(strata: Sequence[Mapping[str, Metrics]], kind: str, most: int) -> dict[str, str]:
-    """The groups to show, each with its label: the name and its numbers of queries."""
-    queries: dict[str, list[int]] = {}
+    """The groups to show, each with its label: the name and its number of queries."""
+    queries: Counter[str] = Counter()
     for each in strata:
-        for group, metrics in each.items():
-            queries.setdefault(group, []).append(metrics.queries)
-    shown = [*queries]
-    if kind == "predicate":
-        shown = sorted(shown, key=lambda group: -max(queries[group]))[:most]
-    ends = {group: sorted({min(queries[group]), max(queries[group])}) for group in shown}
-    return {
-        group: f"{style.short(group)}  ({' to '.join(f'{end:,}' for end in ends[group])})"
-        for group in shown
-    }
+        queries |= Counter({group: metrics.queries for group, metrics in each.items()})
+    shown = queries.most_common(most) if kind == "predicate" else queries.items()
+    return {group: f"{style.short(group)}  ({count:,})" for group, count in shown}
 
 
 def _draw_groups(
@@ -133,15 +111,8 @@ def _draw_groups(
     for number, each in enumerate(strata):
         rows = [row for row, group in enumerate(labels) if group in each]
         values = [each[group].mrr for group in labels if group in each]
-        handles += axes.plot(
-            values,
-            rows,
-            linestyle="",
-            markersize=6,
-            alpha=0.9,
-            zorder=2,
-            **style.series_style(number),
-        )
+        marks = {"markersize": 6, **style.series_style(number)}
+        handles += axes.plot(values, rows, linestyle="", alpha=0.9, zorder=2, **marks)
     style.open_axes(axes, grid="x")
     style.label_rows(axes, [*labels.values()])
     axes.tick_params(axis="x", labelbottom=True)
