@@ -61,7 +61,14 @@ Data = Annotated[
         " a folder with such files called train, valid and test.",
     ),
 ]
-RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
+RunFolder = Annotated[
+    Path,
+    Argument(
+        metavar="RUN|DATA",
+        help="The folder of a run; or a file, a folder of files or the name of a dataset, which the"
+        " weights that splime ships answer without training.",
+    ),
+]
 RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders of runs.")]
 Model = Annotated[str | None, name("The model, see `splime models`. Default: complex.")]
 Preset = Annotated[
