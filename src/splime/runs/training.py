@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
+import msgspec
 import torch
 
 import splime
@@ -128,8 +129,7 @@ def train(
             with explain_out_of_memory("lower batch_size, negatives or dimension"):
                 learner = trainer.learner(fitted, source)
                 told = (watches, tracker, save_seconds)
-                training = _Training(learner, source, fitted, out, config, *told)
-                training.run(resumes=state == "started")
+                _Training(learner, source, fitted, out, config, *told).run(state == "started")
     return Run(out, device=device)
 
 
@@ -221,31 +221,28 @@ class _Progress:
     """Validations since the best one."""
 
 
+@dataclass(eq=False)
 class _Training:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
+    learner: Learner
+    source: TrainingSource
+    settings: BaseSettings
+    out: Path
+    config: Config
+    watches: Sequence[Watch]
+    tracker: Tracker | None
+    save_seconds: float
     saving: float = 0.0
     """Seconds that the last checkpoint took."""
 
-    def __init__(
-        self,
-        learner: Learner,
-        source: TrainingSource,
-        settings: BaseSettings,
-        out: Path,
-        config: Config,
-        watches: Sequence[Watch],
-        tracker: Tracker | None,
-        save_seconds: float,
-    ) -> None:
-        self.learner, self.source, self.settings, self.out = learner, source, settings, out
-        self.watches, self.tracker, self.save_seconds = watches, tracker, save_seconds
+    def __post_init__(self) -> None:
         self.saved_at = self.started_at = time.monotonic()
-        self.config, self.fingerprint = config, fingerprint(config)
-        self.about = {**machine(source.device), **learner.about}
+        self.fingerprint = fingerprint(self.config)
+        self.about = {**machine(self.source.device), **self.learner.about}
         self.progress = _Progress(started=self.about["started"])
 
-    def run(self, *, resumes: bool) -> None:
+    def run(self, resumes: bool) -> None:
         """Train to the end, or until a watch asks to stop."""
         self._begin(resumes)
         with closing(self.learner.train()) as events:
@@ -353,8 +350,7 @@ class _Training:
         try:
             tensors, about = self._load(files.CHECKPOINT)
             self.learner.restore(tensors, about["trainer"])
-            self.progress = _Progress(**about["progress"])
-            self.progress.history = [Epoch(**epoch) for epoch in about["progress"]["history"]]
+            self.progress = msgspec.convert(about["progress"], _Progress)
             if self.progress.best is not None:
                 self._load(files.BEST)
         except DataError as error:
@@ -376,36 +372,32 @@ class _Training:
 
     def _finish(self) -> None:
         """Keep the best parameters, and drop what only resuming would need."""
-        progress = self.progress
-        if progress.best is None:
-            progress.best_epoch = self.learner.epoch
+        if self.progress.best is None:
+            self.progress.best_epoch = self.learner.epoch
             self._write_model(files.BEST)
         if self._writes:
             self._write_results()
         collective.wait()  # until the run is finished
 
     def _write_results(self) -> None:
-        progress = self.progress
-        if load_tensors(self.out / files.BEST)[1]["epoch"] != progress.best_epoch:
+        progress, best = self.progress, self.out / files.BEST
+        if load_tensors(best)[1]["epoch"] != progress.best_epoch:
             # It was resumed on another machine, where numbers differ.
             raise DataError(
-                f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
-                f" {self._remedy()}"
+                f"{best}: not of epoch {progress.best_epoch}, the best one; {self._remedy()}"
             )
         write_history(self.out / files.HISTORY, progress.history)
-        about = {
-            **self.about,
-            "started": progress.started,
+        ended = {
             "seconds": round(self._seconds(), 1),
             "epochs": self.learner.epoch,
             "best_epoch": progress.best_epoch,
         }
+        about = {**self.about, "started": progress.started, **ended}
         write_json(self.out / files.ABOUT, about)
         if self.tracker is not None:
-            best = {} if progress.best is None else {"valid/best_mrr": progress.best}
-            ended = {name: about[name] for name in ("seconds", "epochs", "best_epoch")}
-            self.tracker.metrics({**best, **ended})
-        (self.out / files.BEST).replace(self.out / files.MODEL)
+            reached = {} if progress.best is None else {"valid/best_mrr": progress.best}
+            self.tracker.metrics({**reached, **ended})
+        best.replace(self.out / files.MODEL)
         files.sweep(self.out)
 
 
