@@ -45,7 +45,6 @@ from splime.runs.parallel import (
     check_left,
     check_seen,
     map_trainings,
-    takes_old_keywords,
 )
 from splime.runs.watching import tracking
 from splime.training.registry import ModelEntry, entry_for, make_settings
@@ -277,7 +276,6 @@ class PlanResult:
         return rendered([*comparison_table(self.comparison), page])
 
 
-@takes_old_keywords
 def execute(
     plan: Plan,
     out: str | Path,
@@ -404,7 +402,6 @@ def _train_on_worker(
         evaluate(run)
 
 
-@takes_old_keywords
 def run(
     data: Plan | TemporalGraph | str | Path,
     out: str | Path,

@@ -39,26 +39,15 @@ def sort_engines(engine: str | Iterable[str]) -> tuple[str, str | None]:
     return trainers[0] if trainers else "splime", pools[0] if pools else None
 
 
-def takes_old_keywords(function: F) -> F:
-    """Let a function take what `parallel` replaces, for one version, with a warning."""
+def takes_processes(function: F) -> F:
+    """Let a function take `processes`, which is now `parallel`, for one version, with a warning."""
 
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
-        old: dict[str, Any] = {
-            name: given.pop(name)
-            for name in ("processes", "processors", "gpu", "address")
-            if name in given
-        }
-        engine = given.get("engine")
-        listed = engine if isinstance(engine, list | tuple) else [engine]
-        if any(name in listed for name in ENGINES):
-            trainer, old["engine"] = sort_engines(given.pop("engine"))
-            given |= {} if trainer == "splime" else {"engine": trainer}
-        if old:
-            text = ", ".join(f"{name}={value!r}" for name, value in old.items())
-            new = f"parallel=splime.Parallel({text})"
-            warnings.warn(f"{text} is now {new}", DeprecationWarning, stacklevel=2)
-            given["parallel"] = Parallel(**old)
+        if "processes" in given:
+            given["parallel"] = given.pop("processes")
+            text = f"processes={given['parallel']} is now parallel={given['parallel']}"
+            warnings.warn(text, DeprecationWarning, stacklevel=2)
         return function(*args, **given)
 
     return cast(F, call)

@@ -25,9 +25,10 @@ class Watch(Protocol):
 
     def stop(self) -> bool:
         """Whether to stop after this step."""
+        return False
 
 
-class Tracker(ABC):
+class Tracker(Watch, ABC):
     """Tells a tracker of experiments of a training: settings, each epoch, metrics at the end.
 
     A tracker that fails later on, as a server may, is ignored: the training continues.
@@ -67,9 +68,6 @@ class Tracker(ABC):
         for epoch in history:
             self.epoch(epoch, False)
 
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:  # noqa: B027
-        """Steps are not logged."""
-
     def epoch(self, epoch: Epoch, best: bool) -> None:
         """Write the loss, and the MRR on valid if it was measured."""
         self._epoch = epoch.epoch
@@ -79,10 +77,6 @@ class Tracker(ABC):
     def metrics(self, values: Mapping[str, float]) -> None:
         """Write numbers, unless the training was finished before."""
         self._try(self._write, values, getattr(self, "_epoch", 0))
-
-    def stop(self) -> bool:
-        """Never stops."""
-        return False
 
     def _try(self, function: Callable[..., None], *arguments: Any) -> None:
         if self._open:

@@ -36,7 +36,7 @@ from splime.runs.parallel import (
     check_left,
     check_seen,
     map_trainings,
-    takes_old_keywords,
+    takes_processes,
 )
 from splime.segmentation import Segmentation
 from splime.training.registry import make_settings
@@ -69,7 +69,7 @@ _PROCESSES = 2
 _FEWEST = 8  # trials, below which importances are noise
 
 
-@takes_old_keywords
+@takes_processes
 def tune(
     graph: TemporalGraph | str | Path,
     out: str | Path,
