@@ -176,9 +176,7 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
     timeline = scoring.graph.timeline
     queries, possible = ranks[0].size, task.total * len(task.sides)
     sample = Sample(queries, possible, options.seed) if queries < possible else None
-    resamples = options.bootstrap
-    if resamples is None and sample is not None:
-        resamples = _INTERVALS
+    resamples = _INTERVALS if sample and options.bootstrap is None else options.bootstrap
     return Evaluation(
         protocol=protocol,
         split=options.split,

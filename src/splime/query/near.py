@@ -45,10 +45,10 @@ def near_names(
         top = torch.topk(score, min(limit or count, count))
     answers = []
     for rank, (value, place) in enumerate(zip(*(x.tolist() for x in top), strict=True), start=1):
-        other, label, *about = _about(scopes, fallback, names, place, span)
+        other, label, used, begin, end = _about(scopes, fallback, names, place, span)
         lacking = scoring.coverage.names(names.kind, np.array([other]))[0]
         remark = scoring.coverage.about(names.kind, other, "the answer") if lacking else None
-        answers.append(Answer(rank, label, value, None, *about, None, remark))
+        answers.append(Answer(rank, label, value, None, used, begin, end, None, remark))
     return answers
 
 

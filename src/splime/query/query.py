@@ -156,8 +156,7 @@ class Query:
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
         if answer is None:
-            with torch.inference_mode(), memory_errors():
-                answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
+            answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
         return make_evidence(self.run, question, facts, answer, most)
 
     def near(

@@ -173,17 +173,11 @@ def key(evaluation: Evaluation) -> str:
     repeated = None
     if evaluation.protocol == "triple" and "repeated" not in evaluation.left_out:
         repeated = "repeated"  # triples that occur again are ranked again
-    sample = evaluation.sample
-    parts = [
-        evaluation.protocol,
-        evaluation.split,
-        evaluation.leak_filter,
-        repeated,
-        evaluation.aggregate,
-        evaluation.ties,
-        f"{sample.queries}-seed-{sample.seed}" if sample else None,
-    ]
-    return "-".join(part for part in parts if part)
+    one, sample = evaluation, evaluation.sample
+    parts = [one.protocol, one.split, one.leak_filter, repeated, one.aggregate, one.ties]
+    if sample is not None:
+        parts.append(f"{sample.queries}-seed-{sample.seed}")
+    return "-".join(filter(None, parts))
 
 
 def _write_ranks(path: Path, evaluation: Evaluation) -> None:

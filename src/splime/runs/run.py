@@ -304,21 +304,13 @@ def _joined(
     entities, same = Vocabulary(labels, kind="entity"), np.arange(len(own.predicates), dtype="i4")
     of_ours, of_theirs = (entities.ids(each.entities.labels) for each in (own, kept))
     predicates = own.predicates.ids(kept.predicates.labels)
-    old: dict[str, Facts] = {name: part.renumber(of_ours, same) for name, part in own.splits()}
-    new: dict[str, Facts] = {
-        name: part.renumber(of_theirs, predicates) for name, part in kept.splits()
-    }
-    train, valid, test = (new[split] if len(new[split]) else old[split] for split in SPLITS)
-    sources = [each for each in own.reading.sources if not len(new.get(each.split or "", ()))]
-    graph = replace(
-        own,
-        train=train,
-        valid=valid,
-        test=test,
-        entities=entities,
-        timeline=_both(ours, theirs),
-        reading=replace(own.reading, sources=(*sources, *facts.reading.sources)),
-    )
+    old = {name: part.renumber(of_ours, same) for name, part in own.splits()}
+    new = {name: part.renumber(of_theirs, predicates) for name, part in kept.splits()}
+    missing = {name for name in SPLITS if not len(new[name])}
+    parts: dict[str, Any] = {name: (old if name in missing else new)[name] for name in SPLITS}
+    sources = [one for one in own.reading.sources if one.split is None or one.split in missing]
+    reading = replace(own.reading, sources=(*sources, *facts.reading.sources))
+    graph = replace(own, **parts, entities=entities, timeline=_both(ours, theirs), reading=reading)
     if instead:
         return graph
     before = replace(graph, train=old["train"], valid=Facts.empty(), test=Facts.empty())

@@ -125,7 +125,7 @@ def train(
         state = states[collective.broadcast(states.index(before))]
         if state != "finished":
             shown = None if progress is silent else Showing(progress)
-            watches = [one for one in (shown, watch, tracker) if one is not None]
+            watches = [one for one in (shown, watch) if one is not None]
             with explain_out_of_memory("lower batch_size, negatives or dimension"):
                 learner = trainer.learner(fitted, source)
                 told = (watches, tracker, save_seconds)
@@ -304,6 +304,8 @@ class _Training:
         progress.history.append(epoch)
         for watch in self.watches:
             watch.epoch(epoch, progress.best_epoch == number)
+        if self.tracker is not None:
+            self.tracker.epoch(epoch)
         if valid is not None:
             self._save()
 

@@ -25,10 +25,9 @@ class Watch(Protocol):
 
     def stop(self) -> bool:
         """Whether to stop after this step."""
-        return False
 
 
-class Tracker(Watch, ABC):
+class Tracker(ABC):
     """Tells a tracker of experiments of a training: settings, each epoch, metrics at the end.
 
     A tracker that fails later on, as a server may, is ignored: the training continues.
@@ -66,9 +65,9 @@ class Tracker(Watch, ABC):
             raise SplimeError(f"{self.install} cannot begin: {_first_line(error)}") from None
         self._open, self._epoch = True, 0
         for epoch in history:
-            self.epoch(epoch, False)
+            self.epoch(epoch)
 
-    def epoch(self, epoch: Epoch, best: bool) -> None:
+    def epoch(self, epoch: Epoch) -> None:
         """Write the loss, and the MRR on valid if it was measured."""
         self._epoch = epoch.epoch
         valid = {} if epoch.valid is None else {"valid/mrr": epoch.valid}
