@@ -15,8 +15,8 @@ from splime.arrays import grouped
 from splime.errors import UsageError, check_fields, check_name
 from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.metrics import Evaluation, Sample, Stratum, measured, strata_of
-from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
-from splime.graph import Facts, SplitName, TemporalGraph, check_split
+from splime.evaluation.ranking import Estimate, Side, Ties, rank_sides
+from splime.graph import Facts, SplitName, TemporalGraph
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
 from splime.scoring.queries import Queries, Scoring
@@ -91,7 +91,7 @@ class EvaluationOptions:
         questions = self.questions
         if questions is None:
             questions = default_questions(count * sides, candidates)
-        if questions != "all" and (type(questions) is not int or questions < 1):
+        if questions != "all" and questions < 1:
             raise UsageError(f"questions is all, or a number from 1 on, not {questions!r}")
         wanted = count if questions == "all" else -(-questions // sides)
         if wanted >= count:
@@ -158,8 +158,6 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
     began = perf_counter()
     options = options.of_protocol(protocol)
     ties = options.ties or "mean"
-    check_name("tie rule", ties, TIES)
-    check_split(options.split)
     scoring = scoring.with_options(options.aggregate or "mean", options.memory)
     with torch.inference_mode(), memory_errors():
         if protocol == "triple":

@@ -19,13 +19,7 @@ from splime.query.answers import AnswerOptions, Answers, answer
 from splime.query.evidence import Evidence, make_evidence
 from splime.query.many import answer_tables
 from splime.query.near import Span, near_names
-from splime.query.questions import (
-    Question,
-    find_name,
-    read_question,
-    read_questions,
-    read_time,
-)
+from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
@@ -121,7 +115,7 @@ class Query:
         if kind == "time":
             known = self.scoring.known
             _, stating = known.pairs(kind, facts)
-            if (known.undated & known.learned(np.arange(len(known.facts))))[stating].any():
+            if (known.undated[stating] & known.learned(stating)).any():
                 remarks = ["no probabilities: train states this without a time, for all times"]
             # Where entities are cut too, the answers are spans, of which there are more.
             scoping = self.scoring.scoping

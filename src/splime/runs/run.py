@@ -21,15 +21,6 @@ from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
 from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
-from splime.runs.folder import (
-    CONFIG,
-    History,
-    checksum,
-    checksum_of_cuts,
-    fingerprint,
-    read_config,
-    read_history,
-)
 from splime.runs.tensors import load_tensors
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
@@ -66,7 +57,7 @@ class Run(Shown):
 
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
-        self.config = read_config(self.path)
+        self.config = files.read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
         """The engine that trained the model."""
         if not files.is_finished(self.path):
@@ -91,7 +82,7 @@ class Run(Shown):
         try:
             return entry_of_run(self.config["settings"]["model"], self.engine)
         except UsageError as error:
-            raise DataError(f"{self.path / CONFIG}: {error}") from None
+            raise DataError(f"{self.path / files.CONFIG}: {error}") from None
 
     @cached_property
     def settings(self) -> Any:
@@ -99,7 +90,9 @@ class Run(Shown):
         try:
             return self.entry.settings.restore(self.config["settings"])
         except SplimeError as error:
-            raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
+            raise DataError(
+                f"{self.path / files.CONFIG}: the settings are damaged: {error}"
+            ) from None
 
     @property
     def past(self) -> str | None:
@@ -117,7 +110,7 @@ class Run(Shown):
     def graph(self) -> TemporalGraph:
         """The facts."""
         graph = read(self.path / files.GRAPH)
-        if checksum(graph) != self.config["data"]["sha256"]:
+        if files.checksum(graph) != self.config["data"]["sha256"]:
             raise DataError(f"{self.path / files.GRAPH}: not the facts that the run was made from")
         return graph
 
@@ -127,7 +120,7 @@ class Run(Shown):
         if "cuts" not in self.config:
             return Vanilla().fit(self.graph)
         segmentation = load_segmentation(self.path / files.SEGMENTATION)
-        if checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
+        if files.checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
             raise DataError(
                 f"{self.path / files.SEGMENTATION}: not the cuts that the run was made with"
             )
@@ -161,10 +154,10 @@ class Run(Shown):
         return Scoping(self.static)
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> files.History:
         """The loss of every epoch, and the validations; what was not trained has none."""
         path = self.path / files.HISTORY
-        return read_history(path) if path.exists() or self.entry.trained else History()
+        return files.read_history(path) if path.exists() or self.entry.trained else files.History()
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -179,8 +172,8 @@ class Run(Shown):
         """The parameters, by the name of their table."""
         path = self.path / files.MODEL
         tensors, about = load_tensors(path)
-        if about.get("config") != fingerprint(self.config):
-            raise DataError(f"{path}: does not belong to the {CONFIG} beside it")
+        if about.get("config") != files.fingerprint(self.config):
+            raise DataError(f"{path}: does not belong to the {files.CONFIG} beside it")
         # Earlier versions stored the names of entities and predicates here, too.
         return {name: tensor for name, tensor in tensors.items() if not name.endswith(".names")}
 
@@ -194,7 +187,7 @@ class Run(Shown):
                 member = Run(path, device=self.device.type)
             except UsageError as error:
                 raise DataError(f"a member of the combination is missing: {error}") from None
-            if fingerprint(member.config) != expected:
+            if files.fingerprint(member.config) != expected:
                 raise DataError(f"{path}: not the run that was combined")
             member.graph = self.graph  # the same, and read already
             members.append(member)

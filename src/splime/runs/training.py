@@ -28,13 +28,7 @@ from splime.errors import DataError, Interrupted, UsageError, explain_out_of_mem
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
-from splime.methods import (
-    Method,
-    Timestamp,
-    at_every_timestamp,
-    restore_method,
-    standard_method,
-)
+from splime.methods import Method, Timestamp, at_every_timestamp, restore_method, standard_method
 from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
