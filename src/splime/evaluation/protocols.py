@@ -15,7 +15,7 @@ from splime.arrays import grouped
 from splime.errors import UsageError, check_fields, check_name
 from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.metrics import Evaluation, Sample, Stratum, measured, strata_of
-from splime.evaluation.ranking import Estimate, Side, Ties, rank_sides
+from splime.evaluation.ranking import Side, Ties, rank_sides
 from splime.graph import Facts, SplitName, TemporalGraph
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
@@ -69,8 +69,6 @@ class EvaluationOptions:
     """The number of bytes that blocks of scores may take."""
     progress: Progress = silent
     """Gets the number of queries that are ranked."""
-    estimate: Estimate | None = None
-    """Is called with the seconds that all will take."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -164,13 +162,7 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
             task = _triple_task(scoring, options)
         else:
             task = _fact_task(protocol, scoring, options)
-        ranks = rank_sides(
-            task.sides,
-            len(task.filters),
-            ties,
-            progress=options.progress,
-            estimate=options.estimate,
-        )
+        ranks = rank_sides(task.sides, len(task.filters), ties, options.progress)
     timeline = scoring.graph.timeline
     queries, possible = ranks[0].size, task.total * len(task.sides)
     sample = Sample(queries, possible, options.seed) if queries < possible else None

@@ -391,7 +391,6 @@ def _places(known: KnownAnswers, question: Ints, ids: Ids, width: int) -> Ints:
     if not len(known.question):
         return np.full(len(question), -1, np.int64)
     keys = known.question * width + known.id
-    order = np.argsort(keys)
     key = question * width + ids
-    at = order[np.searchsorted(keys, key, sorter=order).clip(max=len(keys) - 1)]
+    at = np.searchsorted(keys, key).clip(max=len(keys) - 1)
     return np.where(keys[at] == key, at, -1)

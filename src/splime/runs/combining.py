@@ -20,7 +20,6 @@ from splime.graph import Facts
 from splime.io.files import LOCK, atomic_folder, write_json
 from splime.progress import Progress, silent
 from splime.runs import folder as files
-from splime.runs.folder import MEMBERS, describe, differences, fingerprint
 from splime.runs.run import Run
 from splime.runs.tensors import save_tensors
 from splime.runs.training import machine
@@ -66,9 +65,9 @@ def combine(
         settings["past"] = past.pop()
     combined = {
         "names": [str(run.path) for run in members],
-        "sha256": [fingerprint(run.config) for run in members],
+        "sha256": [files.fingerprint(run.config) for run in members],
     }
-    config = {**describe(graph, None, settings, entry.engine), MEMBERS: combined}
+    config = {**files.describe(graph, None, settings, entry.engine), files.MEMBERS: combined}
     seconds = time.monotonic() - began + sum(run.about["seconds"] for run in members)
     about = {
         **machine(members[0].device),
@@ -79,9 +78,9 @@ def combine(
     with atomic_folder(out) as beside:
         files.begin(beside, config, graph, None)
         for number, run in enumerate(members, 1):
-            _copy(run, beside / MEMBERS / str(number))
+            _copy(run, beside / files.MEMBERS / str(number))
         write_json(beside / files.ABOUT, about)
-        save_tensors(beside / files.MODEL, {}, {"config": fingerprint(config)})
+        save_tensors(beside / files.MODEL, {}, {"config": files.fingerprint(config)})
     return Run(out, device=device)
 
 
@@ -101,7 +100,7 @@ def _check(members: Sequence[Run], out: Path) -> None:
     for run in others:
         mine, yours = first.config["data"], run.config["data"]
         if mine["sha256"] != yours["sha256"]:
-            how = differences({"data": mine}, {"data": yours})
+            how = files.differences({"data": mine}, {"data": yours})
             raise UsageError(
                 f"{first.path} and {run.path} cannot be combined: their facts differ ({how}); read"
                 " the data the same way for both"
@@ -118,7 +117,7 @@ def _copy(run: Run, folder: Path) -> None:
         if path.is_file() and path.name != LOCK and not path.name.startswith("."):
             shutil.copyfile(path, folder / path.name)
     for number, member in enumerate(run.members, 1):
-        _copy(member, folder / MEMBERS / str(number))
+        _copy(member, folder / files.MEMBERS / str(number))
 
 
 class ChosenWeights(NamedTuple):
@@ -181,7 +180,7 @@ def _measure(
             Side(_Weighted(np.arange(count), one, one, block, scores, weights), target, known)
             for scores, target, known in asked
         ]
-        ranks = rank_sides(sides, len(TIMED), "mean", progress=silent, estimate=None)
+        ranks = rank_sides(sides, len(TIMED), "mean", silent)
         return float((1 / ranks[TIMED.index("exact")]).mean())
 
     return measure

@@ -8,10 +8,11 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from splime.device import choose_device
 from splime.embedding.models.base import Model
@@ -30,9 +31,6 @@ from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
 from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import torch
 
 
 class _About(TypedDict):

@@ -349,13 +349,10 @@ class _Training:
             self.progress = msgspec.convert(about["progress"], _Progress)
             if self.progress.best is not None:
                 self._load(files.BEST)
-        except DataError as error:
-            raise DataError(f"{error}; {self._remedy()}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            path = self.out / files.CHECKPOINT
-            raise DataError(
-                f"{path}: not a checkpoint of this training: {error!r}; {self._remedy()}"
-            ) from None
+        except (DataError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            what = f"{self.out / files.CHECKPOINT}: not a checkpoint of this training: {error!r}"
+            what = str(error) if isinstance(error, DataError) else what
+            raise DataError(f"{what}; {self._remedy()}") from None
 
     def _remedy(self) -> str:
         return f"remove {self.out / files.CHECKPOINT} to begin the training again"
