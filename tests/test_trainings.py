@@ -22,7 +22,7 @@ from splime.io.files import LOCK
 from splime.plans import Plan, PlannedRun, execute
 from splime.progress import Showing, silent
 from splime.runs import is_finished
-from splime.runs.parallel import check_left, check_seen, sort_engines, takes_processes
+from splime.runs.parallel import check_left, check_seen, sort_engines
 from splime.tuning import TuningResult, tune
 from splime.workers import Parallel
 from tests.experiments.small import call_experiments, save_small, small_case
@@ -255,14 +255,8 @@ def test_engines_by_name() -> None:
 
 def test_old_names() -> None:
     """They work for one version."""
-
-    @takes_processes
-    def trains(**given: Any) -> dict[str, Any]:
-        return given
-
-    assert trains(engine="pykeen", parallel=2) == {"engine": "pykeen", "parallel": 2}
-    with pytest.warns(DeprecationWarning, match="processes=2 is now parallel=2"):
-        assert trains(processes=2, seed=1) == {"parallel": 2, "seed": 1}
+    with pytest.warns(DeprecationWarning, match="parallel"), pytest.raises(SplimeError):
+        splime.tune("no-such-data", "nowhere", processes=2)
     plan = splime.Plan("no-such-data", [splime.PlannedRun("a", splime.Vanilla())])
     with pytest.warns(DeprecationWarning, match="splime.execute"), pytest.raises(SplimeError):
         splime.carry_out(plan, "nowhere")

@@ -40,12 +40,7 @@ from splime.reporting.showing import write_page
 from splime.reporting.style import make_figure
 from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
-from splime.runs.parallel import (
-    as_parallel,
-    check_left,
-    check_seen,
-    map_trainings,
-)
+from splime.runs.parallel import as_parallel, check_left, check_seen, map_trainings
 from splime.runs.watching import tracking
 from splime.training.registry import ModelEntry, entry_for, make_settings
 from splime.workers import Parallel, never

@@ -7,9 +7,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from splime.device import choose_device
 from splime.errors import Interrupted, SplimeError, UsageError, check_name
@@ -18,7 +18,6 @@ from splime.workers import ENGINES, Parallel, available, never, worker_pool
 
 T = TypeVar("T")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 _SHARED = "on a Ray cluster, all machines must see the folder of the trainings under the same path"
 
 
@@ -37,20 +36,6 @@ def sort_engines(engine: str | Iterable[str]) -> tuple[str, str | None]:
         if len(several) > 1:
             raise UsageError(f"choose one engine of {' and '.join(several)}")
     return trainers[0] if trainers else "splime", pools[0] if pools else None
-
-
-def takes_processes(function: F) -> F:
-    """Let a function take `processes`, which is now `parallel`, for one version, with a warning."""
-
-    @wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
-        if "processes" in given:
-            given["parallel"] = given.pop("processes")
-            text = f"processes={given['parallel']} is now parallel={given['parallel']}"
-            warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return function(*args, **given)
-
-    return cast(F, call)
 
 
 def as_parallel(parallel: Parallel | int | None, device: str) -> Parallel:
