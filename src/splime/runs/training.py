@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -399,10 +399,8 @@ def machine(device: torch.device) -> dict[str, Any]:
     packages = ("torch", "numpy", "pyarrow", "safetensors", "pykeen")
     versions = {"splime": splime.__version__, "python": platform.python_version()}
     for name in packages:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {
         "versions": versions,
         "device": _device_name(device),
