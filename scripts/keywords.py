@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from splime.evaluation.protocols import Questions
-from splime.evaluation.ranking import Estimate, Ties
+from splime.evaluation.ranking import Ties
 from splime.graph import SplitName
 from splime.io.options import EndBeforeBegin, WithoutTime
 from splime.leakage import LeakFilter

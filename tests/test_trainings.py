@@ -22,7 +22,7 @@ from splime.io.files import LOCK
 from splime.plans import Plan, PlannedRun, execute
 from splime.progress import Showing, silent
 from splime.runs import is_finished
-from splime.runs.parallel import check_left, check_seen, sort_engines, takes_old_keywords
+from splime.runs.parallel import check_left, check_seen, sort_engines
 from splime.tuning import TuningResult, tune
 from splime.workers import Parallel
 from tests.experiments.small import call_experiments, save_small, small_case
@@ -253,19 +253,10 @@ def test_engines_by_name() -> None:
             sort_engines(engines)
 
 
-def test_old_keywords() -> None:
-    """They are one object now, and work for one version."""
-
-    @takes_old_keywords
-    def trains(**given: Any) -> dict[str, Any]:
-        return given
-
-    assert trains(engine="pykeen", parallel=2) == {"engine": "pykeen", "parallel": 2}
-    with pytest.warns(DeprecationWarning, match=r"parallel=splime.Parallel\(processes=2\)"):
-        assert trains(processes=2, seed=1) == {"parallel": Parallel(processes=2), "seed": 1}
-    with pytest.warns(DeprecationWarning, match="processors=4"):
-        given = trains(engine=["pykeen", "ray"], processors=4)
-    assert given == {"engine": "pykeen", "parallel": Parallel("ray", processors=4)}
+def test_old_names() -> None:
+    """They work for one version."""
+    with pytest.warns(DeprecationWarning, match="parallel"), pytest.raises(SplimeError):
+        splime.tune("no-such-data", "nowhere", processes=2)
     plan = splime.Plan("no-such-data", [splime.PlannedRun("a", splime.Vanilla())])
     with pytest.warns(DeprecationWarning, match="splime.execute"), pytest.raises(SplimeError):
         splime.carry_out(plan, "nowhere")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from splime.evaluation.protocols import Questions
-from splime.evaluation.ranking import Estimate, Ties
+from splime.evaluation.ranking import Ties
 from splime.graph import SplitName
 from splime.io.options import EndBeforeBegin, WithoutTime
 from splime.leakage import LeakFilter
@@ -103,4 +103,3 @@ class Evaluating(TypedDict, total=False):
     seed: int
     memory: int | None
     progress: Progress
-    estimate: Estimate | None

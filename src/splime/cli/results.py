@@ -94,7 +94,7 @@ def evaluate(
     given: dict[str, Any] = {"split": split, "filter": filter, "aggregate": aggregate, "ties": ties}
     given["memory"] = None if memory is None else memory << 20
     given["questions"] = int(questions) if questions and questions.isdecimal() else questions
-    given |= {"bootstrap": bootstrap, "estimate": _show_estimate, "warn": warn}
+    given |= {"bootstrap": bootstrap, "warn": warn}
     opened = options.open_run(run, device, facts)
     with progress_bar() as progress:
         evaluation = evaluate_run(opened, protocol, progress=progress, **given)
@@ -107,11 +107,6 @@ def evaluate(
         show(f"answered from the facts of {source}; these metrics are not kept")
     if members := kept_of_members(opened, evaluation):
         show(members_table(evaluation, members))
-
-
-def _show_estimate(seconds: float) -> None:
-    if seconds >= 2:
-        typer.secho(f"this will take about {seconds:,.0f} s", err=True, dim=True)
 
 
 @embeddings.command("export", cls=Command)

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from splime.arrays import grouped
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
+from splime.scoring.scoping import keyed
 from splime.shown import Shown, Tabular
-from splime.times import Bools, Ints, format_ticks
+from splime.times import Ints, format_ticks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Intervals: TypeAlias = dict[str, tuple[float, float]]
@@ -379,23 +379,14 @@ class Evaluation(Shown, Tabular):
 def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
     """By whether train has the triple at any time, by kind of time, predicate and period."""
     time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
+    triples, of_train = (keyed("time", each, graph).key for each in (facts, graph.train))
+    seen = np.where(np.isin(triples, of_train), 0, 1)
     return {
-        "train": Stratum(
-            np.where(_in_train(graph, facts), 0, 1),
-            ["triple seen in train", "triple unseen in train"],
-        ),
+        "train": Stratum(seen, ["triple seen in train", "triple unseen in train"]),
         "time": Stratum(time, ["instant", "interval", "open"]),
         "predicate": Stratum(facts.predicate.astype(np.int64), list(graph.predicates)),
         "period": _periods(graph, facts),
     }
-
-
-def _in_train(graph: TemporalGraph, facts: Facts) -> Bools:
-    both = np.concatenate([graph.train.array(), facts.array()])
-    number, triple = grouped(list(both.T))
-    of_train = np.zeros(len(triple), bool)
-    of_train[number[: len(graph.train)]] = True
-    return of_train[number[len(graph.train) :]]
 
 
 def _periods(graph: TemporalGraph, facts: Facts) -> Stratum:

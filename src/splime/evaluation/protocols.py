@@ -15,8 +15,8 @@ from splime.arrays import grouped
 from splime.errors import UsageError, check_fields, check_name
 from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.metrics import Evaluation, Sample, Stratum, measured, strata_of
-from splime.evaluation.ranking import TIES, Estimate, Side, Ties, rank_sides
-from splime.graph import Facts, SplitName, TemporalGraph, check_split
+from splime.evaluation.ranking import Side, Ties, rank_sides
+from splime.graph import Facts, SplitName, TemporalGraph
 from splime.leakage import LeakFilter
 from splime.progress import Progress, silent
 from splime.scoring.queries import Queries, Scoring
@@ -69,8 +69,6 @@ class EvaluationOptions:
     """The number of bytes that blocks of scores may take."""
     progress: Progress = silent
     """Gets the number of queries that are ranked."""
-    estimate: Estimate | None = None
-    """Is called with the seconds that all will take."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -91,7 +89,7 @@ class EvaluationOptions:
         questions = self.questions
         if questions is None:
             questions = default_questions(count * sides, candidates)
-        if questions != "all" and (type(questions) is not int or questions < 1):
+        if questions != "all" and questions < 1:
             raise UsageError(f"questions is all, or a number from 1 on, not {questions!r}")
         wanted = count if questions == "all" else -(-questions // sides)
         if wanted >= count:
@@ -158,27 +156,17 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
     began = perf_counter()
     options = options.of_protocol(protocol)
     ties = options.ties or "mean"
-    check_name("tie rule", ties, TIES)
-    check_split(options.split)
     scoring = scoring.with_options(options.aggregate or "mean", options.memory)
     with torch.inference_mode(), memory_errors():
         if protocol == "triple":
             task = _triple_task(scoring, options)
         else:
             task = _fact_task(protocol, scoring, options)
-        ranks = rank_sides(
-            task.sides,
-            len(task.filters),
-            ties,
-            progress=options.progress,
-            estimate=options.estimate,
-        )
+        ranks = rank_sides(task.sides, len(task.filters), ties, options.progress)
     timeline = scoring.graph.timeline
     queries, possible = ranks[0].size, task.total * len(task.sides)
     sample = Sample(queries, possible, options.seed) if queries < possible else None
-    resamples = options.bootstrap
-    if resamples is None and sample is not None:
-        resamples = _INTERVALS
+    resamples = _INTERVALS if sample and options.bootstrap is None else options.bootstrap
     return Evaluation(
         protocol=protocol,
         split=options.split,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -20,15 +19,11 @@ from splime.times import Ints
 Ties: TypeAlias = Literal["mean", "worst", "best"]
 TIES = {"mean": 0.5, "worst": 1.0, "best": 0.0}
 """The share of the candidates with the same score that stand before an answer."""
-Estimate: TypeAlias = Callable[[float], None]
-"""Takes the seconds that all queries will take, judged by a few."""
 
 # Scores are compared in blocks that stay in the cache (on a GPU: that fill it).
 _COMPARED = {"cpu": 1 << 20, "cuda": 1 << 26}
 # Rows of so many scores are counted one by one.
 _WIDE = 1 << 12
-# Queries that the time of all is judged by.
-_TRIAL = 64
 
 
 @dataclass(frozen=True)
@@ -42,32 +37,19 @@ class Side:
     never: torch.Tensor | None = None
     """Columns of the scores that are no candidates."""
 
-    def counted(self, scored: tuple[Ints, Ints, torch.Tensor], levels: int) -> tuple[Ints, Ints]:
-        """How many candidates are better than answers, and how many equal, at each level."""
-        answers, row, scores = scored
-        target, excluded = self.target[answers], self.filter.excluded(answers)
-        return count(scores, row, target, excluded, levels=levels, never=self.never)
 
-
-def rank_sides(
-    sides: Sequence[Side],
-    levels: int,
-    ties: Ties,
-    *,
-    progress: Progress,
-    estimate: Estimate | None,
-) -> Floats:
+def rank_sides(sides: Sequence[Side], levels: int, ties: Ties, progress: Progress) -> Floats:
     """The ranks of all answers, by level of exclusion, answer and side."""
-    if estimate is not None:
-        estimate(_seconds(sides, levels))
     done, total = 0, sum(len(side.target) for side in sides)
     ranks = np.zeros((levels, len(sides[0].target), len(sides)))
     for column, side in enumerate(sides):
         for start, stop, is_ours in _blocks(side.queries):
             answers, row = side.queries.asked(start, stop)
             if is_ours:
-                scored = answers, row, side.queries.score(start, stop)
-                ranks[:, answers, column] = rank(*side.counted(scored, levels), ties)
+                scores = side.queries.score(start, stop)
+                target, excluded = side.target[answers], side.filter.excluded(answers)
+                counted = count(scores, row, target, excluded, levels=levels, never=side.never)
+                ranks[:, answers, column] = rank(*counted, ties)
             done += len(answers)
             progress("ranking", done, total)
     collective.all_reduce(torch.from_numpy(ranks))
@@ -81,20 +63,6 @@ def _blocks(queries: Queries) -> Iterator[tuple[int, int, bool]]:
         size = min(size, -(-count // workers))
     for number, start in enumerate(range(0, count, size)):
         yield start, min(start + size, count), number % workers == collective.rank()
-
-
-def _seconds(sides: Sequence[Side], levels: int) -> float:
-    """How long all will take, judged by a few queries from the middle of one side."""
-    side, cost = sides[0], sides[0].queries.cost
-    some = min(_TRIAL, side.queries.block, len(cost))
-    start = (len(cost) - some) // 2
-    for _ in range(2):  # once to warm up
-        began = perf_counter()
-        side.counted(side.queries.scored(start, start + some), levels)
-        seconds = perf_counter() - began
-    rows = int(cost[start : start + some].sum())
-    total = sum(int(each.queries.cost.sum()) for each in sides)
-    return seconds * total / (rows * collective.size())
 
 
 def rank(better: Ints, equal: Ints, ties: Ties) -> Floats:

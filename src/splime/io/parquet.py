@@ -74,6 +74,12 @@ def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> Raw
     return raw_from_columns(together, layout, name=name)
 
 
+def read_table(path: Path) -> pa.Table:
+    """All columns of a Parquet file, whatever they hold."""
+    schema, _ = _opened(path)
+    return _read(path, schema, schema.names)
+
+
 def _opened(path: Path) -> tuple[pa.Schema, Description | None]:
     import pyarrow.parquet as pq
 

@@ -21,14 +21,19 @@ def is_table(source: object) -> bool:
     return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table)
 
 
+def as_table(source: Any, name: str) -> pa.Table:
+    """The Arrow table that something can be read as."""
+    try:
+        return source if isinstance(source, pa.Table) else pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"{name}: cannot be read as an Arrow table: {error}") from None
+
+
 def raw_from_table(
     source: Any, name: str, split: SplitName | None, columns: Sequence[str] | None
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
-    try:
-        table = source if isinstance(source, pa.Table) else pa.table(source)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"{name}: cannot be read as an Arrow table: {error}") from None
+    table = as_table(source, name)
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
     layout = by_name(table.column_names, columns, name)

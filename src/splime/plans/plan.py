@@ -40,13 +40,7 @@ from splime.reporting.showing import write_page
 from splime.reporting.style import make_figure
 from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
-from splime.runs.parallel import (
-    as_parallel,
-    check_left,
-    check_seen,
-    map_trainings,
-    takes_old_keywords,
-)
+from splime.runs.parallel import as_parallel, check_left, check_seen, map_trainings
 from splime.runs.watching import tracking
 from splime.training.registry import ModelEntry, entry_for, make_settings
 from splime.workers import Parallel, never
@@ -277,7 +271,6 @@ class PlanResult:
         return rendered([*comparison_table(self.comparison), page])
 
 
-@takes_old_keywords
 def execute(
     plan: Plan,
     out: str | Path,
@@ -404,7 +397,6 @@ def _train_on_worker(
         evaluate(run)
 
 
-@takes_old_keywords
 def run(
     data: Plan | TemporalGraph | str | Path,
     out: str | Path,

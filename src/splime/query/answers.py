@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from splime.arrays import expand
 from splime.errors import UsageError, check_name, visible
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
-from splime.query.questions import Question, question_facts
+from splime.query.questions import Question
 from splime.scoring.queries import Block, Scoring, Spans
 from splime.scoring.scoping import Kind, KnownAnswers, KnownFact
 from splime.scoring.scorer import Ids
@@ -240,10 +240,9 @@ def _ranked(
         best = best.take(np.flatnonzero(shown))
     # The scopes of a question depend on the answer only if that is the predicate.
     by_answer = kind == "predicate"
-    asked = facts.take(best.question) if by_answer else facts
-    predicate: Ids = best.id if by_answer else facts.predicate
-    scored = question_facts(asked.subject, predicate, asked.object, asked.begin, asked.end)
-    count, scope = scoring.scopes_of(scored)
+    if by_answer:
+        facts = replace(facts.take(best.question), predicate=best.id.astype(np.int32))
+    count, scope = scoring.scopes_of(facts)
     start = count.cumsum() - count
     if not by_answer:
         start, count = start[best.question], count[best.question]
@@ -392,7 +391,6 @@ def _places(known: KnownAnswers, question: Ints, ids: Ids, width: int) -> Ints:
     if not len(known.question):
         return np.full(len(question), -1, np.int64)
     keys = known.question * width + known.id
-    order = np.argsort(keys)
     key = question * width + ids
-    at = order[np.searchsorted(keys, key, sorter=order).clip(max=len(keys) - 1)]
+    at = np.searchsorted(keys, key).clip(max=len(keys) - 1)
     return np.where(keys[at] == key, at, -1)

@@ -86,11 +86,8 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
     rows = list(replace(run.graph, train=used).rows("train"))
     names = scorer.relations(asked, used)
     step = {n: Step(fact, name) for n, fact, name in zip(numbers, rows, names, strict=True)}
-    return Evidence(
-        question,
-        answer,
-        tuple(
-            Reason(chain.contribution, tuple(step[number % count] for number in chain.facts))
-            for chain in chains
-        ),
+    reasons = tuple(
+        Reason(chain.contribution, tuple(step[number % count] for number in chain.facts))
+        for chain in chains
     )
+    return Evidence(question, answer, reasons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,31 +75,30 @@ def _table(
     facts = asked.facts.take(rows)
     answers = answer(scoring, kind, facts, options, temperature)
     best, granularity = answers.best, scoring.graph.timeline.granularity
-    columns: dict[str, pa.Array] = {"question": pa.array(rows[best.question] + 1)}
+    questions = facts.take(best.question)
+    columns: dict[str, Any] = {"question": rows[best.question] + 1}
     for name in NAMES:
-        ids, labels = getattr(facts, name)[best.question], scoring.names(name).labels
-        columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else labels.take(pa.array(ids))
+        ids, labels = pa.array(getattr(questions, name)), scoring.names(name).labels
+        columns[name] = pa.repeat(ASKED, len(ids)) if name == kind else labels.take(ids)
     for name in ("begin", "end"):
-        dates = format_ticks(getattr(facts, name), granularity)
-        given: list[str] | list[None] = [None] * len(dates) if kind == "time" else dates
-        columns[name] = pa.array(given, _TEXT).take(pa.array(best.question))
-    known = scoring.known.describe(best.fact)
+        dates = pa.array(format_ticks(getattr(facts, name), granularity), _TEXT)
+        given = pa.nulls(len(dates), _TEXT) if kind == "time" else dates
+        columns[name] = given.take(pa.array(best.question))
     reasons = scoring.coverage.reasons(kind, facts)
-    of_answers = scoring.coverage.remarks(kind, best.id, facts.take(best.question))
+    of_answers = scoring.coverage.remarks(kind, best.id, questions)
     both = ((reasons[at], remark) for at, remark in zip(best.question, of_answers, strict=True))
-    remarks = ["; ".join(filter(None, each)) or None for each in both]
     columns |= {
-        "rank": pa.array(best.rank),
+        "rank": best.rank,
         "answer": answers.names,
-        "score": pa.array(best.score),
+        "score": best.score,
         "probability": pa.array(best.probability, mask=np.isnan(best.probability)),
         "scope": pc.binary_join(answers.scopes, pa.scalar(", ", _TEXT)),
-        "scope_begin": pa.array(answers.begin, _TEXT),
-        "scope_end": pa.array(answers.end, _TEXT),
-        "known": pa.array([None if fact is None else str(fact) for fact in known], _TEXT),
-        "remark": pa.array(remarks, _TEXT),
+        "scope_begin": answers.begin,
+        "scope_end": answers.end,
+        "known": [fact and str(fact) for fact in scoring.known.describe(best.fact)],
+        "remark": ["; ".join(filter(None, each)) or None for each in both],
     }
-    return pa.table([columns[name] for name in SCHEMA.names], SCHEMA.names).cast(SCHEMA)
+    return pa.table(columns, SCHEMA)
 
 
 def check_out(path: Path) -> None:

@@ -21,19 +21,12 @@ from splime.query.answers import AnswerOptions, Answers, answer
 from splime.query.evidence import Evidence, make_evidence
 from splime.query.many import answer_tables
 from splime.query.near import Span, near_names
-from splime.query.questions import (
-    Question,
-    find_name,
-    read_question,
-    read_questions,
-    read_time,
-)
+from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
 from splime.scoring.scoping import KINDS, Kind
 from splime.scoring.scorer import memory_errors
 from splime.static import Aggregate
 from splime.times import When, format_ticks
-from splime.vocabulary import Vocabulary
 
 
 class Query:
@@ -124,7 +117,7 @@ class Query:
         if kind == "time":
             known = self.scoring.known
             _, stating = known.pairs(kind, facts)
-            if (known.undated & known.learned(np.arange(len(known.facts))))[stating].any():
+            if (known.undated[stating] & known.learned(stating)).any():
                 remarks = ["no probabilities: train states this without a time, for all times"]
             # Where entities are cut too, the answers are spans, of which there are more.
             scoping = self.scoring.scoping
@@ -159,8 +152,7 @@ class Query:
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
         if answer is None:
-            with torch.inference_mode(), memory_errors():
-                answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
+            answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
         return make_evidence(self.run, question, facts, answer, most)
 
     def near(
@@ -179,6 +171,7 @@ class Query:
         """
         graph = self.run.graph
         names = find_name(graph, name, kind)
+        number = names.id(name)
         span = begin = end = None
         if at is not None or during is not None:
             ticks = np.array(read_time(graph.timeline, at, during))
@@ -186,26 +179,22 @@ class Query:
             first, last = graph.timeline.index(ticks).tolist()
             span = (first, last)
         limit = AnswerOptions(limit).limit  # checked
-        rows = near_names(self.run, self.scoring, name, names, span, limit)
-        doubt = self._doubt(names, names.id(name), span)
-        remarks = [doubt] if doubt else []
-        remarks.append("scores are cosines of vectors")
+        rows = near_names(self.run, self.scoring, number, names, span, limit)
+        doubt = self._doubt(names.kind, number, span)
+        remarks = [*filter(None, [doubt]), "scores are cosines of vectors"]
         cut = self.run.scoping.entities is not None or self.run.model.time_of is not None
-        if names is graph.entities and not cut and span is not None:
+        entity, predicate = (name, None) if names.kind == "entity" else (None, name)
+        if entity and not cut and span is not None:
             remarks.append("this run has not cut entities: they are the same at all times")
-        entity, predicate = (name, None) if names is graph.entities else (None, name)
         question = Question("near", entity, predicate, None, begin, end)
         return Answers(question, rows, None, tuple(remarks), doubt)
 
-    def _doubt(self, names: Vocabulary, number: int, span: Span | None) -> str:
+    def _doubt(self, kind: str, number: int, span: Span | None) -> str:
         """What train does not have of a name, at some timestamps."""
         coverage, ids = self.scoring.coverage, np.array([number])
-        kind = "subject" if names is self.run.graph.entities else "predicate"
         parts = [coverage.about(kind, number)] if coverage.names(kind, ids)[0] else []
-        if kind == "predicate" and span is not None:
-            first, last = span
-            if coverage.outside(ids, np.array([first]), np.array([last]))[0]:
-                parts.append(coverage.when(number, first, last))
+        if kind == "predicate" and span and coverage.outside(ids, *np.array(span)[:, None])[0]:
+            parts.append(coverage.when(number, *span))
         return "; ".join(parts)
 
     def ask_many(self, questions: Any, **options: Any) -> pa.Table:

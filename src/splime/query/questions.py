@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import Facts, TemporalGraph
-from splime.io.columns import EncodedColumn
+from splime.io.columns import EncodedColumn, Locate, RowCollector
 from splime.io.inputs import InputFile
-from splime.io.tables import is_table, label_column, time_column
+from splime.io.parquet import read_table
+from splime.io.tables import as_table, is_table, label_column, time_column
 from splime.scoring.scoping import KINDS, NAMES
 from splime.scoring.scorer import Ids
 from splime.timeline import Timeline
@@ -232,7 +233,7 @@ def read_questions(source: Any, graph: TemporalGraph, *, ahead: bool = False) ->
     )
     if table.problems:
         row, what = min(table.problems)
-        raise DataError(f"{table.locate(row)}{what}")
+        raise DataError(f"{table.locate([row])[0]}{what}")
     positions = np.array([KINDS.index(name) for name in (*NAMES, "time")])
     kind = positions[np.where(when, 3, asked[:3].argmax(axis=0))]
     subject, predicate, object_ = (np.maximum(column, 0) for column in ids)
@@ -241,11 +242,11 @@ def read_questions(source: Any, graph: TemporalGraph, *, ahead: bool = False) ->
 
 @dataclass
 class _Table:
-    """A table of questions, its name, where a row stands in it, and which rows are wrong."""
+    """Questions as columns of text, where their rows stand, and which rows are wrong."""
 
-    columns: pa.Table
-    name: str
-    locate: Callable[[int], str]
+    columns: Mapping[str, EncodedColumn]
+    rows: int
+    locate: Locate
     problems: list[tuple[int, str]] = field(default_factory=list)
 
     def note(self, wrong: Bools, what: str, why: Callable[[int], str] = lambda _: "") -> None:
@@ -256,7 +257,7 @@ class _Table:
 
     def ids(self, column: str, names: Vocabulary) -> Ints:
         """The ids of a column of names."""
-        encoded = EncodedColumn(label_column(self.columns[column], column, self.name))
+        encoded = self.columns[column]
         texts = encoded.values.to_pylist()
         plain = pa.array([_unquoted(text) for text in texts], encoded.values.type)
         of_values = names.ids(plain).astype(np.int64)
@@ -270,25 +271,22 @@ class _Table:
 
     def times(self, timeline: Timeline, ahead: bool) -> tuple[Ints, Ints, Ints]:
         """First and last tick of every question, and whether it has a time (0), or a state."""
-        rows = len(self.columns)
-        columns = next(names for names in _TIMES if {*names} <= {*self.columns.column_names})
-        ends = np.tile(np.reshape(_all_time(timeline, ahead), (2, 1)), rows)
-        state = np.full(rows, _EMPTY)
+        columns = next(names for names in _TIMES if {*names} <= {*self.columns})
+        ends = np.tile(np.reshape(_all_time(timeline, ahead), (2, 1)), self.rows)
+        state = np.full(self.rows, _EMPTY)
         if not columns:
             return *ends, state
-        texts: list[EncodedColumn] = []
         for number, column in enumerate((columns[0], columns[-1])):
-            encoded = time_column(self.columns[column], column, self.name)
-            ticks, states = self._ticks(encoded, column, timeline)
-            found = encoded.lookup(states, _EMPTY)
-            ends[number] = np.where(found == 0, encoded.lookup(ticks[number]), ends[number])
+            ticks, states = self._ticks(column, timeline)
+            found = self.columns[column].lookup(states, _EMPTY)
+            of_rows = self.columns[column].lookup(ticks[number])
+            ends[number] = np.where(found == 0, of_rows, ends[number])
             state = np.where(found == 0, 0, np.maximum(found, state))
-            texts.append(encoded)
         begin, end = ends
 
         def why(row: int) -> str:
             whole = format_ticks(np.array([timeline.first, timeline.last]), timeline.granularity)
-            given = (encoded.texts([row])[0] for encoded in texts)
+            given = (self.columns[each].texts([row])[0] for each in (columns[0], columns[-1]))
             dates = (date or default for date, default in zip(given, whole, strict=True))
             return _refusal(timeline.interval, *dates)
 
@@ -298,8 +296,9 @@ class _Table:
         self.note(outside & (state == 0), f", column {columns[0]}: ", why)
         return begin, end, state
 
-    def _ticks(self, encoded: EncodedColumn, column: str, timeline: Timeline) -> tuple[Ints, Ints]:
+    def _ticks(self, column: str, timeline: Timeline) -> tuple[Ints, Ints]:
         """First and last tick of every distinct time, and whether it is one."""
+        encoded = self.columns[column]
         size = len(encoded.values)
         ticks, states = np.zeros((2, size), np.int64), np.zeros(size, int)
         # One time after the other takes a millisecond each, so only those that need it: coarser
@@ -320,53 +319,49 @@ class _Table:
 
 
 def _read(source: Any) -> _Table:
-    if isinstance(source, str | Path):
+    name = "table"
+    if is_table(source):
+        table = _of_table(as_table(source, name), name)
+    elif isinstance(source, str | Path):
+        name = str(source)
         table = _read_file(Path(source))
-    elif is_table(source):
-        try:
-            table = _of_table(pa.table(source), "table")
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise DataError(f"table: cannot be read as an Arrow table: {error}") from None
     else:
         raise UsageError(
             f"questions are a file or an Arrow-compatible table, not {type(source).__name__}"
         )
-    if not table.columns.num_rows:
-        raise DataError(f"{table.name}: there are no questions")
+    if not table.rows:
+        raise DataError(f"{name}: there are no questions")
     return table
 
 
 def _read_file(path: Path) -> _Table:
-    suffix = path.suffix.lower()
-    if suffix in _DELIMITERS:
-        return _read_text(path, _DELIMITERS[suffix])
-    if suffix != ".parquet":
-        known = (*_DELIMITERS, ".parquet")
+    suffix, known = path.suffix.lower(), (*_DELIMITERS, ".parquet")
+    if suffix not in known:
         raise UsageError(
             f"{path}: questions are read from {', '.join(known)}.{nearest(path.suffix, known)}"
         )
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet: {error}") from None
-    return _of_table(table, str(path))
+    if suffix == ".parquet":
+        return _of_table(read_table(path), str(path))
+    return _read_text(path, _DELIMITERS[suffix])
 
 
 def _of_table(table: pa.Table, name: str) -> _Table:
     """A table whose columns are those of questions; an index of pandas is left out."""
     indexes = [n for n in table.column_names if re.fullmatch("__index_level_[0-9]+__", n)]
     table = table.drop_columns(indexes)
-    table = table.rename_columns(_column_names(table.column_names, name))
-    return _Table(table, name, lambda row: f"{name}, row {row + 1}")
+    columns = {}
+    names = _column_names(table.column_names, name)
+    for column, values in zip(names, table.columns, strict=True):
+        if column in NAMES:
+            columns[column] = EncodedColumn(label_column(values, column, name))
+        else:
+            columns[column] = time_column(values, column, name)
+    return _Table(columns, table.num_rows, lambda rows: [f"{name}, row {rows[0] + 1}"])
 
 
 def _read_text(path: Path, delimiter: str) -> _Table:
     """Text with a header, or with columns in the usual order."""
-    lines: list[int] = []
-    rows: list[list[str]] = []
+    rows = RowCollector(str(path), "line")
     columns: list[str] = []
     for number, cells in InputFile(path).rows(delimiter):
         where = f"{path}, line {number}"
@@ -382,17 +377,13 @@ def _read_text(path: Path, delimiter: str) -> _Table:
             raise DataError(
                 f"{where}: expected {len(columns)} columns as in the first line, found {len(cells)}"
             )
-        lines.append(number)
-        rows.append(cells)
-    # Without rows there are no columns either.
-    table = pa.table(dict(zip(columns, zip(*rows, strict=True), strict=False)))
-    return _Table(table, str(path), lambda row: f"{path}, line {lines[row]}")
+        rows.add(number, zip(columns, cells, strict=True))
+    return _Table({name: rows.column(name) for name in columns}, len(rows.numbers), rows.locate)
 
 
 def _column_names(names: Sequence[str], where: str) -> list[str]:
     """The names of the columns; others than the expected ones are likely misspelt."""
     columns = [name.strip().lower() for name in names]
-    allowed = [{*NAMES, *times} for times in _TIMES]
-    if set(columns) not in allowed or len(set(columns)) < len(columns):
+    if sorted(columns) not in [sorted((*NAMES, *times)) for times in _TIMES]:
         raise DataError(f"{where}: {_EXPECTED}; found {', '.join(names)}")
     return columns

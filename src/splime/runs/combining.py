@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,9 @@ from splime.errors import UsageError
 from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.ranking import Side, rank_sides
 from splime.graph import Facts
-from splime.io.files import LOCK, atomic_folder, to_toml, write_json
+from splime.io.files import LOCK, atomic_folder, write_json
 from splime.progress import Progress, silent
 from splime.runs import folder as files
-from splime.runs.folder import MEMBERS, describe, differences, fingerprint
 from splime.runs.run import Run
 from splime.runs.tensors import save_tensors
 from splime.runs.training import machine
@@ -66,10 +65,9 @@ def combine(
         settings["past"] = past.pop()
     combined = {
         "names": [str(run.path) for run in members],
-        "sha256": [fingerprint(run.config) for run in members],
+        "sha256": [files.fingerprint(run.config) for run in members],
     }
-    config = describe(graph, None, settings, entry.engine)
-    config = tomllib.loads(to_toml({**config, MEMBERS: combined}))
+    config = {**files.describe(graph, None, settings, entry.engine), files.MEMBERS: combined}
     seconds = time.monotonic() - began + sum(run.about["seconds"] for run in members)
     about = {
         **machine(members[0].device),
@@ -80,9 +78,9 @@ def combine(
     with atomic_folder(out) as beside:
         files.begin(beside, config, graph, None)
         for number, run in enumerate(members, 1):
-            _copy(run, beside / MEMBERS / str(number))
+            _copy(run, beside / files.MEMBERS / str(number))
         write_json(beside / files.ABOUT, about)
-        save_tensors(beside / files.MODEL, {}, {"config": fingerprint(config)})
+        save_tensors(beside / files.MODEL, {}, {"config": files.fingerprint(config)})
     return Run(out, device=device)
 
 
@@ -102,7 +100,7 @@ def _check(members: Sequence[Run], out: Path) -> None:
     for run in others:
         mine, yours = first.config["data"], run.config["data"]
         if mine["sha256"] != yours["sha256"]:
-            how = differences({"data": mine}, {"data": yours})
+            how = files.differences({"data": mine}, {"data": yours})
             raise UsageError(
                 f"{first.path} and {run.path} cannot be combined: their facts differ ({how}); read"
                 " the data the same way for both"
@@ -119,7 +117,7 @@ def _copy(run: Run, folder: Path) -> None:
         if path.is_file() and path.name != LOCK and not path.name.startswith("."):
             shutil.copyfile(path, folder / path.name)
     for number, member in enumerate(run.members, 1):
-        _copy(member, folder / MEMBERS / str(number))
+        _copy(member, folder / files.MEMBERS / str(number))
 
 
 class ChosenWeights(NamedTuple):
@@ -145,15 +143,7 @@ def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> C
     if len(facts) > most:
         drawn = np.random.default_rng(0).choice(len(facts), max(1, most), replace=False)
         facts = facts.take(np.sort(drawn))
-    measure = _measure(members, facts)
-    tried = 0
-
-    def mrr(weights: Sequence[float]) -> float:
-        nonlocal tried
-        tried += 1
-        progress("weights", tried)
-        return measure(weights)
-
+    mrr = _measure(members, facts, progress)
     alone = [mrr(np.eye(len(members))[at].tolist()) for at in range(len(members))]
     order = sorted(range(len(members)), key=lambda at: -alone[at])
     best, weights = alone[order[0]], [float(at == order[0]) for at in range(len(members))]
@@ -169,25 +159,28 @@ def choose_weights(members: Sequence[Scoring], progress: Progress = silent) -> C
     return ChosenWeights([weight / whole for weight in weights], best, alone, len(facts))
 
 
-def _measure(members: Sequence[Scoring], facts: Facts) -> Callable[[Sequence[float]], float]:
+def _measure(
+    members: Sequence[Scoring], facts: Facts, progress: Progress
+) -> Callable[[Sequence[float]], float]:
     """How weights become the MRR of some facts; the members are scored here."""
     graph = members[0].graph
     every, count, device = graph.facts(), len(facts), members[0].device
     block = max(1, _COMPARED // max(1, len(graph.entities)))
     kinds: tuple[Kind, ...] = ("object", "subject")
-    asked = []
+    asked, tried = [], itertools.count(1)
     for kind in kinds:
         queries, known = (keyed(kind, part, graph) for part in (facts, every))
         scores = [log_probabilities(member, kind, facts).to(device) for member in members]
         asked.append((scores, queries.id, AnswerFilter(known, queries)))
 
     def measure(weights: Sequence[float]) -> float:
+        progress("weights", next(tried))
         one = np.ones(count, np.int64)
         sides = [
             Side(_Weighted(np.arange(count), one, one, block, scores, weights), target, known)
             for scores, target, known in asked
         ]
-        ranks = rank_sides(sides, len(TIMED), "mean", progress=silent, estimate=None)
+        ranks = rank_sides(sides, len(TIMED), "mean", silent)
         return float((1 / ranks[TIMED.index("exact")]).mean())
 
     return measure

@@ -18,7 +18,8 @@ from splime.evaluation import Evaluation, EvaluationOptions, Metrics
 from splime.evaluation.protocols import PROTOCOLS, Questions, default_questions, evaluate_scoring
 from splime.graph import SplitName
 from splime.io.files import atomic_write, locked, read_json, write_json
-from splime.io.sealed import check_seal, sealed_writer
+from splime.io.parquet import read_table
+from splime.io.sealed import sealed_writer
 from splime.leakage import LeakFilter
 from splime.runs import folder as files
 from splime.runs.run import Run
@@ -50,7 +51,7 @@ def evaluate(
         device: where to compute, if the run is given by its folder: cpu, cuda or auto.
         warn: gets the reason why metrics are not kept.
         **options: split (test or valid), filter and distinct (of protocol triple), aggregate (of
-            the others), ties, bootstrap, questions, seed, memory, progress and estimate, as
+            the others), ties, bootstrap, questions, seed, memory and progress, as
             `EvaluationOptions` has them. Where None, distinct and aggregate are as the run was
             trained.
     """
@@ -130,12 +131,9 @@ def _asks(evaluation: Evaluation, questions: Questions) -> bool:
 
 
 def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
-    import pyarrow.parquet as pq
-
     asked = _asked(evaluation.protocol)
     try:
-        check_seal(path)
-        table = pq.read_table(path)
+        table = read_table(path)
         facts = table["fact"].to_numpy()
         ranks = {
             name: np.stack([table[f"{name}_{what}"].to_numpy() for what in asked], axis=1)
@@ -147,7 +145,7 @@ def _with_ranks(path: Path, evaluation: Evaluation) -> Evaluation:
             there, stored = Metrics.of(column), evaluation.metrics[name]["both"]
             if not math.isclose(there.mrr, stored.mrr) or there.queries != stored.queries:
                 raise ValueError(f"their MRR is {there.mrr:.4f}, and {files.METRICS} has another")
-    except (DataError, OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+    except (DataError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not the ranks of this run: {error}; remove it, and they are made again"
         ) from None
@@ -173,17 +171,11 @@ def key(evaluation: Evaluation) -> str:
     repeated = None
     if evaluation.protocol == "triple" and "repeated" not in evaluation.left_out:
         repeated = "repeated"  # triples that occur again are ranked again
-    sample = evaluation.sample
-    parts = [
-        evaluation.protocol,
-        evaluation.split,
-        evaluation.leak_filter,
-        repeated,
-        evaluation.aggregate,
-        evaluation.ties,
-        f"{sample.queries}-seed-{sample.seed}" if sample else None,
-    ]
-    return "-".join(part for part in parts if part)
+    one, sample = evaluation, evaluation.sample
+    parts = [one.protocol, one.split, one.leak_filter, repeated, one.aggregate, one.ties]
+    if sample is not None:
+        parts.append(f"{sample.queries}-seed-{sample.seed}")
+    return "-".join(filter(None, parts))
 
 
 def _write_ranks(path: Path, evaluation: Evaluation) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -248,16 +249,10 @@ def read_history(path: Path) -> History:
     """Read them back; a DataError if they are not what was written."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, strict=True))
-        history = History(
-            Epoch(
-                int(row["epoch"]),
-                float(row["loss"]),
-                None if row["valid"] == "" else float(row["valid"]),
-            )
-            for row in rows
-        )
-    except (OSError, KeyError, ValueError, TypeError, csv.Error) as error:
+            rows = [*csv.DictReader(file, restval="missing", strict=True)]
+        rows = [{**row, "valid": row["valid"] or None} for row in rows]
+        history = History(msgspec.convert(rows, list[Epoch], strict=False))
+    except (OSError, KeyError, ValueError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
     if [epoch.epoch for epoch in history] != list(range(1, len(history) + 1)) or not history:
         raise DataError(f"{path}: not the history of a training")

@@ -7,9 +7,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from splime.device import choose_device
 from splime.errors import Interrupted, SplimeError, UsageError, check_name
@@ -18,7 +18,6 @@ from splime.workers import ENGINES, Parallel, available, never, worker_pool
 
 T = TypeVar("T")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 _SHARED = "on a Ray cluster, all machines must see the folder of the trainings under the same path"
 
 
@@ -37,31 +36,6 @@ def sort_engines(engine: str | Iterable[str]) -> tuple[str, str | None]:
         if len(several) > 1:
             raise UsageError(f"choose one engine of {' and '.join(several)}")
     return trainers[0] if trainers else "splime", pools[0] if pools else None
-
-
-def takes_old_keywords(function: F) -> F:
-    """Let a function take what `parallel` replaces, for one version, with a warning."""
-
-    @wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
-        old: dict[str, Any] = {
-            name: given.pop(name)
-            for name in ("processes", "processors", "gpu", "address")
-            if name in given
-        }
-        engine = given.get("engine")
-        listed = engine if isinstance(engine, list | tuple) else [engine]
-        if any(name in listed for name in ENGINES):
-            trainer, old["engine"] = sort_engines(given.pop("engine"))
-            given |= {} if trainer == "splime" else {"engine": trainer}
-        if old:
-            text = ", ".join(f"{name}={value!r}" for name, value in old.items())
-            new = f"parallel=splime.Parallel({text})"
-            warnings.warn(f"{text} is now {new}", DeprecationWarning, stacklevel=2)
-            given["parallel"] = Parallel(**old)
-        return function(*args, **given)
-
-    return cast(F, call)
 
 
 def as_parallel(parallel: Parallel | int | None, device: str) -> Parallel:

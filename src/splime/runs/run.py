@@ -8,10 +8,11 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from splime.device import choose_device
 from splime.embedding.models.base import Model
@@ -21,15 +22,6 @@ from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
 from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
-from splime.runs.folder import (
-    CONFIG,
-    History,
-    checksum,
-    checksum_of_cuts,
-    fingerprint,
-    read_config,
-    read_history,
-)
 from splime.runs.tensors import load_tensors
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
@@ -39,9 +31,6 @@ from splime.static import Aggregate, StaticGraph, apply
 from splime.timeline import Timeline
 from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import torch
 
 
 class _About(TypedDict):
@@ -68,7 +57,7 @@ class Run(Shown):
 
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
-        self.config = read_config(self.path)
+        self.config = files.read_config(self.path)
         self.engine: str = self.config["run"]["engine"]
         """The engine that trained the model."""
         if not files.is_finished(self.path):
@@ -97,7 +86,7 @@ class Run(Shown):
         try:
             return entry_of_run(self.config["settings"]["model"], self.engine)
         except UsageError as error:
-            raise DataError(f"{self.path / CONFIG}: {error}") from None
+            raise DataError(f"{self.path / files.CONFIG}: {error}") from None
 
     @cached_property
     def settings(self) -> Any:
@@ -105,7 +94,9 @@ class Run(Shown):
         try:
             return self.entry.settings.restore(self.config["settings"])
         except SplimeError as error:
-            raise DataError(f"{self.path / CONFIG}: the settings are damaged: {error}") from None
+            raise DataError(
+                f"{self.path / files.CONFIG}: the settings are damaged: {error}"
+            ) from None
 
     @property
     def past(self) -> str | None:
@@ -123,7 +114,7 @@ class Run(Shown):
     def graph(self) -> TemporalGraph:
         """The facts."""
         graph = read(self.path / files.GRAPH)
-        if checksum(graph) != self.config["data"]["sha256"]:
+        if files.checksum(graph) != self.config["data"]["sha256"]:
             raise DataError(f"{self.path / files.GRAPH}: not the facts that the run was made from")
         return graph
 
@@ -133,7 +124,7 @@ class Run(Shown):
         if "cuts" not in self.config:
             return Vanilla().fit(self.graph)
         segmentation = load_segmentation(self.path / files.SEGMENTATION)
-        if checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
+        if files.checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
             raise DataError(
                 f"{self.path / files.SEGMENTATION}: not the cuts that the run was made with"
             )
@@ -167,10 +158,10 @@ class Run(Shown):
         return Scoping(self.static)
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> files.History:
         """The loss of every epoch, and the validations; what was not trained has none."""
         path = self.path / files.HISTORY
-        return read_history(path) if path.exists() or self.entry.trained else History()
+        return files.read_history(path) if path.exists() or self.entry.trained else files.History()
 
     @cached_property
     def about(self) -> dict[str, Any]:
@@ -185,8 +176,8 @@ class Run(Shown):
         """The parameters, by the name of their table."""
         path = self.path / files.MODEL
         tensors, about = load_tensors(path)
-        if about.get("config") != fingerprint(self.config):
-            raise DataError(f"{path}: does not belong to the {CONFIG} beside it")
+        if about.get("config") != files.fingerprint(self.config):
+            raise DataError(f"{path}: does not belong to the {files.CONFIG} beside it")
         # Earlier versions stored the names of entities and predicates here, too.
         return {name: tensor for name, tensor in tensors.items() if not name.endswith(".names")}
 
@@ -200,7 +191,7 @@ class Run(Shown):
                 member = Run(path, device=self.device.type)
             except UsageError as error:
                 raise DataError(f"a member of the combination is missing: {error}") from None
-            if fingerprint(member.config) != expected:
+            if files.fingerprint(member.config) != expected:
                 raise DataError(f"{path}: not the run that was combined")
             member.graph = self.graph  # the same, and read already
             members.append(member)
@@ -310,21 +301,13 @@ def _joined(
     entities, same = Vocabulary(labels, kind="entity"), np.arange(len(own.predicates), dtype="i4")
     of_ours, of_theirs = (entities.ids(each.entities.labels) for each in (own, kept))
     predicates = own.predicates.ids(kept.predicates.labels)
-    old: dict[str, Facts] = {name: part.renumber(of_ours, same) for name, part in own.splits()}
-    new: dict[str, Facts] = {
-        name: part.renumber(of_theirs, predicates) for name, part in kept.splits()
-    }
-    train, valid, test = (new[split] if len(new[split]) else old[split] for split in SPLITS)
-    sources = [each for each in own.reading.sources if not len(new.get(each.split or "", ()))]
-    graph = replace(
-        own,
-        train=train,
-        valid=valid,
-        test=test,
-        entities=entities,
-        timeline=_both(ours, theirs),
-        reading=replace(own.reading, sources=(*sources, *facts.reading.sources)),
-    )
+    old = {name: part.renumber(of_ours, same) for name, part in own.splits()}
+    new = {name: part.renumber(of_theirs, predicates) for name, part in kept.splits()}
+    missing = {name for name in SPLITS if not len(new[name])}
+    parts: dict[str, Any] = {name: (old if name in missing else new)[name] for name in SPLITS}
+    sources = [one for one in own.reading.sources if one.split is None or one.split in missing]
+    reading = replace(own.reading, sources=(*sources, *facts.reading.sources))
+    graph = replace(own, **parts, entities=entities, timeline=_both(ours, theirs), reading=reading)
     if instead:
         return graph
     before = replace(graph, train=old["train"], valid=Facts.empty(), test=Facts.empty())

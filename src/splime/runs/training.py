@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args
 
+import msgspec
 import torch
 
 import splime
@@ -27,13 +28,7 @@ from splime.errors import DataError, Interrupted, UsageError, explain_out_of_mem
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
-from splime.methods import (
-    Method,
-    Timestamp,
-    at_every_timestamp,
-    restore_method,
-    standard_method,
-)
+from splime.methods import Method, Timestamp, at_every_timestamp, restore_method, standard_method
 from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
@@ -124,12 +119,11 @@ def train(
         state = states[collective.broadcast(states.index(before))]
         if state != "finished":
             shown = None if progress is silent else Showing(progress)
-            watches = [one for one in (shown, watch, tracker) if one is not None]
+            watches = [one for one in (shown, watch) if one is not None]
             with explain_out_of_memory("lower batch_size, negatives or dimension"):
                 learner = trainer.learner(fitted, source)
                 told = (watches, tracker, save_seconds)
-                training = _Training(learner, source, fitted, out, config, *told)
-                training.run(resumes=state == "started")
+                _Training(learner, source, fitted, out, config, *told).run(state == "started")
     return Run(out, device=device)
 
 
@@ -221,31 +215,28 @@ class _Progress:
     """Validations since the best one."""
 
 
+@dataclass(eq=False)
 class _Training:
     """One training in its folder, from its beginning or its last checkpoint to its end."""
 
+    learner: Learner
+    source: TrainingSource
+    settings: BaseSettings
+    out: Path
+    config: Config
+    watches: Sequence[Watch]
+    tracker: Tracker | None
+    save_seconds: float
     saving: float = 0.0
     """Seconds that the last checkpoint took."""
 
-    def __init__(
-        self,
-        learner: Learner,
-        source: TrainingSource,
-        settings: BaseSettings,
-        out: Path,
-        config: Config,
-        watches: Sequence[Watch],
-        tracker: Tracker | None,
-        save_seconds: float,
-    ) -> None:
-        self.learner, self.source, self.settings, self.out = learner, source, settings, out
-        self.watches, self.tracker, self.save_seconds = watches, tracker, save_seconds
+    def __post_init__(self) -> None:
         self.saved_at = self.started_at = time.monotonic()
-        self.config, self.fingerprint = config, fingerprint(config)
-        self.about = {**machine(source.device), **learner.about}
+        self.fingerprint = fingerprint(self.config)
+        self.about = {**machine(self.source.device), **self.learner.about}
         self.progress = _Progress(started=self.about["started"])
 
-    def run(self, *, resumes: bool) -> None:
+    def run(self, resumes: bool) -> None:
         """Train to the end, or until a watch asks to stop."""
         self._begin(resumes)
         with closing(self.learner.train()) as events:
@@ -307,6 +298,8 @@ class _Training:
         progress.history.append(epoch)
         for watch in self.watches:
             watch.epoch(epoch, progress.best_epoch == number)
+        if self.tracker is not None:
+            self.tracker.epoch(epoch)
         if valid is not None:
             self._save()
 
@@ -353,17 +346,13 @@ class _Training:
         try:
             tensors, about = self._load(files.CHECKPOINT)
             self.learner.restore(tensors, about["trainer"])
-            self.progress = _Progress(**about["progress"])
-            self.progress.history = [Epoch(**epoch) for epoch in about["progress"]["history"]]
+            self.progress = msgspec.convert(about["progress"], _Progress)
             if self.progress.best is not None:
                 self._load(files.BEST)
-        except DataError as error:
-            raise DataError(f"{error}; {self._remedy()}") from None
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            path = self.out / files.CHECKPOINT
-            raise DataError(
-                f"{path}: not a checkpoint of this training: {error!r}; {self._remedy()}"
-            ) from None
+        except (DataError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            what = f"{self.out / files.CHECKPOINT}: not a checkpoint of this training: {error!r}"
+            what = str(error) if isinstance(error, DataError) else what
+            raise DataError(f"{what}; {self._remedy()}") from None
 
     def _remedy(self) -> str:
         return f"remove {self.out / files.CHECKPOINT} to begin the training again"
@@ -376,36 +365,32 @@ class _Training:
 
     def _finish(self) -> None:
         """Keep the best parameters, and drop what only resuming would need."""
-        progress = self.progress
-        if progress.best is None:
-            progress.best_epoch = self.learner.epoch
+        if self.progress.best is None:
+            self.progress.best_epoch = self.learner.epoch
             self._write_model(files.BEST)
         if self._writes:
             self._write_results()
         collective.wait()  # until the run is finished
 
     def _write_results(self) -> None:
-        progress = self.progress
-        if load_tensors(self.out / files.BEST)[1]["epoch"] != progress.best_epoch:
+        progress, best = self.progress, self.out / files.BEST
+        if load_tensors(best)[1]["epoch"] != progress.best_epoch:
             # It was resumed on another machine, where numbers differ.
             raise DataError(
-                f"{self.out / files.BEST}: not of epoch {progress.best_epoch}, the best one;"
-                f" {self._remedy()}"
+                f"{best}: not of epoch {progress.best_epoch}, the best one; {self._remedy()}"
             )
         write_history(self.out / files.HISTORY, progress.history)
-        about = {
-            **self.about,
-            "started": progress.started,
+        ended = {
             "seconds": round(self._seconds(), 1),
             "epochs": self.learner.epoch,
             "best_epoch": progress.best_epoch,
         }
+        about = {**self.about, "started": progress.started, **ended}
         write_json(self.out / files.ABOUT, about)
         if self.tracker is not None:
-            best = {} if progress.best is None else {"valid/best_mrr": progress.best}
-            ended = {name: about[name] for name in ("seconds", "epochs", "best_epoch")}
-            self.tracker.metrics({**best, **ended})
-        (self.out / files.BEST).replace(self.out / files.MODEL)
+            reached = {} if progress.best is None else {"valid/best_mrr": progress.best}
+            self.tracker.metrics({**reached, **ended})
+        best.replace(self.out / files.MODEL)
         files.sweep(self.out)
 
 
@@ -414,10 +399,8 @@ def machine(device: torch.device) -> dict[str, Any]:
     packages = ("torch", "numpy", "pyarrow", "safetensors", "pykeen")
     versions = {"splime": splime.__version__, "python": platform.python_version()}
     for name in packages:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {
         "versions": versions,
         "device": _device_name(device),

@@ -65,12 +65,9 @@ class Tracker(ABC):
             raise SplimeError(f"{self.install} cannot begin: {_first_line(error)}") from None
         self._open, self._epoch = True, 0
         for epoch in history:
-            self.epoch(epoch, False)
+            self.epoch(epoch)
 
-    def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:  # noqa: B027
-        """Steps are not logged."""
-
-    def epoch(self, epoch: Epoch, best: bool) -> None:
+    def epoch(self, epoch: Epoch) -> None:
         """Write the loss, and the MRR on valid if it was measured."""
         self._epoch = epoch.epoch
         valid = {} if epoch.valid is None else {"valid/mrr": epoch.valid}
@@ -79,10 +76,6 @@ class Tracker(ABC):
     def metrics(self, values: Mapping[str, float]) -> None:
         """Write numbers, unless the training was finished before."""
         self._try(self._write, values, getattr(self, "_epoch", 0))
-
-    def stop(self) -> bool:
-        """Never stops."""
-        return False
 
     def _try(self, function: Callable[..., None], *arguments: Any) -> None:
         if self._open:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -31,13 +32,7 @@ from splime.progress import Progress, Watching, silent
 from splime.reporting.style import check_picture, save_picture
 from splime.runs import Epoch, Interrupted, Run, folder as files, train
 from splime.runs.folder import checksum, checksum_of_cuts, differences
-from splime.runs.parallel import (
-    as_parallel,
-    check_left,
-    check_seen,
-    map_trainings,
-    takes_old_keywords,
-)
+from splime.runs.parallel import as_parallel, check_left, check_seen, map_trainings
 from splime.segmentation import Segmentation
 from splime.training.registry import make_settings
 from splime.tuning.results import (
@@ -69,7 +64,6 @@ _PROCESSES = 2
 _FEWEST = 8  # trials, below which importances are noise
 
 
-@takes_old_keywords
 def tune(
     graph: TemporalGraph | str | Path,
     out: str | Path,
@@ -86,6 +80,7 @@ def tune(
     reading: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     stop: Stop = never,
+    processes: int | None = None,
     **settings: Unpack[TrialSettings],
 ) -> TuningResult:
     """Search for what gives the best MRR on valid (protocol fact, filter exact).
@@ -109,6 +104,7 @@ def tune(
         reading: the options of `splime.load` that go with it.
         progress: reports how many trials are done, and the best MRR on valid so far.
         stop: whether to stop; finished trials are kept.
+        processes: the old name of parallel.
         settings: of all trainings, such as `epochs`; what is fixed here is not searched for.
 
     >>> import splime, tempfile
@@ -120,6 +116,9 @@ def tune(
     """
     if trials < 1:
         raise UsageError(f"trials must be at least 1, not {trials}")
+    if processes is not None:
+        warnings.warn("processes is now parallel", DeprecationWarning, stacklevel=2)
+        parallel = processes
     pool = as_parallel(_PROCESSES if parallel is None else parallel, device)
     if not isinstance(graph, TemporalGraph):
         data = str(graph) if data is None else data
