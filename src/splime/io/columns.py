@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName
@@ -112,6 +113,11 @@ class EncodedColumn:
         values = self.strings.to_pylist()
         return {values[code]: int(code) for code in np.flatnonzero(self.counts())}
 
+    def blank(self) -> Bools:
+        """Which rows say no time."""
+        empty = pc.equal(pc.utf8_trim(pc.utf8_trim_whitespace(self.strings), "-#"), "")
+        return self.lookup(empty.to_numpy(zero_copy_only=False), missing=True)
+
     def all_codes(self) -> npt.NDArray[np.int32]:
         """The codes of all rows."""
         return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
@@ -179,6 +185,14 @@ def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
     """A column from its codes and values."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
+
+
+def merged(mask: Bools, column: EncodedColumn, other: EncodedColumn) -> EncodedColumn:
+    """The values of one column where the mask is true, and those of another one elsewhere."""
+    codes = other.all_codes()
+    codes = np.where(codes < 0, -1, codes + len(column.values))
+    values = pa.concat_arrays([column.strings, other.strings])
+    return encoded(np.where(mask, column.all_codes(), codes), values)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,8 @@ _SYNONYMS = {
     "end": "end endtime enddate endyear until to validto validuntil",
     "time": "time date datetime timestamp ts year when t",
 }
-# `unknown`, and `occursSince 1999`.
-_TIME_IN_WORDS = re.compile(
-    r"null|none|nan|nat|n/?a|unknown|\w*(since|until)\W.*[0-9].*", re.IGNORECASE
-)
+# Words for an unknown time.
+_TIME_IN_WORDS = re.compile("null|none|nan|nat|n/?a|unknown", re.IGNORECASE)
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
