@@ -6,20 +6,16 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from warnings import catch_warnings
 
 import splime
 from splime.errors import DownloadError
 from splime.progress import Progress, silent
 
-if TYPE_CHECKING:
-    import requests
-
 TIMEOUT = 30.0  # seconds without a byte after which a connection has failed
 # So many seconds to begin with, and after them so many bytes a second on the mean.
 _PATIENCE, _SLOWEST = 60.0, 4_096
-_REDIRECTS = 5
 _RETRIES = 2
 _CHUNK = 1 << 16
 _DAY = 86_400.0  # seconds
@@ -61,8 +57,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
         Path(path).unlink()  # only its owner may read pooch's file, but a cache may be shared
         try:
             with (
-                _session() as session,
-                session.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
+                requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
                 Path(path).open("wb") as out,
             ):
                 response.raise_for_status()
@@ -78,9 +73,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
                     progress(file.name, done, file.size)
         except HTTPError as error:
             raise requests.ConnectionError(error) from error
-        except TooManyRedirects as error:
-            raise DownloadError(f"{url}: {error} {by_hand}") from error
-        except (InvalidSchema, InvalidURL, MissingSchema) as error:
+        except (InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects) as error:
             raise DownloadError(
                 f"{url} is not the address of a file: {error}. Is SPLIME_MIRROR set to"
                 f" something else? {by_hand}"
@@ -114,23 +107,6 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     except OSError as error:
         raise DownloadError(f"Cannot keep {file.name} in {folder}: {error}. {by_hand}") from error
     return target
-
-
-def _session() -> requests.Session:
-    """What follows a few redirections, and none from https to plain http."""
-    import requests
-
-    class Session(requests.Session):
-        def get_redirect_target(self, resp: requests.Response) -> str | None:
-            """Where a response sends us, if it does; requests itself takes nothing but http(s)."""
-            target = super().get_redirect_target(resp)
-            if target and resp.url.startswith("https:") and target.startswith("http:"):
-                raise DownloadError(f"{resp.url} redirects to {target}, without encryption")
-            return target
-
-    session = Session()
-    session.max_redirects = _REDIRECTS
-    return session
 
 
 def _sweep(folder: Path) -> None:
