@@ -176,14 +176,12 @@ class Part:
                 for batch in reader.iter_batches(self.batch_rows, [*self.groups], wanted):
                     batch.validate(full=True)
                     columns = {role: batch.column(name) for role, name in names.items()}
-                    outside = 0
                     if graph is not None:
                         with damages(self.path):
                             begin, end, _ = graph.times(batch)
-                        outside = graph.outside_of(begin, end)
                         columns["begin"] = dated(begin, graph.granularity)
                         columns["end"] = dated(end, graph.granularity)
-                    yield Batch(self, row, columns, names, outside)
+                    yield Batch(self, row, columns, names)
                     row += batch.num_rows
                     progress("reading", self.fact - self.row + row)
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -244,8 +242,6 @@ class Batch:
     columns: Mapping[str, pa.Array]
     names: Mapping[str, str]
     """What the columns are called in the file."""
-    outside: int
-    """How many facts reach beyond the timeline of their saved graph."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
