@@ -29,7 +29,7 @@ from splime.io.layout import (
 )
 from splime.io.options import ReadOptions
 from splime.io.since_until import is_marker, qualify
-from splime.io.statements import RecordFields, is_statement, raw_from_fields, term_text
+from splime.io.statements import is_statement, raw_from_fields, term_text
 
 SUFFIXES = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
 # Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
@@ -111,9 +111,9 @@ def _read_statements(
         for at, column in enumerate(columns):
             texts = [term_text(text) for text in column.values.to_pylist()]
             columns[at] = column.with_values(pa.array(texts, pa.string()))
-    fields = RecordFields(names, dict(zip(names, columns, strict=True)).__getitem__)
+    made = dict(zip(names, columns, strict=True))
     locate = partial(_places, file, delimiter, skip)
-    raw = raw_from_fields(file.path, fields, locate, split, options.columns)
+    raw = raw_from_fields(file.path, names, made.__getitem__, locate, split, options.columns)
     return replace(raw, header=" ".join(cells), is_text=True)
 
 

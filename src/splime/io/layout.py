@@ -95,7 +95,7 @@ def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout
     return Layout(positions)
 
 
-def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
+def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> Layout:
     """The layout of named columns: those chosen, else those whose names say what they are.
 
     Their order says nothing: a club that stands where predicates usually do is no predicate.
@@ -177,7 +177,7 @@ def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
     return [f"by their names: {', '.join(told)}"] if told else []
 
 
-def _position(names: list[str], column: str, where: str) -> int:
+def _position(names: Sequence[str], column: str, where: str) -> int:
     if names.count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
     if column in names:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded
+from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded, merged
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, by_name, roles_of, unclear
 from splime.io.options import ReadOptions
@@ -41,7 +42,7 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_SHOWN, _LISTED = 60, 10
+_LISTED = 10
 
 
 def is_statement(header: Sequence[str], row: Sequence[str]) -> bool:
@@ -74,84 +75,63 @@ def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-class RecordFields:
-    """Columns by name, each made when it is used."""
-
-    def __init__(self, names: list[str], column: Callable[[str], EncodedColumn]) -> None:
-        self.names, self._column = names, column
-        self._used: dict[str, EncodedColumn] = {}
-
-    def __getitem__(self, name: str) -> EncodedColumn:
-        if name not in self._used:
-            self._used[name] = self._column(name)
-        return self._used[name]
-
-    @property
-    def unused(self) -> list[str]:
-        """The names of those that were not used."""
-        return [name for name in self.names if name not in self._used]
-
-    def marker(self) -> EncodedColumn | None:
-        """The one among the others that says nothing but since and until."""
-        for name in self.unused:
-            with suppress(DataError):  # what cannot be a column is none
-                values = self._column(name).values.to_pylist()
-                if values and all(map(is_marker, values)):
-                    return self[name]
-        return None
-
-
 def raw_from_fields(
     path: Path,
-    fields: RecordFields,
+    fields: Sequence[str],
+    column: Callable[[str], EncodedColumn],
     locate: Locate,
     split: SplitName | None,
     columns: Sequence[str] | None,
 ) -> RawFacts:
-    """The facts of named fields."""
-    roles = _chosen(path, fields.names, columns)
-    names = [fields[roles[role]] for role in NAMES]
+    """The facts of named fields, of which only those that are needed are made columns."""
+    roles = _chosen(path, fields, columns)
     about = {
         (_folded(match[1]), match[2].lower()): name
-        for name in fields.names
+        for name in fields
         if (match := _ABOUT.fullmatch(name))
     }
+    labelled = {role: about.get((_folded(roles[role]), _LABEL)) for role in NAMES}
+    timed = {role: _precision_of(role, roles[role], about) for role in _TIMES if role in roles}
+    used = {*roles.values(), *labelled.values(), *timed.values()} | ({"split"} & {*fields})
+    made = {name: column(name) for name in used if name}
     labels: dict[str, list[str]] = {}
-    for role, column in zip(NAMES, names, strict=True):
-        if label := about.get((_folded(roles[role]), _LABEL)):
-            _add_labels(labels, column, fields[label])
+    for role, label in labelled.items():
+        if label:
+            _add_labels(labels, made[roles[role]], made[label])
+    written = {role: [made[name] for name in (roles[role], timed[role]) if name] for role in timed}
+    dated = {role: _dated(*parts) for role, parts in written.items()}
+    times, shown = _spans(dated), list(chain.from_iterable(written.values()))
+    unused = [name for name in fields if name not in used]
+    marker = _marker(unused, column) if {*timed} == {"time"} else None
+    if marker is not None:
+        unused.remove(marker)
+        times, shown = [column(marker), dated["time"]], []
     remarks = []
-    told = [f"{_shown(name)} is the {role}" for role, name in roles.items() if name.lower() != role]
+    told = [f"{name!r:.60} is the {role}" for role, name in roles.items() if name.lower() != role]
     if told and columns is None:
         remarks.append(f"by their names: {', '.join(told)}")
-    times, written, doubt = _times(fields, roles, about)
-    remarks += doubt
-    splits = fields["split"] if "split" in fields.names else None
-    if unused := [_printable(name) for name in fields.unused]:
+    if len(shown) == len(timed):
+        remarks += _new_years(shown)
+    if unused:
+        listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in unused[:_LISTED]]
         more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
-        remarks.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
-    raw = RawFacts(path.name, names, times, locate, split, splits)
-    return replace(raw, written=written, labels=labels, remarks=tuple(remarks))
+        remarks.append(f"fields that are not used: {', '.join(listed)}{more}")
+    names = [made[roles[role]] for role in NAMES]
+    raw = RawFacts(path.name, names, times, locate, split, made.get("split"))
+    return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
-def _times(
-    fields: RecordFields, roles: Mapping[str, str], about: dict[tuple[str, str], str]
-) -> tuple[Sequence[EncodedColumn], Sequence[EncodedColumn], list[str]]:
-    """The times of facts, the columns that they are made from, and a remark if there is a doubt."""
-    written: list[EncodedColumn] = []
-    times: dict[str, EncodedColumn] = {}
-    for role in (role for role in _TIMES if role in roles):
-        precision = _precision_of(role, roles[role], about)
-        given = [fields[roles[role]], *([] if precision is None else [fields[precision]])]
-        written += given
-        times[role] = _dated(*given)
-    if {*times} == {"time"} and (marker := fields.marker()):
-        return [marker, times["time"]], [], []
-    doubt = _new_years(written) if len(written) == len(times) else []
-    return [times["time"]] if {*times} == {"time"} else _spans(times), written, doubt
+def _marker(names: Sequence[str], column: Callable[[str], EncodedColumn]) -> str | None:
+    """The field that says nothing but since and until."""
+    for name in names:
+        with suppress(DataError):  # what cannot be a column is none
+            values = column(name).values.to_pylist()
+            if values and all(map(is_marker, values)):
+                return name
+    return None
 
 
-def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict[str, str]:
+def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> dict[str, str]:
     """The fields that hold what."""
     if columns is not None:
         facts = by_name(names, columns, str(path)).facts
@@ -162,15 +142,6 @@ def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict
         lasting = {"begin", "end"} & roles.keys()
         raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
     return {role: names[at] for role, at in roles.items()}
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() and len(text) <= _SHOWN else _shown(text)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
@@ -219,17 +190,13 @@ def _cut(text: str | None, precision: str | None) -> str | None:
 
 def _spans(times: dict[str, EncodedColumn]) -> list[EncodedColumn]:
     """Begin and end; a point in time is both, where neither is given."""
+    if {*times} == {"time"}:
+        return [times["time"]]
     rows = next(iter(times.values())).rows
     nothing = encoded(np.full(rows, -1), pa.array([], pa.string()))
     begin, end, time = (times.get(role, nothing) for role in _TIMES)
     neither = (begin.all_codes() < 0) & (end.all_codes() < 0)
-    filled = []
-    for column in (begin, end):
-        point = time.all_codes()
-        point = np.where(point < 0, -1, point + len(column.values))
-        codes = np.where(neither, point, column.all_codes())
-        filled.append(encoded(codes, pa.concat_arrays([column.values, time.values])))
-    return filled
+    return [merged(neither, time, column) for column in (begin, end)]
 
 
 def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
@@ -334,8 +301,8 @@ def read_records(file: InputFile, split: SplitName | None, options: ReadOptions)
             raise DataError(f"{unusable[name]}; expected text or a whole number")
         return rows.column(name)
 
-    fields = RecordFields([*dict.fromkeys([*rows.keys, *unusable])], column)
-    return raw_from_fields(path, fields, rows.locate, split, options.columns)
+    fields = list(dict.fromkeys([*rows.keys, *unusable]))
+    return raw_from_fields(path, fields, column, rows.locate, split, options.columns)
 
 
 def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
@@ -346,10 +313,8 @@ def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
         raise DataError(f"{file.path}: the file is empty; expected JSON")
     try:
         first = json.loads(start[1])
-    except (json.JSONDecodeError, RecursionError):
-        first = None  # a value that goes on in the next line
-    except ValueError:
-        first = _decoded(start[1], file.path, start[0])
+    except (ValueError, RecursionError):
+        first = None  # a value that goes on in the next line, or an error below
     if isinstance(first, dict) and not {"head", "results"} <= first.keys():
         yield "line", start[0], first
         for number, line in lines:
