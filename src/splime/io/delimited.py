@@ -73,7 +73,7 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
         skip = _end_of(number, cells)
         if columns is None:
             remarks += named_otherwise(cells, layout)
-    encoded = _columns(file, delimiter, len(cells), layout.positions, skip)
+    encoded = _columns(file, delimiter, len(cells), [*layout.values()], skip)
     if count is not None:
         follow = "" if count == encoded[0].rows else f"; but {encoded[0].rows:,} rows follow"
         remarks.append(f"the first line is a count ({count:,}) and was skipped{follow}")
@@ -83,10 +83,10 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     return RawFacts(
         path.name,
         names,
-        encoded[3 : len(layout.facts)],
+        encoded[3 : len(layout) - ("split" in layout)],
         partial(_places, file, delimiter, skip),
         split,
-        None if layout.split is None else encoded[-1],
+        encoded[-1] if "split" in layout else None,
         " ".join(cells) if has_header else None,
         is_text=True,
         remarks=tuple(remarks),
@@ -339,11 +339,11 @@ def _read_ragged(
         if not (rows.numbers or header) and len(row) == width and looks_like_header(row, layout):
             header = " ".join(row)
             continue
-        rows.add(number, ((at, row[at]) for at in layout.facts if at < len(row)))
+        rows.add(number, ((at, row[at]) for at in layout.values() if at < len(row)))
     remarks = ["rows of three columns are facts without a time"]
     if delimiter != "\t":
         remarks.append(f"fields are separated by {delimiter!r}")
-    columns = [rows.column(at) for at in layout.facts]
+    columns = [rows.column(at) for at in layout.values()]
     raw = RawFacts(rows.name, columns[:3], columns[3:], rows.locate, split, header=header)
     raw = replace(raw, is_text=True, remarks=tuple(remarks))
     qualified = qualify(raw)

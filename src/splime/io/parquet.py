@@ -17,7 +17,7 @@ from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.inputs import InputFile
-from splime.io.layout import Layout, by_name
+from splime.io.layout import NAMES, Layout, by_name
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
 from splime.io.saved import Description, damages, read_description, read_metadata, restore_graph
@@ -36,8 +36,7 @@ from splime.times import (
 )
 
 _T = TypeVar("_T", bound=np.generic)
-_FACT = ("subject", "predicate", "object", "begin", "end")
-ROLES = ("split", *_FACT)
+ROLES = ("split", *NAMES, "begin", "end")
 """What the columns of facts can be."""
 # Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
 # far from 0 that they may be no times: "20140513" among dates is no year.
@@ -90,9 +89,9 @@ def _chosen(
 ) -> tuple[pa.Table, Layout]:
     """The columns that facts are read from."""
     layout = by_name(schema.names, columns, str(path))
-    names = [schema.names[position] for position in layout.positions]
+    names = [schema.names[position] for position in layout.values()]
     if len(set(schema.names)) < len(schema.names):
-        table = _read(path, schema, schema.names).select(layout.positions)
+        table = _read(path, schema, schema.names).select([*layout.values()])
     else:
         table = _read(path, schema, names).select(names)
     if table.num_rows == 0:
@@ -210,10 +209,9 @@ class FactFile:
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
         self.texts = _texts(schema)
         layout = by_name(schema.names, columns, str(path))
-        positions = dict(zip(_FACT, layout.facts, strict=False))
-        if layout.split is not None:
-            positions["split"] = layout.split
-        self.names = {role: schema.names[position] for role, position in positions.items()}
+        # The time of an event is its begin.
+        roles = {"begin" if role == "time" else role: at for role, at in layout.items()}
+        self.names = {role: schema.names[at] for role, at in roles.items()}
         if len(set(self.names.values())) < len(self.names):
             raise DataError(f"{path}: several columns have the same name")
         # What unknown times of a saved graph became, where its description does not say it.

@@ -24,12 +24,11 @@ from splime.errors import DataError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded, merged
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, by_name, roles_of, unclear
+from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
 from splime.io.options import ReadOptions
 from splime.io.since_until import is_marker
 
 JSON = (".jsonl", ".ndjson", ".json")
-_TIMES = ("begin", "end", "time")
 # What queries call their variables, beside the usual names of columns.
 _VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
 _LABEL, _PRECISION = "label", "precision"
@@ -51,9 +50,9 @@ def is_statement(header: Sequence[str], row: Sequence[str]) -> bool:
     if all(name.startswith("?") for name in names):
         return True
     usual, roles = roles_of(names), _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
         return False
-    if {*_TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names)):
+    if {*TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names)):
         return True
     return any(map(is_marker, row))  # a column of since and until has no usual name
 
@@ -84,15 +83,16 @@ def raw_from_fields(
     columns: Sequence[str] | None,
 ) -> RawFacts:
     """The facts of named fields, of which only those that are needed are made columns."""
-    roles = _chosen(path, fields, columns)
+    layout = _chosen(path, fields, columns)
+    roles = {role: fields[at] for role, at in layout.items()}
     about = {
         (_folded(match[1]), match[2].lower()): name
         for name in fields
         if (match := _ABOUT.fullmatch(name))
     }
     labelled = {role: about.get((_folded(roles[role]), _LABEL)) for role in NAMES}
-    timed = {role: _precision_of(role, roles[role], about) for role in _TIMES if role in roles}
-    used = {*roles.values(), *labelled.values(), *timed.values()} | ({"split"} & {*fields})
+    timed = {role: _precision_of(role, roles[role], about) for role in TIMES if role in roles}
+    used = {*roles.values(), *labelled.values(), *timed.values()}
     made = {name: column(name) for name in used if name}
     labels: dict[str, list[str]] = {}
     for role, label in labelled.items():
@@ -106,10 +106,7 @@ def raw_from_fields(
     if marker is not None:
         unused.remove(marker)
         times, shown = [column(marker), dated["time"]], []
-    remarks = []
-    told = [f"{name!r:.60} is the {role}" for role, name in roles.items() if name.lower() != role]
-    if told and columns is None:
-        remarks.append(f"by their names: {', '.join(told)}")
+    remarks = named_otherwise(fields, layout) if columns is None else []
     if len(shown) == len(timed):
         remarks += _new_years(shown)
     if unused:
@@ -117,7 +114,8 @@ def raw_from_fields(
         more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
         remarks.append(f"fields that are not used: {', '.join(listed)}{more}")
     names = [made[roles[role]] for role in NAMES]
-    raw = RawFacts(path.name, names, times, locate, split, made.get("split"))
+    splits = made[roles["split"]] if "split" in roles else None
+    raw = RawFacts(path.name, names, times, locate, split, splits)
     return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
@@ -131,17 +129,15 @@ def _marker(names: Sequence[str], column: Callable[[str], EncodedColumn]) -> str
     return None
 
 
-def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> dict[str, str]:
+def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> Layout:
     """The fields that hold what."""
     if columns is not None:
-        facts = by_name(names, columns, str(path)).facts
-        wanted = (*NAMES, "time") if len(facts) == 4 else (*NAMES, "begin", "end")
-        return {role: names[at] for role, at in zip(wanted, facts, strict=True)}
+        return by_name(names, columns, str(path))
     roles = _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
         lasting = {"begin", "end"} & roles.keys()
         raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
-    return {role: names[at] for role, at in roles.items()}
+    return roles
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
@@ -194,7 +190,7 @@ def _spans(times: dict[str, EncodedColumn]) -> list[EncodedColumn]:
         return [times["time"]]
     rows = next(iter(times.values())).rows
     nothing = encoded(np.full(rows, -1), pa.array([], pa.string()))
-    begin, end, time = (times.get(role, nothing) for role in _TIMES)
+    begin, end, time = (times.get(role, nothing) for role in TIMES)
     neither = (begin.all_codes() < 0) & (end.all_codes() < 0)
     return [merged(neither, time, column) for column in (begin, end)]
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import Layout, by_name
+from splime.io.layout import TIMES, Layout, by_name
 from splime.times import raw_time
 
 
@@ -32,7 +32,7 @@ def raw_from_table(
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
     layout = by_name(table.column_names, columns, name)
-    return raw_from_columns(table.select(layout.positions), layout, name=name, split=split)
+    return raw_from_columns(table.select([*layout.values()]), layout, name=name, split=split)
 
 
 def raw_from_columns(
@@ -40,19 +40,18 @@ def raw_from_columns(
 ) -> RawFacts:
     """Facts from the columns of an Arrow table, which are those of the layout in its order."""
 
-    def labels(position: int) -> EncodedColumn:
-        column = table.column(position)
-        return EncodedColumn(label_column(column, table.column_names[position], name))
-
-    count = len(layout.facts)
-    names = [labels(position) for position in range(3)]
-    times = [time_column(table.column(p), table.column_names[p], name) for p in range(3, count)]
-    splits = None if layout.split is None else labels(count)
-
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{name}, row {row + 1}" for row in rows]
 
-    return RawFacts(name, names, times, locate, split, splits)
+    made = {}
+    for role, called, column in zip(layout, table.column_names, table.columns, strict=True):
+        if role in TIMES:
+            made[role] = time_column(column, called, name)
+        else:
+            made[role] = EncodedColumn(label_column(column, called, name))
+    split_column = made.pop("split", None)
+    columns = list(made.values())
+    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column)
 
 
 def raw_from_rows(
