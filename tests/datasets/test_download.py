@@ -39,7 +39,6 @@ class Answer:
     stall: bool = False  # waits for `go_on` before it ends
     hang_up: bool = False  # ends without a word
     endless: bool = False  # sends the body again and again
-    drip: float = 0.0  # seconds between the first bytes
     location: str = ""  # where it sends the client
 
 
@@ -88,9 +87,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if answer.chunked:
             self.wfile.write(b"%x\r\n" % len(answer.body))
-        for byte in answer.body if answer.drip else b"":
-            self.wfile.write(bytes([byte]))
-            server.go_on.wait(answer.drip)
         while answer.endless:
             server.sent += self.wfile.write(answer.body)
         self.wfile.write(answer.body[: answer.cut])
@@ -267,17 +263,6 @@ def test_a_server_that_never_ends(
     assert f"more than the {SIZE:,} bytes" in message
     assert len(server.agents) == 3
     assert server.sent < 100 * SIZE
-
-
-def test_a_server_that_drips(
-    server: Server, tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Never silent for long enough, and never done."""
-    monkeypatch.setattr(download, "_PATIENCE", 0.3)
-    monkeypatch.setattr(download, "_SLOWEST", 1e9)
-    server.answers = [Answer(drip=0.01)]
-    assert "bytes came in" in message_of(server.file, tmp_path)
-    assert len(server.agents) == 3
 
 
 def test_a_good_redirection_is_followed(server: Server, tmp_path: Path) -> None:

@@ -52,6 +52,11 @@ class EncodedColumn:
         column.values = values
         return column
 
+    def mapped(self, change: Callable[[str], str]) -> EncodedColumn:
+        """The same rows with every text changed, once for each different one."""
+        texts = [change(text) for text in self.strings.to_pylist()]
+        return self.with_values(pa.array(texts, pa.string()))
+
     def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
         """`table[code]` for every row, and `missing` where there is no value."""
         table = np.append(table, np.array([missing], table.dtype))

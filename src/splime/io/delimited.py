@@ -97,9 +97,7 @@ def _read_statements(
         raise DataError(f"{where}: several columns are called {twice[0]!r:.60}")
     columns = rows.columns(range(len(cells)))
     if all(cell.startswith("?") for cell in cells):  # the values are RDF terms
-        for at, column in enumerate(columns):
-            texts = [term_text(text) for text in column.values.to_pylist()]
-            columns[at] = column.with_values(pa.array(texts, pa.string()))
+        columns = [column.mapped(term_text) for column in columns]
     column_of = dict(zip(names, columns, strict=True)).__getitem__
     path = rows.file.path
     raw = raw_from_fields(path, names, column_of, rows.places, split, options.columns)

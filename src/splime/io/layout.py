@@ -50,10 +50,7 @@ def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
         return None
     usable = isinstance(columns, Sequence) and not isinstance(columns, str)
     if not usable or len(columns) not in (4, 5) or not all(map(_is_column, columns)):
-        raise UsageError(
-            f"columns must name 4 columns (subject, predicate, object, time) or 5 (subject,"
-            f" predicate, object, begin, end), in this order; got {columns!r}"
-        )
+        raise UsageError(f"columns must name columns in order: {EXPECTED}; got {columns!r}")
     named = [str(column) for column in columns]
     if len(set(named)) != len(named):
         raise UsageError(f"columns names the same column twice: {', '.join(named)}")

@@ -242,8 +242,7 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
         for number, raw in enumerate(raws):
             columns = list(raw.names)
             for at in positions:
-                new = [names[text] for text in columns[at].values.to_pylist()]
-                columns[at] = columns[at].with_values(pa.array(new, pa.string()))
+                columns[at] = columns[at].mapped(names.__getitem__)
             told = [f"{kind}{remark}" for remark in remarks]
             raws[number] = replace(raw, names=columns).remarked(*told)
     return raws

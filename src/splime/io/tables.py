@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import TIMES, Layout, by_name
+from splime.io.layout import EXPECTED, TIMES, Layout, by_name
 from splime.times import raw_time
 
 
@@ -62,10 +62,7 @@ def raw_from_rows(
     for number, row in enumerate(source, start=1):
         where = f"{name}, row {number}"
         if not isinstance(row, list | tuple) or len(row) not in (4, 5):
-            raise DataError(
-                f"{where}: expected (subject, predicate, object, time) or (subject, predicate,"
-                f" object, begin, end), got {row!r}"
-            )
+            raise DataError(f"{where}: {EXPECTED}, got {row!r}")
         width = width or len(row)
         if len(row) != width:
             raise DataError(f"{where}: {len(row)} values, but {width} in the rows before")
