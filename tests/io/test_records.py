@@ -172,7 +172,6 @@ def test_several_labels_of_one_thing(tmp_path: Path) -> None:
     text = "item,itemLabel,property,value,pointInTime\nQ1,B,P1,x,2001\nQ1,A,P1,x,2002\n"
     graph = read(write(tmp_path / "f.csv", text))
     assert [fact.subject for fact in graph.rows()] == ["B", "B"]
-    assert any("1 have several" in guess for guess in graph.reading.remarks)
 
 
 def test_markers_in_a_column_of_any_name(tmp_path: Path) -> None:

@@ -220,8 +220,8 @@ class RawFacts:
     """The columns of the times as they were written, if `times` are made from them."""
     halves: Halves | None = None
     """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names for people, by the names that identify; the first goes before others."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names for people, by the names that identify."""
     is_text: bool = False
     """Whether the facts come from a text file, where a number may stand for anything."""
     remarks: tuple[str, ...] = ()

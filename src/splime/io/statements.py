@@ -94,7 +94,7 @@ def raw_from_fields(
     timed = {role: _precision_of(role, roles[role], about) for role in TIMES if role in roles}
     used = {*roles.values(), *labelled.values(), *timed.values()}
     made = {name: column(name) for name in used if name}
-    labels: dict[str, list[str]] = {}
+    labels: dict[str, str] = {}
     for role, label in labelled.items():
         if label:
             _add_labels(labels, made[roles[role]], made[label])
@@ -209,15 +209,14 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
     ]
 
 
-def _add_labels(labels: dict[str, list[str]], column: EncodedColumn, label: EncodedColumn) -> None:
-    """Note the labels of everything that a column names."""
+def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> None:
+    """Note the first label of everything that a column names."""
     ids, texts = column.values.to_pylist(), label.values.to_pylist()
-    given = label.lookup(np.array([bool(text) for text in texts], bool))
-    codes, label_codes = column.all_codes()[given], label.all_codes()[given]
-    _, rows = np.unique(codes.astype(np.int64) * len(texts) + label_codes, return_index=True)
-    for row in np.sort(rows).tolist():
-        if codes[row] >= 0:
-            labels.setdefault(ids[codes[row]], []).append(texts[label_codes[row]])
+    codes, label_codes = column.all_codes(), label.all_codes()
+    given = (codes >= 0) & label.lookup(np.array([bool(text) for text in texts], bool))
+    things, rows = np.unique(codes[given], return_index=True)
+    for thing, code in zip(things.tolist(), label_codes[given][rows].tolist(), strict=True):
+        labels.setdefault(ids[thing], texts[code])
 
 
 def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
@@ -226,11 +225,9 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
     Labels that several things share are followed by the id, in all files alike, so that no two
     things become one.
     """
-    labels: dict[str, list[str]] = {}
-    for raw in raws:
-        for text, given in raw.labels.items():
-            labels[text] = [*dict.fromkeys([*labels.get(text, []), *given])]
-    raws = list(raws)
+    raws, labels = list(raws), dict[str, str]()
+    for raw in reversed(raws):
+        labels |= raw.labels
     for kind, positions in (("entities", (0, 2)), ("predicates", (1,))):
         values = [raw.names[at].values for raw in raws for at in positions]
         iris = (pc.match_substring(column, "wikidata.org/") for column in values)
@@ -248,13 +245,11 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
     return raws
 
 
-def _item_names(
-    texts: list[str], labels: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, str], list[str]]:
+def _item_names(texts: list[str], labels: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """What things are called instead of what was written, and remarks about it."""
     ids = {text: match[1] if (match := _IRI.fullmatch(text)) else text for text in texts}
     things = set(ids.values())
-    names = {ids[text]: labels[text][0] for text in reversed(ids) if text in labels}
+    names = {ids[text]: labels[text] for text in reversed(ids) if text in labels}
     uses = Counter(names.get(thing, thing) for thing in things)
     shared = [thing for thing, label in names.items() if uses[label] > 1 and label != thing]
     names |= {thing: f"{names[thing]} ({thing})" for thing in shared}
@@ -265,8 +260,6 @@ def _item_names(
         remarks.append(": the IRIs of Wikidata are shortened to ids")
     if names:
         told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
-        several = sum(len(labels.get(text, ())) > 1 for text in ids)
-        told += f"; {several:,} have several, the first of which counts" if several else ""
         remarks.append(f" are named by their labels{told}")
     return {text: names.get(thing, thing) for text, thing in ids.items()}, remarks
 

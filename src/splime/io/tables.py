@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import EXPECTED, TIMES, Layout, by_name
+from splime.io.layout import EXPECTED, TIMES, by_name
 from splime.times import raw_time
 
 
@@ -36,15 +36,15 @@ def raw_from_table(
 
 
 def raw_from_columns(
-    table: pa.Table, layout: Layout, *, name: str, split: SplitName | None = None
+    table: pa.Table, roles: Iterable[str], *, name: str, split: SplitName | None = None
 ) -> RawFacts:
-    """Facts from the columns of an Arrow table, which are those of the layout in its order."""
+    """Facts from the columns of an Arrow table, which have these roles."""
 
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{name}, row {row + 1}" for row in rows]
 
     made = {}
-    for role, called, column in zip(layout, table.column_names, table.columns, strict=True):
+    for role, called, column in zip(roles, table.column_names, table.columns, strict=True):
         if role in TIMES:
             made[role] = time_column(column, called, name)
         else:
