@@ -283,15 +283,6 @@ def test_redirections_out_of_the_net(server: Server, tmp_path: Path, scheme: str
     assert len(server.agents) == 1
 
 
-def test_what_a_killed_download_left_is_swept(server: Server, tmp_path: Path) -> None:
-    old, new = tmp_path / "tmpabcdefgh", tmp_path / "tmpijklmnop"
-    for path in (old, new):
-        path.write_bytes(b"half")
-    os.utime(old, (time.time() - 100_000,) * 2)
-    fetch(server.file, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, "train.txt"]
-
-
 def test_a_refused_connection(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

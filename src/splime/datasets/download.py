@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from splime.progress import Progress, silent
 TIMEOUT = 30.0  # seconds without a byte after which a connection has failed
 _RETRIES = 2
 _CHUNK = 1 << 16
-_DAY = 86_400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,6 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
                     f" {file.sha256}. Delete it to download it again."
                 )
             return target
-        _sweep(folder)
         pooch.get_logger().setLevel("WARNING")  # else it announces every file
         registry, urls = {file.name: file.sha256}, {file.name: file.url}
         source = pooch.Pooch(folder, "", registry, urls, retry_if_failed=_RETRIES)
@@ -97,11 +93,3 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     except OSError as error:
         raise DownloadError(f"Cannot keep {file.name} in {folder}: {error}. {by_hand}") from error
     return target
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what pooch left when it was killed: its own files have no other names."""
-    for path in folder.glob("tmp????????"):
-        with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _DAY:
-                path.unlink()

@@ -72,10 +72,8 @@ def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
     about = read_json(path)
-    if about.get("splime") != "segmentation":
-        raise DataError(f"{path}: not a segmentation that splime saved")
-    if about.get("format") != _FORMAT:
-        raise DataError(f"{path}: not a format that this version of splime reads")
+    if about.get("splime") != "segmentation" or about.get("format") != _FORMAT:
+        raise DataError(f"{path}: not a segmentation that this version of splime reads")
     if about.get("sha256") not in (None, _checksum(about)):
         raise DataError(
             f"{path}: the segmentation is damaged (its checksum differs); if it was"
