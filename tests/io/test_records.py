@@ -237,7 +237,7 @@ GOOD = '{"subject": "a", "predicate": "p", "object": "b", "time": 1990}'
         ("f.json", "17", "f.json: expected an object a line"),
         ("f.json", '{"a": {}}', "f.json: .* which is the subject and the predicate and the object"),
         ("f.csv", "item,property,value,pointInTime\nQ1,P1,Q2\n", "line 2: expected 4 columns"),
-        ("f.csv", "item,prop,value,start,x,x\n1,2,3,4,5,6\n", "columns are called 'x'"),
+        ("f.csv", "item,item,prop,value,start\n1,2,3,4,5\n", "which is the subject"),
     ],
 )
 def test_broken(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:

@@ -66,7 +66,7 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     last = number + sum(cell.count("\n") for cell in cells)
     if options.header is not False and is_statement(cells, next(lines, (0, []))[1]):
         rows = _Rows(file, delimiter, len(cells), last)
-        return _read_statements(rows, cells, where, split, options)
+        return _read_statements(rows, cells, split, options)
     try:
         has_header, layout = _layout(cells, columns, options.header, where)
     except DataError as error:
@@ -89,12 +89,10 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
 
 
 def _read_statements(
-    rows: _Rows, cells: list[str], where: str, split: SplitName | None, options: ReadOptions
+    rows: _Rows, cells: list[str], split: SplitName | None, options: ReadOptions
 ) -> RawFacts:
     """Facts below a header that names more than the columns that facts have."""
     names = [cell.strip().strip('"').removeprefix("?") for cell in cells]
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{where}: several columns are called {twice[0]!r:.60}")
     columns = rows.columns(range(len(cells)))
     if all(cell.startswith("?") for cell in cells):  # the values are RDF terms
         columns = [column.mapped(term_text) for column in columns]

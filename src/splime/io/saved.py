@@ -83,11 +83,9 @@ class Description:
         for name, bit in _BITS.items():
             column = table.column(name)
             unknown[np.asarray(column.is_null(), bool)] |= bit
-            lost = column.null_count and _LIMITS[name] not in self.limits
             if in_columns:
                 column = pc.coalesce(column, table.column(f"{name}_filled"))
-                lost = lost or column.null_count
-            if lost:
+            if column.null_count and (in_columns or _LIMITS[name] not in self.limits):
                 raise ValueError(f"what an unknown {name} became is missing")
             times.append(_ticks(column, self.granularity))
         begin, end = times

@@ -179,9 +179,8 @@ def _cut(text: str | None, precision: str | None) -> str | None:
         return text
     if level >= _YEAR:
         return f"{sign}{year}-{month if level >= _MONTH else '##'}-{day if level >= _DAY else '##'}"
-    # A decade or a century: so many digits are not known.
-    known = max(len(year) - (_YEAR - level), 1)
-    return f"{sign}{year[:known]}{'#' * max(len(year) - known, 1)}-##-##"
+    # A decade or a century, of which the last digits are not known.
+    return f"{sign}{year[: level - _YEAR] or year[0]}#-##-##"
 
 
 def _spans(times: dict[str, EncodedColumn]) -> list[EncodedColumn]:
