@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow.compute as pc
 
-from splime.arrays import changes
 from splime.io.columns import SINCE, UNTIL, RawFacts, merged
 from splime.times import Bools, Ints
 
@@ -58,21 +57,19 @@ def pair(triples: Ints, ends: Bools, ticks: Ints) -> tuple[Ints, Ints]:
     [(1990, 1995), (1995, 1999), (2007, 2007)]
     """
     order = np.lexsort((~ends, ticks, triples))  # at the same time, the until first
-    triples, ends, ticks = triples[order], ends[order], ticks[order]
-    new = changes(triples)
-    meets = np.zeros(len(order) + 1, bool)  # an until that has a since at the same time behind it
-    meets[1:-1] = ends[:-1] & ~ends[1:] & ~changes(triples, ticks)[1:]
-    since_meets, until_meets = meets[:-1], meets[1:]
-    # What the last row before that is not of such a pair says decides whether something is open.
-    place = np.arange(len(order))
-    alone = np.maximum.accumulate(np.where(since_meets | until_meets, -1, place))
-    starts = np.maximum.accumulate(np.where(new, place, 0))
-    is_open = (alone >= starts) & ~ends[alone]
-    instant = until_meets & ~is_open  # the until, whose since comes right after it
-    taken = instant.copy()
-    taken[1:] |= instant[:-1]
-    follows = np.zeros(len(order), bool)
-    follows[1:] = ~ends[:-1] & ends[1:] & ~new[1:] & ~taken[:-1] & ~taken[1:]
-    until = np.flatnonzero(instant | follows)
-    since = np.where(instant[until], until + 1, until - 1)
-    return order[since], order[until]
+    rows = zip(*(column[order].tolist() for column in (triples, ticks, ends)), strict=True)
+    pairs: list[tuple[int, int]] = []
+    nothing = -1, -1, -1
+    begun = alone = nothing  # a since without an until, and an until without a since
+    for row, (triple, tick, is_end) in zip(order.tolist(), rows, strict=True):
+        if is_end and begun[0] == triple:
+            pairs.append((begun[2], row))
+            begun = nothing
+        elif is_end:
+            alone = triple, tick, row
+        elif alone[:2] == (triple, tick):
+            pairs.append((row, alone[2]))
+        else:
+            begun = triple, tick, row
+    since, until = np.array(pairs, np.int64).reshape(-1, 2).T
+    return since, until
