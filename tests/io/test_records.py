@@ -174,16 +174,17 @@ def test_several_labels_of_one_thing(tmp_path: Path) -> None:
     assert [fact.subject for fact in graph.rows()] == ["B", "B"]
 
 
-def test_markers_in_a_column_of_any_name(tmp_path: Path) -> None:
+def test_markers_in_a_column_that_is_chosen(tmp_path: Path) -> None:
     rows = [("Ada", "since", 1990), ("Ada", "until", 1994)]
     keys = ("subject", "what", "time")
     lines = [dict(zip(keys, row, strict=True)) | {"predicate": "p", "object": "o"} for row in rows]
     wanted = [("Ada", "p", "o", "1990", "1994")]
-    assert facts(write(tmp_path / "f.json", lines)) == wanted
+    columns = ["subject", "predicate", "object", "what", "time"]
+    assert facts(write(tmp_path / "f.json", lines), columns=columns) == wanted
     text = "subject,predicate,object,what,time\n" + "".join(
         f"{s},p,o,{w},{t}\n" for s, w, t in rows
     )
-    assert facts(write(tmp_path / "f.csv", text)) == wanted
+    assert facts(write(tmp_path / "f.csv", text), columns=columns) == wanted
 
 
 def test_chosen_fields(tmp_path: Path) -> None:
@@ -272,4 +273,5 @@ def test_terms_that_differ_only_in_their_language_are_one_name(tmp_path: Path) -
     rows = ["?subject\t?predicate\t?object\t?what\t?time"]
     rows += ['"Ada"@en\t"p"\t"o"\t"since"\t"1990"', '"Ada"@de\t"p"\t"o"\t"until"\t"1994"']
     path = write(tmp_path / "f.tsv", "".join(f"{row}\n" for row in rows))
-    assert facts(path) == [("Ada", "p", "o", "1990", "1994")]
+    columns = ["subject", "predicate", "object", "what", "time"]
+    assert facts(path, columns=columns) == [("Ada", "p", "o", "1990", "1994")]

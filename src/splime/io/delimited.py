@@ -64,7 +64,7 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     where = f"{file.path}, line {number}"
     # The last line of a header, in which quoted values may run over several.
     last = number + sum(cell.count("\n") for cell in cells)
-    if options.header is not False and is_statement(cells, next(lines, (0, []))[1]):
+    if options.header is not False and is_statement(cells):
         rows = _Rows(file, delimiter, len(cells), last)
         return _read_statements(rows, cells, split, options)
     try:

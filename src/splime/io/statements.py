@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -26,7 +25,6 @@ from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, enc
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
 from splime.io.options import ReadOptions
-from splime.io.since_until import is_marker
 
 JSON = (".jsonl", ".ndjson", ".json")
 # What queries call their variables, beside the usual names of columns.
@@ -44,17 +42,15 @@ _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a cen
 _LISTED = 10
 
 
-def is_statement(header: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether a header names more than the columns that facts have; `row` is the one below it."""
+def is_statement(header: Sequence[str]) -> bool:
+    """Whether a header names more than the columns that facts have."""
     names = [name.strip().strip('"') for name in header]
     if all(name.startswith("?") for name in names):
         return True
     usual, roles = roles_of(names), _roles(names)
     if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
         return False
-    if {*TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names)):
-        return True
-    return any(map(is_marker, row))  # a column of since and until has no usual name
+    return {*TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names))
 
 
 def term_text(text: str) -> str:
@@ -102,10 +98,6 @@ def raw_from_fields(
     dated = {role: _dated(*parts) for role, parts in written.items()}
     times, shown = _spans(dated), list(chain.from_iterable(written.values()))
     unused = [name for name in fields if name not in used]
-    marker = _marker(unused, column) if {*timed} == {"time"} else None
-    if marker is not None:
-        unused.remove(marker)
-        times, shown = [column(marker), dated["time"]], []
     remarks = named_otherwise(fields, layout) if columns is None else []
     if len(shown) == len(timed):
         remarks += _new_years(shown)
@@ -117,16 +109,6 @@ def raw_from_fields(
     splits = made[roles["split"]] if "split" in roles else None
     raw = RawFacts(path.name, names, times, locate, split, splits)
     return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
-
-
-def _marker(names: Sequence[str], column: Callable[[str], EncodedColumn]) -> str | None:
-    """The field that says nothing but since and until."""
-    for name in names:
-        with suppress(DataError):  # what cannot be a column is none
-            values = column(name).values.to_pylist()
-            if values and all(map(is_marker, values)):
-                return name
-    return None
 
 
 def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> Layout:
