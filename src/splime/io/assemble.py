@@ -343,9 +343,9 @@ def common_step(ticks: Ints) -> int:
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
-    if raw.split or raw.splits is None:
+    splits = None if raw.splits is None else raw.splits.splits(raw.locate, raw.split)
+    if raw.split or splits is None:
         return [(raw.split or "train", None)]
-    splits = raw.splits.splits(raw.locate)
     return [(split, splits == number) for number, split in enumerate(SPLITS)]
 
 

@@ -76,16 +76,22 @@ class EncodedColumn:
             total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
 
-    def splits(self, locate: Locate) -> Ids:
-        """The split of every row, by its position in SPLITS; an error where it is none of them."""
+    def splits(self, locate: Locate, only: SplitName | None = None) -> Ids:
+        """The split of every row, by its position in SPLITS; an error where it is another one."""
+        allowed = SPLITS if only is None else (only,)
         names = [*self.strings.to_pylist(), None]
-        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
+        table = [SPLITS.index(name) if name in allowed else -1 for name in names]
         splits = self.lookup(np.array(table[:-1], np.int32), missing=-1)
         if (splits < 0).any():
             row = int(np.argmin(splits))
             name = names[self.codes([row])[0]]
             where = locate([row])[0]
-            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+            why = (
+                f", but these are the facts of {only}"
+                if only
+                else "; expected train, valid or test"
+            )
+            raise DataError(f"{where}: the split is {name!r}{why}")
         return splits
 
     def check_names(self, locate: Locate) -> None:
@@ -226,17 +232,6 @@ class RawFacts:
     """Whether the facts come from a text file, where a number may stand for anything."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
-
-    def __post_init__(self) -> None:
-        if self.split is None or self.splits is None:
-            return
-        splits = self.splits.splits(self.locate)
-        others = np.flatnonzero(splits != SPLITS.index(self.split))[:1].tolist()
-        if others:
-            raise DataError(
-                f"{self.locate(others)[0]}: the split is {self.splits.texts(others)[0]!r}, but"
-                f" these are the facts of {self.split}"
-            )
 
     @property
     def rows(self) -> int:
