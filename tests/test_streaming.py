@@ -673,7 +673,6 @@ def damage(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
         lambda d: d.update(timeline={"starts": [3, 1], "ends": [3, 1]}),
         lambda d: d.update(timeline={"starts": [10**30], "ends": [10**30]}),
         lambda d: d.update(timeline={"starts": [1990, 1991], "ends": [1991]}),
-        lambda d: d.update(timeline={"starts": [1992], "ends": [1993]}),
         lambda d: d.update(filled={}),
         lambda d: d.update(filled={"last": 1995}),
         lambda d: d["filled"].update(evil="1990"),

@@ -231,7 +231,6 @@ def damaged(path: Path, change: Any) -> Path:
         lambda d: d.update(timeline={"starts": [1990, 1991], "ends": [1991]}),
         lambda d: d.update(timeline={"starts": [1990], "ends": [1991, 1992]}),
         lambda d: d.update(timeline={"starts": [1990.5], "ends": [1991]}),
-        lambda d: d.update(timeline={"starts": [1991], "ends": [1992]}),
         lambda d: d.update(name=None),
         lambda d: d.update(name=7),
         lambda d: d.update(unused={"entities": [None], "predicates": []}),

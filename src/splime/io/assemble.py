@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.arrays import changes, distinct, grouped, repeated
+from splime.arrays import distinct, grouped, repeated
 from splime.errors import DataError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, all_remarks
@@ -67,7 +67,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     for raw, spans in zip(raws, all_spans, strict=True):
         account = Account(raw)
         by_split = _rows_by_split(raw)
-        spans.join(account, options)
+        spans.join(account)
         spans.settle(limits, account, options, by_split)
         of_source = _facts(raw, spans, entities, predicates)
         for split, rows in by_split:
@@ -185,7 +185,7 @@ class RowSpans:
                 ]
         return extremes
 
-    def join(self, account: Account, options: ReadOptions) -> None:
+    def join(self, account: Account) -> None:
         """Make one fact of the row that says when it begins and the one that says when it ends."""
         halves = self.raw.halves
         if halves is None:
@@ -198,15 +198,10 @@ class RowSpans:
         ticks = np.where(ends, self.end[rows], self.begin[rows])
         columns = [*self.raw.names, *([self.raw.splits] if self.raw.splits else [])]
         codes = [column.all_codes()[rows] for column in columns]
-        # The second copy of a row belongs to the second copy of the other.
-        copy = _copies([*codes, halves[rows], ticks])
-        if not options.keep_duplicates:
-            account.record(DUPLICATE, rows[copy > 0])
-            first = copy == 0
-            rows, ends, ticks, copy = rows[first], ends[first], ticks[first], copy[first]
-            codes = [column[first] for column in codes]
-        since, until = pair(grouped([*codes, copy])[0], ends, ticks)
-        since, until = rows[since], rows[until]
+        new = np.isin(np.arange(len(rows)), grouped([*codes, halves[rows], ticks])[1])
+        account.record(DUPLICATE, rows[~new])
+        since, until = pair(grouped([column[new] for column in codes])[0], ends[new], ticks[new])
+        since, until = rows[new][since], rows[new][until]
         self.end[since] = self.end[until]
         self.unknown[since] = 0
         account.join(since, until)
@@ -294,16 +289,6 @@ class RowSpans:
         return ", ".join(reasons)
 
 
-def _copies(columns: Sequence[npt.NDArray[np.integer]]) -> Ints:
-    """How many rows before each are the same."""
-    order = np.lexsort(tuple(columns))
-    new = changes(*(column[order] for column in columns))
-    place = np.arange(len(order))
-    copy = np.empty_like(place)
-    copy[order] = place - np.maximum.accumulate(np.where(new, place, 0))
-    return copy
-
-
 def _parse_spans(
     raws: Sequence[RawFacts], granularity: Granularity | None
 ) -> tuple[list[RowSpans], Granularity, int, list[str]]:
@@ -358,9 +343,9 @@ def common_step(ticks: Ints) -> int:
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:
-    if raw.split or raw.splits is None:
+    splits = None if raw.splits is None else raw.splits.splits(raw.locate, raw.split)
+    if raw.split or splits is None:
         return [(raw.split or "train", None)]
-    splits = raw.splits.splits(raw.locate)
     return [(split, splits == number) for number, split in enumerate(SPLITS)]
 
 

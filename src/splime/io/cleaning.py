@@ -37,15 +37,14 @@ def without_constant_end(raws: Sequence[RawFacts]) -> list[RawFacts]:
     end, count = common.most_common(1)[0] if common else ("", 0)
     if count < max(2, _NEARLY_ALL * rows) or not re.fullmatch("[+-]?[0-9]{1,18}", end):
         return list(raws)
-    earlier = later = 0
+    later = 0  # how many more begins lie after the number than before it
     for raw in suspects:
         begin = raw.times[0]
         # Years are enough to compare dates, and numbers stay themselves.
         parsed = parse_times(begin.values, granularity="year")
         counts = begin.counts() * (parsed.state == KNOWN)
-        earlier += int(counts[parsed.ticks < int(end)].sum())
-        later += int(counts[parsed.ticks > int(end)].sum())
-    if later <= earlier:
+        later += int((counts * np.sign(parsed.ticks - int(end))).sum())
+    if later <= 0:
         return list(raws)
 
     def checked(raw: RawFacts) -> RawFacts:
@@ -115,9 +114,9 @@ def date_numbers(raws: Sequence[RawFacts], unit: Granularity, origin: When) -> l
 
 def without_times(raw: RawFacts, unknown: str) -> RawFacts:
     """The same facts, where one text stands for an unknown time."""
-    times = []
-    for column in raw.times:
-        texts = column.strings
-        same = pc.equal(pc.utf8_trim(texts, ' \t"'), unknown.strip())
-        times.append(column.with_values(pc.if_else(same, "", texts)))
+    same = unknown.strip()
+    times = [
+        column.mapped(lambda text: "" if text.strip(' \t"') == same else text)
+        for column in raw.times
+    ]
     return replace(raw, times=times, written=raw.written or raw.times)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from splime.errors import DataError
 from splime.graph import SPLITS, Ids, SplitName
@@ -51,6 +52,11 @@ class EncodedColumn:
         column.values = values
         return column
 
+    def mapped(self, change: Callable[[str], str]) -> EncodedColumn:
+        """The same rows with every text changed, once for each different one."""
+        texts = [change(text) for text in self.strings.to_pylist()]
+        return self.with_values(pa.array(texts, pa.string()))
+
     def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
         """`table[code]` for every row, and `missing` where there is no value."""
         table = np.append(table, np.array([missing], table.dtype))
@@ -70,16 +76,22 @@ class EncodedColumn:
             total += np.bincount(chunk.drop_null().to_numpy(), minlength=len(self.values))
         return total
 
-    def splits(self, locate: Locate) -> Ids:
-        """The split of every row, by its position in SPLITS; an error where it is none of them."""
+    def splits(self, locate: Locate, only: SplitName | None = None) -> Ids:
+        """The split of every row, by its position in SPLITS; an error where it is another one."""
+        allowed = SPLITS if only is None else (only,)
         names = [*self.strings.to_pylist(), None]
-        table = [SPLITS.index(name) if name in SPLITS else -1 for name in names]
+        table = [SPLITS.index(name) if name in allowed else -1 for name in names]
         splits = self.lookup(np.array(table[:-1], np.int32), missing=-1)
         if (splits < 0).any():
             row = int(np.argmin(splits))
             name = names[self.codes([row])[0]]
             where = locate([row])[0]
-            raise DataError(f"{where}: the split is {name!r}; expected train, valid or test")
+            why = (
+                f", but these are the facts of {only}"
+                if only
+                else "; expected train, valid or test"
+            )
+            raise DataError(f"{where}: the split is {name!r}{why}")
         return splits
 
     def check_names(self, locate: Locate) -> None:
@@ -111,6 +123,11 @@ class EncodedColumn:
         """The values that occur, and their codes."""
         values = self.strings.to_pylist()
         return {values[code]: int(code) for code in np.flatnonzero(self.counts())}
+
+    def blank(self) -> Bools:
+        """Which rows say no time."""
+        empty = pc.equal(pc.utf8_trim(pc.utf8_trim_whitespace(self.strings), "-#"), "")
+        return self.lookup(empty.to_numpy(zero_copy_only=False), missing=True)
 
     def all_codes(self) -> npt.NDArray[np.int32]:
         """The codes of all rows."""
@@ -181,6 +198,14 @@ def encoded(codes: npt.NDArray[np.integer], values: pa.Array) -> EncodedColumn:
     return EncodedColumn(pa.DictionaryArray.from_arrays(indices, values))
 
 
+def merged(mask: Bools, column: EncodedColumn, other: EncodedColumn) -> EncodedColumn:
+    """The values of one column where the mask is true, and those of another one elsewhere."""
+    codes = other.all_codes()
+    codes = np.where(codes < 0, -1, codes + len(column.values))
+    values = pa.concat_arrays([column.strings, other.strings])
+    return encoded(np.where(mask, column.all_codes(), codes), values)
+
+
 @dataclass(frozen=True)
 class RawFacts:
     """One file or table of facts as text."""
@@ -201,23 +226,12 @@ class RawFacts:
     """The columns of the times as they were written, if `times` are made from them."""
     halves: Halves | None = None
     """Which rows say only when a fact begins or ends; 0 is a row that says all of it."""
-    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names for people, by the names that identify; the first goes before others."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names for people, by the names that identify."""
     is_text: bool = False
     """Whether the facts come from a text file, where a number may stand for anything."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
-
-    def __post_init__(self) -> None:
-        if self.split is None or self.splits is None:
-            return
-        splits = self.splits.splits(self.locate)
-        others = np.flatnonzero(splits != SPLITS.index(self.split))[:1].tolist()
-        if others:
-            raise DataError(
-                f"{self.locate(others)[0]}: the split is {self.splits.texts(others)[0]!r}, but"
-                f" these are the facts of {self.split}"
-            )
 
     @property
     def rows(self) -> int:

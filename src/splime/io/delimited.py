@@ -7,8 +7,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +28,7 @@ from splime.io.layout import (
 )
 from splime.io.options import ReadOptions
 from splime.io.since_until import is_marker, qualify
-from splime.io.statements import RecordFields, is_statement, raw_from_fields, term_text
+from splime.io.statements import is_statement, raw_from_fields, term_text
 
 SUFFIXES = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
 # Large blocks repeat fewer names in their dictionaries (measured in benchmarks/reading.py: 8 MiB
@@ -54,72 +53,53 @@ def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) ->
 
 
 def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
-    path, columns = file.path, options.columns
-    delimiter, remarks = _sniff(file)
-    rows = file.rows(delimiter, file.head)
-    skip, (number, cells) = 0, next(rows)
+    columns, (delimiter, remarks) = options.columns, _sniff(file)
+    lines = file.rows(delimiter, file.head)
+    skip, (number, cells) = 0, next(lines)
     count = _count_line(cells)
-    if count is not None and (second := next(rows, None)):
+    if count is not None and (second := next(lines, None)):
         skip, (number, cells) = number, second
     else:
         count = None
-    if options.header is not False and is_statement(cells, next(rows, (0, []))[1]):
-        return _read_statements(file, delimiter, (number, cells), split, options)
+    where = f"{file.path}, line {number}"
+    # The last line of a header, in which quoted values may run over several.
+    last = number + sum(cell.count("\n") for cell in cells)
+    if options.header is not False and is_statement(cells):
+        rows = _Rows(file, delimiter, len(cells), last)
+        return _read_statements(rows, cells, split, options)
     try:
-        has_header, layout = _layout(cells, columns, options.header, f"{path}, line {number}")
+        has_header, layout = _layout(cells, columns, options.header, where)
     except DataError as error:
         raise DataError(f"{error}\n{_first_lines(file, delimiter)}") from None
-    if has_header:
-        skip = _end_of(number, cells)
-        if columns is None:
-            remarks += named_otherwise(cells, layout)
-    encoded = _columns(file, delimiter, len(cells), layout.positions, skip)
+    if has_header and columns is None:
+        remarks += named_otherwise(cells, layout)
+    rows = _Rows(file, delimiter, len(cells), last if has_header else skip)
+    made = dict(zip(layout, rows.columns([*layout.values()]), strict=True))
+    splits = made.pop("split", None)
+    encoded = list(made.values())
     if count is not None:
         follow = "" if count == encoded[0].rows else f"; but {encoded[0].rows:,} rows follow"
         remarks.append(f"the first line is a count ({count:,}) and was skipped{follow}")
     names = [_unpad(column) for column in encoded[:3]]
     if any(name is not column for name, column in zip(names, encoded, strict=False)):
         remarks.append("spaces around ids were left out")
-    return RawFacts(
-        path.name,
-        names,
-        encoded[3 : len(layout.facts)],
-        partial(_places, file, delimiter, skip),
-        split,
-        None if layout.split is None else encoded[-1],
-        " ".join(cells) if has_header else None,
-        is_text=True,
-        remarks=tuple(remarks),
-    )
+    raw = RawFacts(file.path.name, names, encoded[3:], rows.places, split, splits)
+    header = " ".join(cells) if has_header else None
+    return replace(raw, header=header, is_text=True, remarks=tuple(remarks))
 
 
 def _read_statements(
-    file: InputFile,
-    delimiter: str,
-    header: tuple[int, list[str]],
-    split: SplitName | None,
-    options: ReadOptions,
+    rows: _Rows, cells: list[str], split: SplitName | None, options: ReadOptions
 ) -> RawFacts:
     """Facts below a header that names more than the columns that facts have."""
-    number, cells = header
     names = [cell.strip().strip('"').removeprefix("?") for cell in cells]
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"{file.path}, line {number}: several columns are called {twice[0]!r:.60}")
-    skip = _end_of(number, cells)
-    columns = _columns(file, delimiter, len(cells), range(len(cells)), skip)
+    columns = rows.columns(range(len(cells)))
     if all(cell.startswith("?") for cell in cells):  # the values are RDF terms
-        for at, column in enumerate(columns):
-            texts = [term_text(text) for text in column.values.to_pylist()]
-            columns[at] = column.with_values(pa.array(texts, pa.string()))
-    fields = RecordFields(names, dict(zip(names, columns, strict=True)).__getitem__)
-    locate = partial(_places, file, delimiter, skip)
-    raw = raw_from_fields(file.path, fields, locate, split, options.columns)
+        columns = [column.mapped(term_text) for column in columns]
+    column_of = dict(zip(names, columns, strict=True)).__getitem__
+    path = rows.file.path
+    raw = raw_from_fields(path, names, column_of, rows.places, split, options.columns)
     return replace(raw, header=" ".join(cells), is_text=True)
-
-
-def _end_of(number: int, cells: list[str]) -> int:
-    """The last line of a row that begins in a line: quoted values may run over several."""
-    return number + sum(cell.count("\n") for cell in cells)
 
 
 def _layout(
@@ -177,59 +157,78 @@ def _first_lines(file: InputFile, delimiter: str) -> str:
     return "\n".join([begins, *shown, f"Columns in the first line: {listed}.", advice])
 
 
-def _columns(
-    file: InputFile, delimiter: str, width: int, positions: Sequence[int], skip: int
-) -> list[EncodedColumn]:
-    """The columns at some positions of a file of so many columns, below the lines to skip."""
-    table = _read(file, delimiter, width, positions, skip)
-    if table.num_rows == 0:
-        raise DataError(f"{file.path}: no facts below the header; {EXPECTED}")
-    encoded = []
-    for name in table.column_names:
-        encoded.append(EncodedColumn(table[name]))
-        table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
-    pa.default_memory_pool().release_unused()
-    return encoded
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a text file, all of the same width, below the lines to skip."""
 
+    file: InputFile
+    delimiter: str
+    width: int
+    skip: int
 
-def _read(
-    file: InputFile,
-    delimiter: str,
-    width: int,
-    positions: Sequence[int],
-    skip: int,
-    block_size: int = _BLOCK,
-) -> pa.Table:
-    from pyarrow import csv as arrow_csv
+    def columns(self, positions: Sequence[int]) -> list[EncodedColumn]:
+        """The columns at some positions."""
+        table = self._read(positions)
+        if table.num_rows == 0:
+            raise DataError(f"{self.file.path}: no facts below the header; {EXPECTED}")
+        encoded = []
+        for name in table.column_names:
+            encoded.append(EncodedColumn(table[name]))
+            table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
+        pa.default_memory_pool().release_unused()
+        return encoded
 
-    names = [f"c{position}" for position in range(width)]
-    wanted = [names[position] for position in positions]
-    text = pa.dictionary(pa.int32(), pa.string())
-    read = arrow_csv.ReadOptions(column_names=names, block_size=block_size, skip_rows=skip)
-    parse = arrow_csv.ParseOptions(
-        delimiter=delimiter,
-        quote_char='"' if is_quoted(delimiter) else False,
-        newlines_in_values=is_quoted(delimiter),
-    )
-    convert = arrow_csv.ConvertOptions(
-        column_types=dict.fromkeys(wanted, text), include_columns=wanted, strings_can_be_null=False
-    )
-    try:
-        if delimiter == " ":
-            tables = []
-            for block in _single_spaced(file):
-                read.block_size = len(block) + 1
-                tables.append(arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert))
-                read.skip_rows = 0
-            return pa.concat_tables(tables)
-        with file.stream() as stream:
-            return arrow_csv.read_csv(stream, read, parse, convert)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if "straddling" in str(error) and block_size < _LARGEST_BLOCK:
-            # A line longer than a block.
-            larger = min(8 * block_size, _LARGEST_BLOCK)
-            return _read(file, delimiter, width, positions, skip, larger)
-        raise _diagnose(file, delimiter, width, skip, error) from None
+    def _read(self, positions: Sequence[int], block_size: int = _BLOCK) -> pa.Table:
+        from pyarrow import csv as arrow_csv
+
+        names = [f"c{position}" for position in range(self.width)]
+        wanted = [names[position] for position in positions]
+        text, quoted = pa.dictionary(pa.int32(), pa.string()), is_quoted(self.delimiter)
+        read = arrow_csv.ReadOptions(column_names=names, block_size=block_size, skip_rows=self.skip)
+        parse = arrow_csv.ParseOptions(
+            delimiter=self.delimiter,
+            quote_char='"' if quoted else False,
+            newlines_in_values=quoted,
+        )
+        convert = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, text),
+            include_columns=wanted,
+            strings_can_be_null=False,
+        )
+        try:
+            if self.delimiter == " ":
+                tables = []
+                for block in _single_spaced(self.file):
+                    read.block_size = len(block) + 1
+                    tables.append(arrow_csv.read_csv(pa.BufferReader(block), read, parse, convert))
+                    read.skip_rows = 0
+                return pa.concat_tables(tables)
+            with self.file.stream() as stream:
+                return arrow_csv.read_csv(stream, read, parse, convert)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            if "straddling" in str(error) and block_size < _LARGEST_BLOCK:
+                # A line longer than a block.
+                return self._read(positions, min(8 * block_size, _LARGEST_BLOCK))
+            raise self._diagnose(error) from None
+
+    def places(self, rows: Sequence[int]) -> list[str]:
+        """Where rows stand: for messages."""
+        numbers = (number for number, _ in self.file.rows(self.delimiter) if number > self.skip)
+        lines = dict(enumerate(itertools.islice(numbers, max(rows) + 1)))
+        return [f"{self.file.path.name}, line {lines[row]}" for row in rows]
+
+    def _diagnose(self, error: Exception) -> DataError:
+        """An error with the line that Arrow could not read, which reading again slowly finds."""
+        try:
+            for number, cells in self.file.rows(self.delimiter):
+                if len(cells) != self.width and number > self.skip:
+                    return DataError(
+                        f"{self.file.path}, line {number}: expected {self.width} columns as in the"
+                        f" first line, found {len(cells)}: {self.delimiter.join(cells)[:80]!r}"
+                    )
+        except DataError as located:
+            return located
+        return DataError(f"{self.file.path}: cannot be read: {error}")
 
 
 def _single_spaced(file: InputFile) -> Iterator[bytes]:
@@ -293,30 +292,6 @@ def _count(lines: list[str], delimiter: str) -> int:
             return 0
 
 
-def _places(file: InputFile, delimiter: str, skip: int, rows: Sequence[int]) -> list[str]:
-    """Where rows of a text file stand, below the lines to skip: for messages."""
-    numbers = (number for number, _ in file.rows(delimiter) if number > skip)
-    lines = dict(enumerate(itertools.islice(numbers, max(rows) + 1)))
-    return [f"{file.path.name}, line {lines[row]}" for row in rows]
-
-
-def _diagnose(
-    file: InputFile, delimiter: str, width: int, skip: int, error: Exception
-) -> DataError:
-    """An error with the line that Arrow could not read, which reading again slowly finds."""
-    try:
-        for number, cells in file.rows(delimiter):
-            if len(cells) != width and number > skip:
-                shown = delimiter.join(cells)[:80]
-                return DataError(
-                    f"{file.path}, line {number}: expected {width} columns as in the first line,"
-                    f" found {len(cells)}: {shown!r}"
-                )
-    except DataError as located:
-        return located
-    return DataError(f"{file.path}: cannot be read: {error}")
-
-
 def _read_ragged(
     file: InputFile, split: SplitName | None, options: ReadOptions, error: DataError
 ) -> RawFacts:
@@ -325,10 +300,9 @@ def _read_ragged(
     Such a row may also have lost its time, so other rows have to say `since` or `until`, or the
     option `without_time` has to be given; else the file is refused with the error that it had.
     """
-    sniffed = ((one, widths) for one in "\t,;| " if (widths := _widths(file, one)))
-    delimiter, widths = next(sniffed, ("", set()))
-    wanted = options.without_time is not None
-    if not delimiter or (len(widths) == 1 and not wanted):
+    delimiter, remarks = _sniff(file)
+    widths, wanted = _widths(file, delimiter), options.without_time is not None
+    if not widths or (len(widths) == 1 and not wanted):
         raise error
     width = max(widths) if len(widths) > 1 else 5
     layout = by_position(width, options.columns, str(file.path))
@@ -339,13 +313,11 @@ def _read_ragged(
         if not (rows.numbers or header) and len(row) == width and looks_like_header(row, layout):
             header = " ".join(row)
             continue
-        rows.add(number, ((at, row[at]) for at in layout.facts if at < len(row)))
-    remarks = ["rows of three columns are facts without a time"]
-    if delimiter != "\t":
-        remarks.append(f"fields are separated by {delimiter!r}")
-    columns = [rows.column(at) for at in layout.facts]
-    raw = RawFacts(rows.name, columns[:3], columns[3:], rows.locate, split, header=header)
-    raw = replace(raw, is_text=True, remarks=tuple(remarks))
+        rows.add(number, ((at, row[at]) for at in layout.values() if at < len(row)))
+    remarks.append("rows of three columns are facts without a time")
+    columns = [rows.column(at) for at in layout.values()]
+    raw = RawFacts(rows.name, columns[:3], columns[3:], rows.locate, split)
+    raw = replace(raw, header=header, is_text=True, remarks=tuple(remarks))
     qualified = qualify(raw)
     if not wanted and qualified is raw:
         raise DataError(

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from splime.errors import DataError
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.inputs import InputFile
@@ -98,8 +96,7 @@ def _named(raws: list[RawFacts], kind: str, names: dict[str, str], file: str) ->
                         f"{where}: the {kind} id {value!r} is not in {file}; expected one of its"
                         f" {len(names):,} ids{advice}"
                     )
-            values = [names.get(value.strip(" "), value) for value in column.values.to_pylist()]
-            columns[at] = column.with_values(pa.array(values, pa.string()))
+            columns[at] = column.mapped(lambda value: names.get(value.strip(" "), value))
         named.append(replace(raw, names=columns[:3], times=columns[3:]))
     return named
 

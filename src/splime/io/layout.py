@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import shorten
+from typing import TypeAlias
 
 from splime.errors import DataError, UsageError, nearest
 
 NAMES = ("subject", "predicate", "object")
+TIMES = ("begin", "end", "time")
 # What columns are called. The first name of each is the usual one, and goes before the others.
 _SYNONYMS = {
     "subject": "subject subj s head headentity h source sourceentity fromentity entity1",
@@ -19,28 +20,24 @@ _SYNONYMS = {
     " validfrom",
     "end": "end endtime enddate endyear until to validto validuntil",
     "time": "time date datetime timestamp ts year when t",
+    "split": "split",
 }
-# `unknown`, and `occursSince 1999`.
-_TIME_IN_WORDS = re.compile(
-    r"null|none|nan|nat|n/?a|unknown|\w*(since|until)\W.*[0-9].*", re.IGNORECASE
-)
+# Words for an unknown time.
+_TIME_IN_WORDS = re.compile("null|none|nan|nat|n/?a|unknown", re.IGNORECASE)
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
 )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The positions of subject, predicate, object, begin and perhaps end and split."""
+Layout: TypeAlias = Mapping[str, int]
+"""Positions of columns: subject, predicate, object, begin and end or time, perhaps split."""
 
-    facts: tuple[int, ...]
-    split: int | None = None
 
-    @property
-    def positions(self) -> list[int]:
-        """The positions of all columns that are read."""
-        return [*self.facts, *([] if self.split is None else [self.split])]
+def layout_of(positions: Sequence[int]) -> dict[str, int]:
+    """The layout of the columns of facts, in their order."""
+    times = ("time",) if len(positions) == 4 else ("begin", "end")
+    return dict(zip((*NAMES, *times), positions, strict=True))
 
 
 def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
@@ -53,10 +50,7 @@ def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
         return None
     usable = isinstance(columns, Sequence) and not isinstance(columns, str)
     if not usable or len(columns) not in (4, 5) or not all(map(_is_column, columns)):
-        raise UsageError(
-            f"columns must name 4 columns (subject, predicate, object, time) or 5 (subject,"
-            f" predicate, object, begin, end), in this order; got {columns!r}"
-        )
+        raise UsageError(f"columns must name columns in order: {EXPECTED}; got {columns!r}")
     named = [str(column) for column in columns]
     if len(set(named)) != len(named):
         raise UsageError(f"columns names the same column twice: {', '.join(named)}")
@@ -72,50 +66,49 @@ def _is_column(column: object) -> bool:
 def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
     """Whether a first line holds names: then words stand where the times should be.
 
-    >>> looks_like_header(["s", "p", "o", "since", "until"], Layout((0, 1, 2, 3, 4)))
+    >>> looks_like_header(["s", "p", "o", "since", "until"], layout_of(range(5)))
     True
-    >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], Layout((0, 1, 2, 3, 4)))
+    >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], layout_of(range(5)))
     False
     """
-    times = [cells[position].strip() for position in layout.facts[3:]]
+    times = [cells[layout[role]].strip() for role in TIMES if role in layout]
     return all(time[:1].isalpha() and not _TIME_IN_WORDS.fullmatch(time) for time in times)
 
 
-def by_position(count: int, columns: Sequence[str] | None, where: str) -> Layout:
+def by_position(count: int, columns: Sequence[str] | None, where: str) -> dict[str, int]:
     """The layout of columns without names; `columns` may give their numbers, from 1."""
     if columns is None:
         if count not in (4, 5):
             raise DataError(
                 f"{where}: {EXPECTED}, found {count}; choose the ones to use with `columns`"
             )
-        return Layout(tuple(range(count)))
+        return layout_of(range(count))
     if not are_numbers(columns):
         raise DataError(f"{where}: columns can be named only where the file has a header")
-    positions = tuple(_number(column) - 1 for column in columns)
+    positions = [_number(column) - 1 for column in columns]
     if min(positions) < 0 or max(positions) >= count:
         raise DataError(f"{where}: there are {count} columns, so none has that number")
-    return Layout(positions)
+    return layout_of(positions)
 
 
-def by_name(names: list[str], columns: Sequence[str] | None, where: str) -> Layout:
+def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> dict[str, int]:
     """The layout of named columns: those chosen, else those whose names say what they are.
 
     Their order says nothing: a club that stands where predicates usually do is no predicate.
 
-    >>> by_name(["tail", "head", "relation", "note", "from", "to"], None, "table").facts
-    (1, 2, 0, 4, 5)
+    >>> by_name(["tail", "head", "relation", "note", "from", "to"], None, "table")
+    {'subject': 1, 'predicate': 2, 'object': 0, 'begin': 4, 'end': 5}
     """
-    folded = [name.strip().lower() for name in names]
-    split = folded.index("split") if folded.count("split") == 1 else None
-    if columns is not None:
-        return Layout(tuple(_position(names, column, where) for column in columns), split)
     roles = roles_of(names)
+    split = {"split": roles["split"]} if "split" in roles else {}
+    if columns is not None:
+        return layout_of([_position(names, column, where) for column in columns]) | split
     spans = {"begin", "end"} & roles.keys()
     lasting = len(spans) == 2 or (spans and "time" not in roles)
     wanted = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
     if not {*wanted} <= roles.keys():
         raise unclear(names, roles, wanted[3:], where)
-    return Layout(tuple(roles[role] for role in wanted), split)
+    return {role: roles[role] for role in wanted} | split
 
 
 def unclear(
@@ -131,7 +124,7 @@ def unclear(
     left = [
         name if name.isprintable() else repr(name)
         for at, name in enumerate(names)
-        if at not in roles.values() and name.strip().lower() != "split"
+        if at not in roles.values()
     ]
     among = f" among {shorten(', '.join(left[:10]), 300)}" if left else ""
     return DataError(
@@ -167,19 +160,18 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
 def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
     """What was understood by names that are not the usual ones, as one sentence or none.
 
-    >>> named_otherwise(["h", "predicate", "t", "time"], Layout((0, 1, 2, 3)))
+    >>> named_otherwise(["h", "predicate", "t", "time"], layout_of(range(4)))
     ["by their names: 'h' is the subject, 't' is the object"]
     """
-    usual = ("begin", "end") if len(layout.facts) == 5 else ("time",)
     told = [
-        f"{names[at]!r} is the {role}"
-        for role, at in zip((*NAMES, *usual), layout.facts, strict=True)
+        f"{names[at]!r:.60} is the {role}"
+        for role, at in layout.items()
         if names[at].strip().lower() != role
     ]
     return [f"by their names: {', '.join(told)}"] if told else []
 
 
-def _position(names: list[str], column: str, where: str) -> int:
+def _position(names: Sequence[str], column: str, where: str) -> int:
     if names.count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
     if column in names:

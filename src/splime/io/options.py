@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from textwrap import fill
 from typing import Any, Literal, TypeAlias
 
 from splime.errors import UsageError, check_fields, check_name
@@ -163,12 +162,4 @@ class ReadOptions:
     @classmethod
     def described(cls) -> str:
         """All options and what they mean, as lines of a docstring."""
-        return "\n".join(
-            fill(
-                f"{one.name}: {one.metadata['help']}.",
-                width=100,
-                initial_indent=" " * 8,
-                subsequent_indent=" " * 12,
-            )
-            for one in fields(cls)
-        )
+        return "\n".join(f"        {one.name}: {one.metadata['help']}." for one in fields(cls))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,10 +18,10 @@ from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.inputs import InputFile
-from splime.io.layout import Layout, by_name
+from splime.io.layout import NAMES, by_name
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
-from splime.io.saved import Description, damages, read_description, read_metadata, restore_graph
+from splime.io.saved import damages, read_description, read_metadata, restore_graph
 from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
 from splime.times import (
@@ -36,8 +37,7 @@ from splime.times import (
 )
 
 _T = TypeVar("_T", bound=np.generic)
-_FACT = ("subject", "predicate", "object", "begin", "end")
-ROLES = ("split", *_FACT)
+ROLES = ("split", *NAMES, "begin", "end")
 """What the columns of facts can be."""
 # Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
 # far from 0 that they may be no times: "20140513" among dates is no year.
@@ -49,21 +49,23 @@ def read_parquet(
     file: InputFile, split: SplitName | None, options: ReadOptions
 ) -> RawFacts | TemporalGraph:
     """The facts of a Parquet file; a graph, if splime saved one there and no split is chosen."""
-    schema, description = _opened(file.path)
-    if description is not None and split is None:
-        return restore_graph(file.path, _read(file.path, schema, schema.names), description)
-    table, layout = _chosen(file.path, schema, options.columns)
-    return raw_from_columns(table, layout, name=file.path.name, split=split)
+    check_whole(file.path)
+    facts = FactFile(file.path, options.columns)
+    if facts.graph is not None and split is None:
+        return restore_graph(file.path, facts.table(facts.schema.names), facts.graph)
+    table = facts.table([*facts.names.values()])
+    return raw_from_columns(table, facts.names, name=file.path.name, split=split)
 
 
 def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> RawFacts:
     """The facts of several Parquet files, one after the other, as those of one of this name."""
     tables: list[pa.Table] = []
     for path in paths:
-        schema, description = _opened(path)
-        if description is not None:
+        check_whole(path)
+        facts = FactFile(path, options.columns)
+        if facts.graph is not None:
             raise DataError(f"{path}: holds a whole graph, expected facts among those of others")
-        table, layout = _chosen(path, schema, options.columns)
+        table = facts.table([*facts.names.values()])
         if tables and len(table.column_names) != len(tables[0].column_names):
             raise DataError(f"{path}: has other columns than {paths[0]}")
         tables.append(table.rename_columns(tables[0].column_names) if tables else table)
@@ -71,62 +73,24 @@ def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> Raw
         together = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise DataError(f"{name}: the columns of the files differ: {error}") from None
-    return raw_from_columns(together, layout, name=name)
+    return raw_from_columns(together, facts.names, name=name)
 
 
 def read_table(path: Path) -> pa.Table:
     """All columns of a Parquet file, whatever they hold."""
-    schema, _ = _opened(path)
-    return _read(path, schema, schema.names)
-
-
-def _opened(path: Path) -> tuple[pa.Schema, Description | None]:
     import pyarrow.parquet as pq
 
     check_whole(path)
     try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
-    return schema, read_description(path, schema.metadata)
-
-
-def _chosen(
-    path: Path, schema: pa.Schema, columns: Sequence[str] | None
-) -> tuple[pa.Table, Layout]:
-    """The columns that facts are read from."""
-    layout = by_name(schema.names, columns, str(path))
-    names = [schema.names[position] for position in layout.positions]
-    if len(set(schema.names)) < len(schema.names):
-        table = _read(path, schema, schema.names).select(layout.positions)
-    else:
-        table = _read(path, schema, names).select(names)
-    if table.num_rows == 0:
-        raise DataError(f"{path}: the table is empty")
-    return table, layout
-
-
-def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    import pyarrow.parquet as pq
-
-    wanted = None if len(names) == len(schema.names) else list(names)
-    texts = [name for name in _texts(schema) if name in names]
-    try:
-        table = pq.read_table(path, columns=wanted, read_dictionary=texts)
+        table = pq.read_table(path)
         table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     return table
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
     return DataError(f"{path}: cannot be read as Parquet: {error}")
-
-
-def _texts(schema: pa.Schema) -> list[str]:
-    """The columns that can be read as a dictionary of text."""
-    texts = (pa.string(), pa.large_string())
-    return [column.name for column in schema if value_type(column.type) in texts]
 
 
 @dataclass(frozen=True)
@@ -182,14 +146,12 @@ class Part:
                 for batch in reader.iter_batches(self.batch_rows, [*self.groups], wanted):
                     batch.validate(full=True)
                     columns = {role: batch.column(name) for role, name in names.items()}
-                    outside = 0
                     if graph is not None:
                         with damages(self.path):
                             begin, end, _ = graph.times(batch)
-                        outside = graph.outside_of(begin, end)
                         columns["begin"] = dated(begin, graph.granularity)
                         columns["end"] = dated(end, graph.granularity)
-                    yield Batch(self, row, columns, names, outside)
+                    yield Batch(self, row, columns, names)
                     row += batch.num_rows
                     progress("reading", self.fact - self.row + row)
         except (pa.ArrowException, OSError, ValueError) as error:
@@ -207,25 +169,42 @@ class FactFile:
             raise DataError(f"{path}: there is no such Parquet file")
         try:
             about, self._metadata = path.stat(), pq.read_metadata(path)
-            schema = self._metadata.schema.to_arrow_schema()
+            self.schema = schema = self._metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _unreadable(path, error) from None
         self.version = about.st_size, about.st_mtime_ns
         self.rows: int = self._metadata.num_rows
-        if not self.rows:
-            raise DataError(f"{path}: the table is empty")
         self.graph = read_description(path, schema.metadata)
+        if not self.rows and self.graph is None:
+            raise DataError(f"{path}: the table is empty")
         self.granularity = read_metadata(path, schema.metadata).get("granularity")
-        self.texts = _texts(schema)
-        layout = by_name(schema.names, columns, str(path))
-        positions = dict(zip(_FACT, layout.facts, strict=False))
-        if layout.split is not None:
-            positions["split"] = layout.split
-        self.names = {role: schema.names[position] for role, position in positions.items()}
-        if len(set(self.names.values())) < len(self.names):
-            raise DataError(f"{path}: several columns have the same name")
+        # What can be read as a dictionary of text.
+        kinds = (pa.string(), pa.large_string())
+        self.texts = [column.name for column in schema if value_type(column.type) in kinds]
         # What unknown times of a saved graph became, where its description does not say it.
         self.filled = {"begin_filled", "end_filled"}.intersection(schema.names)
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names of columns by their role; the time of an event is its begin."""
+        layout = by_name(self.schema.names, self.columns, str(self.path))
+        roles = {"begin" if role == "time" else role: at for role, at in layout.items()}
+        names = {role: self.schema.names[at] for role, at in roles.items()}
+        if len(set(names.values())) < len(names):
+            raise DataError(f"{self.path}: several columns have the same name")
+        return names
+
+    def table(self, names: list[str]) -> pa.Table:
+        """Some columns of all facts."""
+        import pyarrow.parquet as pq
+
+        texts = [name for name in self.texts if name in names]
+        try:
+            table = pq.read_table(self.path, columns=names, read_dictionary=texts)
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            raise _unreadable(self.path, error) from None
+        return table.select(names)
 
     def parts(self, most_rows: int, batch_rows: int, fact: int = 0) -> list[Part]:
         """Parts of at most `most_rows` rows, but of at least one row group."""
@@ -250,8 +229,6 @@ class Batch:
     columns: Mapping[str, pa.Array]
     names: Mapping[str, str]
     """What the columns are called in the file."""
-    outside: int
-    """How many facts reach beyond the timeline of their saved graph."""
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))

@@ -53,8 +53,6 @@ class Description:
     name: str
     granularity: Granularity
     timeline: dict[Literal["starts", "ends"], list[int]]
-    outside: int | None = None
-    """How many facts reach beyond the timeline; older files do not say it."""
     filled: dict[Limit, str]
     """What unknown begins and ends became."""
     unused: _Names
@@ -85,11 +83,9 @@ class Description:
         for name, bit in _BITS.items():
             column = table.column(name)
             unknown[np.asarray(column.is_null(), bool)] |= bit
-            lost = column.null_count and _LIMITS[name] not in self.limits
             if in_columns:
                 column = pc.coalesce(column, table.column(f"{name}_filled"))
-                lost = lost or column.null_count
-            if lost:
+            if column.null_count and (in_columns or _LIMITS[name] not in self.limits):
                 raise ValueError(f"what an unknown {name} became is missing")
             times.append(_ticks(column, self.granularity))
         begin, end = times
@@ -98,15 +94,6 @@ class Description:
         if (begin > end).any():
             raise ValueError("a fact ends before it begins")
         return begin, end, unknown
-
-    def outside_of(self, begin: Ints, end: Ints) -> int:
-        """How many facts reach beyond the timeline, as one made for other facts lets them."""
-        return int(((begin < self.timestamps.first) | (end > self.timestamps.last)).sum())
-
-    def check_outside(self, facts: int) -> None:
-        """An error if more facts reach beyond the timeline than the description says."""
-        if self.outside is not None and facts > self.outside:
-            raise ValueError("the timeline is too short for the facts")
 
 
 def save(graph: TemporalGraph, path: str | Path) -> Path:
@@ -169,8 +156,8 @@ def _odd(graph: TemporalGraph, filled: dict[Limit, int]) -> dict[str, pa.Array]:
 
 def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
     """What the columns alone do not say."""
-    compact, facts, timeline = graph.compact(), graph.facts(), graph.timeline
-    description = Description(
+    compact, timeline = graph.compact(), graph.timeline
+    return Description(
         name=graph.name,
         granularity=timeline.granularity,
         timeline={"starts": timeline.starts.tolist(), "ends": timeline.ends.tolist()},
@@ -183,7 +170,6 @@ def _describe(graph: TemporalGraph, filled: dict[Limit, int]) -> Description:
         ),
         reading=graph.reading,
     )
-    return replace(description, outside=description.outside_of(facts.begin, facts.end))
 
 
 def _unused(all_names: Vocabulary, used: Vocabulary) -> list[str]:
@@ -241,7 +227,6 @@ def restore_graph(path: Path, table: pa.Table, description: Description) -> Temp
             for column, names in zip(columns, (entities, predicates, entities), strict=True)
         )
         facts = Facts.owning(*ids, *description.times(table))
-        description.check_outside(description.outside_of(facts.begin, facts.end))
         splits = split.splits(lambda rows: [f"row {row + 1}" for row in rows])
         train, valid, test = (facts.take(splits == number) for number in range(len(SPLITS)))
         graph = TemporalGraph(train, valid, test, entities, predicates, description.timestamps)
@@ -259,5 +244,7 @@ def _ticks(column: pa.ChunkedArray | pa.Array, granularity: Granularity) -> Ints
     """The ticks of a saved column of times; 0 where it is null."""
     if granularity in ("year", "step"):
         return np.asarray(column.cast(pa.int64()).fill_null(0).to_numpy().copy())
+    if pa.types.is_integer(column.type):
+        raise ValueError(f"times by {granularity} are dates")
     seconds = column.cast(pa.timestamp("s")).cast(pa.int64()).fill_null(0).to_numpy()
     return np.asarray(seconds.astype("M8[s]").astype(DATES[granularity]).astype(np.int64))

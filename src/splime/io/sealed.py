@@ -32,12 +32,12 @@ def sealed_writer(path: Path, schema: pa.Schema, **options: Any) -> Iterator[Any
     with pq.ParquetWriter(path, schema, **options) as writer:
         yield writer
     with path.open("r+b") as file:
-        footer = _footer(file)
-        seal = _SEAL + _digest(file, footer, footer)
-        file.seek(footer)
-        rest = file.read()
-        file.seek(footer)
-        file.write(seal + rest)
+        start = _footer(file)
+        file.seek(start)
+        footer = file.read()
+        seal = _seal(file, start, footer)
+        file.seek(start)
+        file.write(seal + footer)
 
 
 def check_seal(path: Path) -> None:
@@ -47,11 +47,10 @@ def check_seal(path: Path) -> None:
     """
     try:
         with path.open("rb") as file:
-            footer = _footer(file)
-            start = max(0, footer - _LENGTH)
+            start = max(0, _footer(file) - _LENGTH)
             file.seek(start)
             seal = file.read(_LENGTH)
-            damaged = seal.startswith(_SEAL) and seal != _SEAL + _digest(file, start, footer)
+            damaged = seal.startswith(_SEAL) and seal != _seal(file, start, file.read())
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
     if damaged:
@@ -67,14 +66,11 @@ def _footer(file: IO[bytes]) -> int:
     return max(0, start) if end[4:] == _MAGIC else 0
 
 
-def _digest(file: IO[bytes], stop: int, start: int) -> bytes:
-    """The checksum of a file up to one place, and from another on."""
-    digest, left = hashlib.sha256(), stop
+def _seal(file: IO[bytes], start: int, footer: bytes) -> bytes:
+    """The seal of a file whose footer begins, or began, at a place."""
+    digest = hashlib.sha256()
     file.seek(0)
-    while left and (block := file.read(min(_BLOCK, left))):
-        digest.update(block)
-        left -= len(block)
-    file.seek(start)
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest().encode()
+    for at in range(0, start, _BLOCK):
+        digest.update(file.read(min(_BLOCK, start - at)))
+    digest.update(footer)
+    return _SEAL + digest.hexdigest().encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -61,7 +61,7 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
     predicates = _describe(segmentation.predicates)
     scopes = None if entities is None else _describe(entities)
     about = _Description("segmentation", _FORMAT, segmentation.method, ticks, predicates, scopes)
-    plain = json.loads(json.dumps(asdict(about), default=lambda number: number.item()))
+    plain = msgspec.to_builtins(about, enc_hook=lambda number: number.item())
     plain["sha256"] = _checksum(plain)
     with atomic_write(path) as beside:
         beside.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
@@ -72,10 +72,8 @@ def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
     about = read_json(path)
-    if about.get("splime") != "segmentation":
-        raise DataError(f"{path}: not a segmentation that splime saved")
-    if about.get("format") != _FORMAT:
-        raise DataError(f"{path}: not a format that this version of splime reads")
+    if about.get("splime") != "segmentation" or about.get("format") != _FORMAT:
+        raise DataError(f"{path}: not a segmentation that this version of splime reads")
     if about.get("sha256") not in (None, _checksum(about)):
         raise DataError(
             f"{path}: the segmentation is damaged (its checksum differs); if it was"

@@ -10,8 +10,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,12 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded
+from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded, merged
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, by_name, roles_of, unclear
+from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
 from splime.io.options import ReadOptions
-from splime.io.since_until import is_marker
 
 JSON = (".jsonl", ".ndjson", ".json")
-_TIMES = ("begin", "end", "time")
 # What queries call their variables, beside the usual names of columns.
 _VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
 _LABEL, _PRECISION = "label", "precision"
@@ -41,20 +39,18 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_SHOWN, _LISTED = 60, 10
+_LISTED = 10
 
 
-def is_statement(header: Sequence[str], row: Sequence[str]) -> bool:
-    """Whether a header names more than the columns that facts have; `row` is the one below it."""
+def is_statement(header: Sequence[str]) -> bool:
+    """Whether a header names more than the columns that facts have."""
     names = [name.strip().strip('"') for name in header]
     if all(name.startswith("?") for name in names):
         return True
     usual, roles = roles_of(names), _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
         return False
-    if {*_TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names)):
-        return True
-    return any(map(is_marker, row))  # a column of since and until has no usual name
+    return {*TIMES} <= roles.keys() or usual != roles or any(map(_ABOUT.fullmatch, names))
 
 
 def term_text(text: str) -> str:
@@ -74,103 +70,56 @@ def _folded(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-class RecordFields:
-    """Columns by name, each made when it is used."""
-
-    def __init__(self, names: list[str], column: Callable[[str], EncodedColumn]) -> None:
-        self.names, self._column = names, column
-        self._used: dict[str, EncodedColumn] = {}
-
-    def __getitem__(self, name: str) -> EncodedColumn:
-        if name not in self._used:
-            self._used[name] = self._column(name)
-        return self._used[name]
-
-    @property
-    def unused(self) -> list[str]:
-        """The names of those that were not used."""
-        return [name for name in self.names if name not in self._used]
-
-    def marker(self) -> EncodedColumn | None:
-        """The one among the others that says nothing but since and until."""
-        for name in self.unused:
-            with suppress(DataError):  # what cannot be a column is none
-                values = self._column(name).values.to_pylist()
-                if values and all(map(is_marker, values)):
-                    return self[name]
-        return None
-
-
 def raw_from_fields(
     path: Path,
-    fields: RecordFields,
+    fields: Sequence[str],
+    column: Callable[[str], EncodedColumn],
     locate: Locate,
     split: SplitName | None,
     columns: Sequence[str] | None,
 ) -> RawFacts:
-    """The facts of named fields."""
-    roles = _chosen(path, fields.names, columns)
-    names = [fields[roles[role]] for role in NAMES]
+    """The facts of named fields, of which only those that are needed are made columns."""
+    layout = _chosen(path, fields, columns)
+    roles = {role: fields[at] for role, at in layout.items()}
     about = {
         (_folded(match[1]), match[2].lower()): name
-        for name in fields.names
+        for name in fields
         if (match := _ABOUT.fullmatch(name))
     }
-    labels: dict[str, list[str]] = {}
-    for role, column in zip(NAMES, names, strict=True):
-        if label := about.get((_folded(roles[role]), _LABEL)):
-            _add_labels(labels, column, fields[label])
-    remarks = []
-    told = [f"{_shown(name)} is the {role}" for role, name in roles.items() if name.lower() != role]
-    if told and columns is None:
-        remarks.append(f"by their names: {', '.join(told)}")
-    times, written, doubt = _times(fields, roles, about)
-    remarks += doubt
-    splits = fields["split"] if "split" in fields.names else None
-    if unused := [_printable(name) for name in fields.unused]:
+    labelled = {role: about.get((_folded(roles[role]), _LABEL)) for role in NAMES}
+    timed = {role: _precision_of(role, roles[role], about) for role in TIMES if role in roles}
+    used = {*roles.values(), *labelled.values(), *timed.values()}
+    made = {name: column(name) for name in used if name}
+    labels: dict[str, str] = {}
+    for role, label in labelled.items():
+        if label:
+            _add_labels(labels, made[roles[role]], made[label])
+    written = {role: [made[name] for name in (roles[role], timed[role]) if name] for role in timed}
+    dated = {role: _dated(*parts) for role, parts in written.items()}
+    times, shown = _spans(dated), list(chain.from_iterable(written.values()))
+    unused = [name for name in fields if name not in used]
+    remarks = named_otherwise(fields, layout) if columns is None else []
+    if len(shown) == len(timed):
+        remarks += _new_years(shown)
+    if unused:
+        listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in unused[:_LISTED]]
         more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
-        remarks.append(f"fields that are not used: {', '.join(unused[:_LISTED])}{more}")
+        remarks.append(f"fields that are not used: {', '.join(listed)}{more}")
+    names = [made[roles[role]] for role in NAMES]
+    splits = made[roles["split"]] if "split" in roles else None
     raw = RawFacts(path.name, names, times, locate, split, splits)
-    return replace(raw, written=written, labels=labels, remarks=tuple(remarks))
+    return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
-def _times(
-    fields: RecordFields, roles: Mapping[str, str], about: dict[tuple[str, str], str]
-) -> tuple[Sequence[EncodedColumn], Sequence[EncodedColumn], list[str]]:
-    """The times of facts, the columns that they are made from, and a remark if there is a doubt."""
-    written: list[EncodedColumn] = []
-    times: dict[str, EncodedColumn] = {}
-    for role in (role for role in _TIMES if role in roles):
-        precision = _precision_of(role, roles[role], about)
-        given = [fields[roles[role]], *([] if precision is None else [fields[precision]])]
-        written += given
-        times[role] = _dated(*given)
-    if {*times} == {"time"} and (marker := fields.marker()):
-        return [marker, times["time"]], [], []
-    doubt = _new_years(written) if len(written) == len(times) else []
-    return [times["time"]] if {*times} == {"time"} else _spans(times), written, doubt
-
-
-def _chosen(path: Path, names: list[str], columns: Sequence[str] | None) -> dict[str, str]:
+def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> Layout:
     """The fields that hold what."""
     if columns is not None:
-        facts = by_name(names, columns, str(path)).facts
-        wanted = (*NAMES, "time") if len(facts) == 4 else (*NAMES, "begin", "end")
-        return {role: names[at] for role, at in zip(wanted, facts, strict=True)}
+        return by_name(names, columns, str(path))
     roles = _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(_TIMES):
+    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
         lasting = {"begin", "end"} & roles.keys()
         raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
-    return {role: names[at] for role, at in roles.items()}
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() and len(text) <= _SHOWN else _shown(text)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return roles
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
@@ -212,24 +161,19 @@ def _cut(text: str | None, precision: str | None) -> str | None:
         return text
     if level >= _YEAR:
         return f"{sign}{year}-{month if level >= _MONTH else '##'}-{day if level >= _DAY else '##'}"
-    # A decade or a century: so many digits are not known.
-    known = max(len(year) - (_YEAR - level), 1)
-    return f"{sign}{year[:known]}{'#' * max(len(year) - known, 1)}-##-##"
+    # A decade or a century, of which the last digits are not known.
+    return f"{sign}{year[: level - _YEAR] or year[0]}#-##-##"
 
 
 def _spans(times: dict[str, EncodedColumn]) -> list[EncodedColumn]:
     """Begin and end; a point in time is both, where neither is given."""
+    if {*times} == {"time"}:
+        return [times["time"]]
     rows = next(iter(times.values())).rows
     nothing = encoded(np.full(rows, -1), pa.array([], pa.string()))
-    begin, end, time = (times.get(role, nothing) for role in _TIMES)
+    begin, end, time = (times.get(role, nothing) for role in TIMES)
     neither = (begin.all_codes() < 0) & (end.all_codes() < 0)
-    filled = []
-    for column in (begin, end):
-        point = time.all_codes()
-        point = np.where(point < 0, -1, point + len(column.values))
-        codes = np.where(neither, point, column.all_codes())
-        filled.append(encoded(codes, pa.concat_arrays([column.values, time.values])))
-    return filled
+    return [merged(neither, time, column) for column in (begin, end)]
 
 
 def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
@@ -246,15 +190,14 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
     ]
 
 
-def _add_labels(labels: dict[str, list[str]], column: EncodedColumn, label: EncodedColumn) -> None:
-    """Note the labels of everything that a column names."""
+def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> None:
+    """Note the first label of everything that a column names."""
     ids, texts = column.values.to_pylist(), label.values.to_pylist()
-    given = label.lookup(np.array([bool(text) for text in texts], bool))
-    codes, label_codes = column.all_codes()[given], label.all_codes()[given]
-    _, rows = np.unique(codes.astype(np.int64) * len(texts) + label_codes, return_index=True)
-    for row in np.sort(rows).tolist():
-        if codes[row] >= 0:
-            labels.setdefault(ids[codes[row]], []).append(texts[label_codes[row]])
+    codes, label_codes = column.all_codes(), label.all_codes()
+    given = (codes >= 0) & label.lookup(np.array([bool(text) for text in texts], bool))
+    things, rows = np.unique(codes[given], return_index=True)
+    for thing, code in zip(things.tolist(), label_codes[given][rows].tolist(), strict=True):
+        labels.setdefault(ids[thing], texts[code])
 
 
 def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
@@ -263,11 +206,9 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
     Labels that several things share are followed by the id, in all files alike, so that no two
     things become one.
     """
-    labels: dict[str, list[str]] = {}
-    for raw in raws:
-        for text, given in raw.labels.items():
-            labels[text] = [*dict.fromkeys([*labels.get(text, []), *given])]
-    raws = list(raws)
+    raws, labels = list(raws), dict[str, str]()
+    for raw in reversed(raws):
+        labels |= raw.labels
     for kind, positions in (("entities", (0, 2)), ("predicates", (1,))):
         values = [raw.names[at].values for raw in raws for at in positions]
         iris = (pc.match_substring(column, "wikidata.org/") for column in values)
@@ -279,20 +220,17 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
         for number, raw in enumerate(raws):
             columns = list(raw.names)
             for at in positions:
-                new = [names[text] for text in columns[at].values.to_pylist()]
-                columns[at] = columns[at].with_values(pa.array(new, pa.string()))
+                columns[at] = columns[at].mapped(names.__getitem__)
             told = [f"{kind}{remark}" for remark in remarks]
             raws[number] = replace(raw, names=columns).remarked(*told)
     return raws
 
 
-def _item_names(
-    texts: list[str], labels: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, str], list[str]]:
+def _item_names(texts: list[str], labels: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """What things are called instead of what was written, and remarks about it."""
     ids = {text: match[1] if (match := _IRI.fullmatch(text)) else text for text in texts}
     things = set(ids.values())
-    names = {ids[text]: labels[text][0] for text in reversed(ids) if text in labels}
+    names = {ids[text]: labels[text] for text in reversed(ids) if text in labels}
     uses = Counter(names.get(thing, thing) for thing in things)
     shared = [thing for thing, label in names.items() if uses[label] > 1 and label != thing]
     names |= {thing: f"{names[thing]} ({thing})" for thing in shared}
@@ -303,8 +241,6 @@ def _item_names(
         remarks.append(": the IRIs of Wikidata are shortened to ids")
     if names:
         told = f"; {len(shared):,} share one, and have their id behind it" if shared else ""
-        several = sum(len(labels.get(text, ())) > 1 for text in ids)
-        told += f"; {several:,} have several, the first of which counts" if several else ""
         remarks.append(f" are named by their labels{told}")
     return {text: names.get(thing, thing) for text, thing in ids.items()}, remarks
 
@@ -334,8 +270,8 @@ def read_records(file: InputFile, split: SplitName | None, options: ReadOptions)
             raise DataError(f"{unusable[name]}; expected text or a whole number")
         return rows.column(name)
 
-    fields = RecordFields([*dict.fromkeys([*rows.keys, *unusable])], column)
-    return raw_from_fields(path, fields, rows.locate, split, options.columns)
+    fields = list(dict.fromkeys([*rows.keys, *unusable]))
+    return raw_from_fields(path, fields, column, rows.locate, split, options.columns)
 
 
 def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
@@ -346,10 +282,8 @@ def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
         raise DataError(f"{file.path}: the file is empty; expected JSON")
     try:
         first = json.loads(start[1])
-    except (json.JSONDecodeError, RecursionError):
-        first = None  # a value that goes on in the next line
-    except ValueError:
-        first = _decoded(start[1], file.path, start[0])
+    except (ValueError, RecursionError):
+        first = None  # a value that goes on in the next line, or an error below
     if isinstance(first, dict) and not {"head", "results"} <= first.keys():
         yield "line", start[0], first
         for number, line in lines:

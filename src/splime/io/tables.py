@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import Layout, by_name
+from splime.io.layout import EXPECTED, TIMES, by_name
 from splime.times import raw_time
 
 
@@ -37,27 +37,26 @@ def raw_from_table(
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
     layout = by_name(table.column_names, columns, name)
-    return raw_from_columns(table.select(layout.positions), layout, name=name, split=split)
+    return raw_from_columns(table.select([*layout.values()]), layout, name=name, split=split)
 
 
 def raw_from_columns(
-    table: pa.Table, layout: Layout, *, name: str, split: SplitName | None = None
+    table: pa.Table, roles: Iterable[str], *, name: str, split: SplitName | None = None
 ) -> RawFacts:
-    """Facts from the columns of an Arrow table, which are those of the layout in its order."""
-
-    def labels(position: int) -> EncodedColumn:
-        column = table.column(position)
-        return EncodedColumn(label_column(column, table.column_names[position], name))
-
-    count = len(layout.facts)
-    names = [labels(position) for position in range(3)]
-    times = [time_column(table.column(p), table.column_names[p], name) for p in range(3, count)]
-    splits = None if layout.split is None else labels(count)
+    """Facts from the columns of an Arrow table, which have these roles."""
 
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{name}, row {row + 1}" for row in rows]
 
-    return RawFacts(name, names, times, locate, split, splits)
+    made = {}
+    for role, called, column in zip(roles, table.column_names, table.columns, strict=True):
+        if role in TIMES:
+            made[role] = time_column(column, called, name)
+        else:
+            made[role] = EncodedColumn(label_column(column, called, name))
+    split_column = made.pop("split", None)
+    columns = list(made.values())
+    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column)
 
 
 def raw_from_rows(
@@ -68,10 +67,7 @@ def raw_from_rows(
     for number, row in enumerate(source, start=1):
         where = f"{name}, row {number}"
         if not isinstance(row, list | tuple) or len(row) not in (4, 5):
-            raise DataError(
-                f"{where}: expected (subject, predicate, object, time) or (subject, predicate,"
-                f" object, begin, end), got {row!r}"
-            )
+            raise DataError(f"{where}: {EXPECTED}, got {row!r}")
         width = width or len(row)
         if len(row) != width:
             raise DataError(f"{where}: {len(row)} values, but {width} in the rows before")

@@ -23,7 +23,7 @@ from splime.graph import SPLITS, Ids
 from splime.io.files import atomic_write, checksum
 from splime.io.parquet import ROLES, Batch, Part, TimeColumn
 from splime.io.parts import TripleFile
-from splime.io.saved import Description, damages
+from splime.io.saved import Description
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.segmentation import Scopes
@@ -132,8 +132,6 @@ class Tally:
     ticks: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     table: Ints = field(default_factory=lambda: np.zeros((_KINDS, 3, 0, 1), np.int64))
     """Kinds x splits x predicates x ticks; the last column is for facts without any time."""
-    outside: int = 0
-    """How many facts reach beyond the timeline of the saved graph."""
 
     def over(self, names: pa.Array, ticks: Ints) -> Tally:
         """The same counts in a table that also has these predicates and ticks."""
@@ -152,24 +150,23 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         wider = self.over(other.predicates.labels, other.ticks)
         table = wider.table + other.over(self.predicates.labels, self.ticks).table
-        return replace(wider, table=table, outside=self.outside + other.outside)
+        return replace(wider, table=table)
 
 
 def count(
     part: Part, plan: ReadPlan, index: TickIndex | None = None, progress: Progress = silent
 ) -> Tally:
     """Count the facts of a part by timestamp, or by tick while there is no index yet."""
-    tally, outside = Tally(), 0
+    tally = Tally()
     for batch in part.batches("split", "predicate", "begin", "end", progress=progress):
         labels, times = batch.labels("predicate"), batch.times(plan.granularity)
-        outside += batch.outside
         new = [index.timeline.starts] if index else [column.known() for column in times]
         tally = tally.over(labels.dictionary, np.concatenate(new))
         ticks = index.ticks if index else tally.ticks
         splits, begin, end, kept, _ = locate(batch, times, ticks, index)
         names = tally.predicates.ids(labels.dictionary)[labels.indices.to_numpy()][kept]
         _count(tally.table, splits * np.int32(len(tally.predicates)) + names, begin, end)
-    return replace(tally, outside=outside)
+    return tally
 
 
 def _count(table: Ints, key: Ids, begin: Ids, end: Ids) -> None:
@@ -215,9 +212,6 @@ def sum_tallies(
     for number, part in tallies:
         tally += part
         parts[number] = part.ticks, part.table.sum(axis=2)
-    if plan.graph is not None:
-        with damages(Path(where)):
-            plan.graph.check_outside(tally.outside)
     first = last = 0
     if index is None:
         known = tally.ticks[tally.table[..., :-1].any(axis=(0, 1, 2))]
