@@ -23,71 +23,53 @@ _MARK = "_"
 """The same as `?`, which some shells take for a file name."""
 
 Name = Annotated[str | None, Argument(help="A name, or ? for the answer.")]
-At = Annotated[str | None, options.option("TIME", "The time of the question: 1985, 2014-05-03.")]
-During = Annotated[
-    str | None,
-    options.option(
-        "BEGIN..END",
-        "An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
-        " forecasts (--past), the first time after it.",
-    ),
-]
-Limit = Annotated[int, options.option("N", "How many answers. Default: 10.")]
-Known = Annotated[str, options.name("Answers that the graph states at that time: mark or drop.")]
-Best = Annotated[
-    int | None,
-    options.option(
-        "N",
-        "Which predicate, as in the paper: of the N best scoped predicates, those at that time.",
-    ),
-]
-Aggregate = Annotated[
-    str | None,
-    options.name(
-        "How scores of several scopes become one: mean, ends, begin, max or sum. Default: as the"
-        " run was trained."
-    ),
-]
-Near = Annotated[str | None, options.name("Names with vectors near this one.", panel=_MANY)]
-Kind = Annotated[str | None, options.name("near: entity or predicate.", panel=_MANY)]
-Questions = Annotated[
-    Path | None,
-    options.file(
-        "Many questions: a .tsv, .csv or .parquet with the columns subject, predicate, object, and"
-        " at (or begin and end).",
-        panel=_MANY,
-    ),
-]
-Out = Annotated[
-    Path | None, options.file("The file of their answers: .tsv, .json or .parquet.", panel=_MANY)
-]
-Why = Annotated[
-    bool,
-    Option("--why", help="Also show the facts behind the best answer (path model)."),
-]
 
 
-@options.with_options
+@options.with_options(
+    known=options.name("Answers that the graph states at that time: mark or drop."),
+    best=options.number(
+        "Which predicate, as in the paper: of the N best scoped predicates, those at that time."
+    ),
+)
 def ask(
     run: options.RunFolder,
     subject: Name = None,
     predicate: Name = None,
     object: Name = None,
-    at: At = None,
-    during: During = None,
-    limit: Limit = 10,
-    known: Known = "mark",
-    best: Best = None,
-    aggregate: Aggregate = None,
-    near: Near = None,
-    kind: Kind = None,
-    file: Questions = None,
-    out: Out = None,
-    why: Why = False,
+    at: Annotated[
+        str | None, options.option("TIME", "The time of the question: 1985, 2014-05-03.")
+    ] = None,
+    during: Annotated[
+        str | None,
+        options.option(
+            "BEGIN..END",
+            "An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
+            " forecasts (--past), the first time after it.",
+        ),
+    ] = None,
+    limit: Annotated[int, options.option("N", "How many answers. Default: 10.")] = 10,
+    aggregate: Annotated[str | None, options.Aggregate] = None,
+    near: Annotated[str | None, options.name("Names with vectors near this one.", _MANY)] = None,
+    kind: Annotated[str | None, options.name("near: entity or predicate.", _MANY)] = None,
+    file: Annotated[
+        Path | None,
+        options.file(
+            "Many questions: a .tsv, .csv or .parquet with the columns subject, predicate, object,"
+            " and at (or begin and end).",
+            _MANY,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, options.file("The file of their answers: .tsv, .json or .parquet.", _MANY)
+    ] = None,
+    why: Annotated[
+        bool, Option("--why", help="Also show the facts behind the best answer (path model).")
+    ] = False,
     plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
     *,
+    given: dict[str, Any],
     facts: dict[str, Any],
 ) -> None:
     """Ask a trained run; write ? (or _) for the answer.
@@ -112,25 +94,41 @@ def ask(
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
     from splime.query import Query, write_answers
+    from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
 
     names = [_unmarked(name) for name in (subject, predicate, object) if name is not None]
     has_time = at is not None or during is not None
-    _check(names, near, file, out, has_time=has_time, as_json=as_json, why=why, plot=plot)
-    question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
-    when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
-    chosen: dict[str, Any] = {"limit": limit, "known": known, "best": best}
+    ways = [bool(names), near is not None, file is not None]
+    refused = {
+        "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE": (
+            sum(ways) != 1 or len(names) not in (0, 3)
+        ),
+        "--file, the questions, and --out, their answers, go together": bool(file) != bool(out),
+        "the answers go to --out; call it .json for JSON": out and as_json,
+        "questions of a file have their own times; leave out --at, --during": out and has_time,
+        "--why explains the answer to one question that asks who or what": why and not names,
+        "--plot draws what --why shows; give both": plot and not why,
+    }
+    for reason, wrong in refused.items():
+        if wrong:
+            raise UsageError(reason)
+    if out is not None:
+        check_out(out)
     query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
     if file is not None and out is not None:
         with progress_bar() as progress:
-            count = write_answers(query.answer_blocks(file, progress=progress, **chosen), out)
+            answered = query.answer_blocks(file, limit=limit, progress=progress, **given)
+            count = write_answers(answered, out)
         show(f"{count:,} answers written to {out}")
         return
+    question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
+    when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     if near is not None:
         answers = query.near(near, **when, kind=kind, limit=limit)
     else:
-        asks_when = ASKED not in names and not has_time
-        answers = query.ask(**question, time=ASKED if asks_when else None, **when, **chosen)
+        time = None if has_time or ASKED in names else ASKED
+        answers = query.ask(**question, time=time, **when, limit=limit, **given)
     evidence = None
     if why:
         if not answers.rows:
@@ -144,39 +142,6 @@ def _unmarked(name: str) -> str:
     from splime.query.questions import ASKED
 
     return ASKED if name == _MARK else re.sub(rf"^\\(\\*{_MARK})$", r"\1", name)
-
-
-def _check(
-    names: list[str],
-    near: str | None,
-    file: Path | None,
-    out: Path | None,
-    *,
-    has_time: bool,
-    as_json: bool,
-    why: bool,
-    plot: Path | None,
-) -> None:
-    """Refuse options that exclude each other."""
-    from splime.query.many import check_out
-
-    ways = [bool(names), near is not None, file is not None]
-    if sum(ways) != 1 or (names and len(names) != 3):
-        raise UsageError(
-            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE"
-        )
-    if (file is None) != (out is None):
-        raise UsageError("--file, the questions, and --out, their answers, go together")
-    if out is not None:
-        if as_json:
-            raise UsageError("the answers go to --out; call it .json for JSON")
-        if has_time:
-            raise UsageError("questions of a file have their own times; leave out --at, --during")
-        check_out(out)
-    if why and not names:
-        raise UsageError("--why explains the answer to one question that asks who or what")
-    if plot is not None and not why:
-        raise UsageError("--plot draws what --why shows; give both")
 
 
 def _show(
