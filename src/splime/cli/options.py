@@ -185,20 +185,13 @@ def folded(params: Sequence[Any], model: str | None) -> list[Any]:
     """The options that the short help leaves out; with a model its settings are in it."""
     if all(param.name != "help_all" for param in params):
         return []
-    shown = _MAIN if model is None else {f"settings_{name}" for name in settings_of(model)}
+    shown = _MAIN
+    if model is not None:
+        from splime.training.registry import find_model
+
+        shown = {f"settings_{name}" for name in find_model(model).settings.names()}
     panels = ((param, getattr(param, "rich_help_panel", None)) for param in params)
     return [param for param, panel in panels if panel in _FOLDED and param.name not in shown]
-
-
-def settings_of(model: str) -> tuple[str, ...]:
-    """The settings that have an effect on a model.
-
-    >>> "layers" in settings_of("path"), "layers" in settings_of("complex")
-    (True, False)
-    """
-    from splime.training.registry import find_model
-
-    return find_model(model).settings.names()
 
 
 def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[str, Any]]:

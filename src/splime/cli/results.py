@@ -1,4 +1,7 @@
-"""Trained runs: `splime evaluate`, `embeddings`, `compare`, `combine`, `plot` and `report`."""
+"""Trained runs: `splime evaluate`, `embeddings`, `compare`, `combine`, `plot` and `report`.
+
+`splime reproduce` says where the paper's tables are.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from splime.cli import options
-from splime.cli.console import show, show_json, warn
+from splime.cli.console import say, show, show_json, warn
 from splime.cli.help import Command, Group
 from splime.cli.launch import join_workers
 from splime.errors import UsageError, check_name, visible
@@ -82,7 +85,7 @@ def evaluate(
 
 def _show_estimate(seconds: float) -> None:
     if seconds >= 2:
-        typer.secho(f"this will take about {seconds:,.0f} s", err=True, dim=True)
+        say(f"this will take about {seconds:,.0f} s", dim=True)
 
 
 @embeddings.command("export", cls=Command)
@@ -227,3 +230,14 @@ def report(
     with progress_bar() as progress:
         write_report(runs, out, device=device, progress=progress)
     show(f"written to {out}")
+
+
+def reproduce(
+    arguments: Annotated[list[str] | None, Argument(metavar="[TABLE] [OPTIONS]")] = None,
+) -> None:
+    """The paper's tables are in a clone of the repository: python -m experiments TABLE."""
+    command = shlex.join(["python", "-m", "experiments", *(arguments or ["--help"])])
+    raise UsageError(
+        "the paper's tables are not in the package; a clone of the repository makes them:"
+        f" {command}"
+    )
