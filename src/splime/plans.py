@@ -99,9 +99,10 @@ class Plan:
                 raise UsageError(f"two runs are called {name!r}; give one of them another name")
         for run in self.runs:
             try:
-                training = {"engine": "splime", **self.settings_of(run)}
+                training = self.settings_of(run)
                 make_settings(**training)
-                entry = entry_for(*map(training.get, ("model", "preset", "engine")))
+                model, preset = training.get("model"), training.get("preset")
+                entry = entry_for(model, preset, training.get("engine", "splime"))
                 entry.check_cuts(run.method.name)
             except SplimeError as error:
                 raise UsageError(f"run {run.name!r}: {error}") from None
@@ -219,7 +220,7 @@ def make_plan(
         for entry, one in product(alone.values(), cuts):
             entry.check_cuts(one.name)
     named = _named(cuts or [*standard_methods().values()])
-    runs = []
+    runs: list[PlannedRun] = []
     for name in models or [""]:
         more = f", {name}" if len(entries) - len(alone) > 1 else ""
         methods = {key + more: one for key, one in named.items()}

@@ -48,6 +48,8 @@ def ask(
         ),
     ] = None,
     limit: Annotated[int, options.option("N", "How many answers. Default: 10.")] = 10,
+    *,
+    given: dict[str, Any],
     aggregate: Annotated[str | None, options.Aggregate] = None,
     near: Annotated[str | None, options.name("Names with vectors near this one.", _MANY)] = None,
     kind: Annotated[str | None, options.name("near: entity or predicate.", _MANY)] = None,
@@ -68,8 +70,6 @@ def ask(
     plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
-    *,
-    given: dict[str, Any],
     facts: dict[str, Any],
 ) -> None:
     """Ask a trained run; write ? (or _) for the answer.

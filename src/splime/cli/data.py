@@ -88,9 +88,9 @@ def transform(
     data: options.Data,
     method: Annotated[str, options.name(options.CUTS)],
     out: Annotated[Path, options.folder("The folder to write to.")],
-    plot: Annotated[Path | None, options.picture("the scopes")] = None,
     *,
     given: dict[str, Any],
+    plot: Annotated[Path | None, options.picture("the scopes")] = None,
     reading: dict[str, Any],
     parameters: dict[str, Any],
 ) -> None:

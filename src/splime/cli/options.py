@@ -131,7 +131,6 @@ def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[.
     `given` are declared here: options that the command passes on as they are. One without a type
     takes a word.
     """
-
     groups = {**_GROUPS, "given": forwarded.items}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

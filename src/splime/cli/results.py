@@ -40,6 +40,8 @@ embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a
 def evaluate(
     run: options.RunFolder,
     protocol: Annotated[str, options.Protocol] = "fact",
+    *,
+    given: dict[str, Any],
     device: options.Device = "auto",
     workers: Annotated[int | None, options.Together] = None,
     strata: Annotated[
@@ -50,8 +52,6 @@ def evaluate(
         ),
     ] = False,
     as_json: options.AsJson = False,
-    *,
-    given: dict[str, Any],
     facts: dict[str, Any],
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
@@ -119,14 +119,14 @@ def export(
 def compare(
     runs: options.RunFolders,
     protocol: Annotated[str, options.Protocol] = "fact",
+    *,
+    given: dict[str, Any],
     format: Annotated[
         str | None,
         options.name("table, markdown, latex or json. Default: by the file, else table."),
     ] = None,
     out: Annotated[Path | None, options.file("Also write it to a file (.md, .tex, .json).")] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
-    *,
-    given: dict[str, Any],
 ) -> None:
     """Compare runs: metrics with confidence intervals, and tests of their differences.
 

@@ -48,11 +48,11 @@ def train(
     segmentation: Annotated[
         Path | None, options.file("Cuts that `splime transform` wrote, instead of a method.")
     ] = None,
+    *,
+    given: dict[str, Any],
     device: options.Device = "auto",
     workers: Annotated[int | None, options.Together] = None,
     log: Annotated[str | None, options.Log] = None,
-    *,
-    given: dict[str, Any],
     reading: dict[str, Any],
     settings: dict[str, Any],
     parameters: dict[str, Any],
