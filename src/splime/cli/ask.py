@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -12,10 +12,6 @@ from splime.cli import options
 from splime.cli.console import show, show_json
 from splime.errors import UsageError
 from splime.progress import progress_bar
-
-if TYPE_CHECKING:
-    from splime.query import Answers, Evidence
-    from splime.times import Granularity
 
 _MANY = "Many questions, and similar names"
 _NAMES = ("subject", "predicate", "object")
@@ -96,6 +92,9 @@ def ask(
     from splime.query import Query, write_answers
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
+    from splime.reporting.answers import answer_parts, evidence_parts
+    from splime.reporting.plots import plot_evidence
+    from splime.reporting.style import save_picture
 
     names = [_unmarked(name) for name in (subject, predicate, object) if name is not None]
     has_time = at is not None or during is not None
@@ -115,6 +114,7 @@ def ask(
             raise UsageError(reason)
     if out is not None:
         check_out(out)
+    when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
     if file is not None and out is not None:
         with progress_bar() as progress:
@@ -123,18 +123,24 @@ def ask(
         show(f"{count:,} answers written to {out}")
         return
     question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
-    when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     if near is not None:
         answers = query.near(near, **when, kind=kind, limit=limit)
     else:
         time = None if has_time or ASKED in names else ASKED
         answers = query.ask(**question, time=time, **when, limit=limit, **given)
-    evidence = None
+    parts, found = [*answer_parts(answers)], answers.to_json()
     if why:
         if not answers.rows:
             raise UsageError("--why explains the best answer, and there is none")
         evidence = query.why(**question, answer=answers[0].name, **when)
-    _show(answers, evidence, plot, query.run.graph.timeline.granularity, as_json=as_json)
+        parts += evidence_parts(evidence)
+        found["evidence"] = evidence.to_json()
+        if plot is not None:
+            save_picture(plot_evidence(evidence, query.run.graph.timeline.granularity), plot)
+    if as_json:
+        show_json(found)
+    else:
+        show(*parts)
 
 
 def _unmarked(name: str) -> str:
@@ -142,24 +148,3 @@ def _unmarked(name: str) -> str:
     from splime.query.questions import ASKED
 
     return ASKED if name == _MARK else re.sub(rf"^\\(\\*{_MARK})$", r"\1", name)
-
-
-def _show(
-    answers: Answers,
-    evidence: Evidence | None,
-    plot: Path | None,
-    granularity: Granularity,
-    *,
-    as_json: bool,
-) -> None:
-    from splime.reporting.answers import answer_parts, evidence_parts
-    from splime.reporting.plots import plot_evidence
-    from splime.reporting.style import save_picture
-
-    if plot is not None and evidence is not None:
-        save_picture(plot_evidence(evidence, granularity), plot)
-    if as_json:
-        more = {} if evidence is None else {"evidence": evidence.to_json()}
-        show_json({**answers.to_json(), **more})
-        return
-    show(*answer_parts(answers), *(() if evidence is None else evidence_parts(evidence)))
