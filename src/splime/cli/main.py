@@ -14,10 +14,9 @@ import typer
 
 import splime
 from splime import collective
-from splime.cli.ask import ask
+from splime.cli.ask import ask, explore
 from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
-from splime.cli.explore import explore
 from splime.cli.help import Command, Group
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
 from splime.cli.training import models, run, train, tune

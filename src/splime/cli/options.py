@@ -219,14 +219,11 @@ def _settings() -> Iterator[tuple[str, Any]]:
 
 def _parameters() -> Iterator[tuple[str, Any]]:
     """Those of all methods; the help says whose they are."""
-    users: dict[str, list[str]] = {}
-    for method, kind in METHODS.items():
-        for field in fields(kind):
-            users.setdefault(field.name, []).append(method)
-    for name, methods in users.items():
-        kind = METHODS[methods[0]]
-        field = next(one for one in fields(kind) if one.name == name)
-        whose = "" if len(methods) == len(METHODS) else f"{', '.join(methods)}: "
+    found = [(kind, field) for kind in METHODS.values() for field in fields(kind)]
+    for name in dict.fromkeys(field.name for _, field in found):
+        users = [(kind, field) for kind, field in found if field.name == name]
+        whose = "" if len(users) == len(METHODS) else f"{', '.join(k.name for k, _ in users)}: "
+        kind, field = users[0]
         default = "" if field.default in (None, MISSING) else f" Default: {field.default}."
         yield name, _option(field, get_type_hints(kind)[name], _PARAMETERS, whose, default)
 

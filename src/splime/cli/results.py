@@ -46,10 +46,7 @@ def evaluate(
     workers: Annotated[int | None, options.Together] = None,
     strata: Annotated[
         bool,
-        Option(
-            "--strata",
-            help="Also metrics by triple (seen in train or not), time, predicate, period.",
-        ),
+        Option("--strata", help="Also metrics by triple (seen or not), time, predicate, period."),
     ] = False,
     as_json: options.AsJson = False,
     facts: dict[str, Any],
@@ -70,8 +67,9 @@ def evaluate(
         given["questions"] = int(given["questions"])
     opened = options.open_run(run, device, facts)
     with progress_bar() as progress:
-        how: dict[str, Any] = {"progress": progress, "estimate": _show_estimate, "warn": warn}
-        evaluation = evaluate_run(opened, protocol, **given, **how)
+        evaluation = evaluate_run(
+            opened, protocol, progress=progress, estimate=_show_estimate, warn=warn, **given
+        )
     if as_json:
         show_json(evaluation.to_json())
         return

@@ -92,8 +92,9 @@ def train(
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
-            how: dict[str, Any] = {**given, **settings, "device": device}
-            run = train_run(graph, cuts, out, watch=watch, warn=warn, **how)
+            run = train_run(
+                graph, cuts, out, device=device, watch=watch, warn=warn, **given, **settings
+            )
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
