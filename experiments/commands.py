@@ -66,7 +66,7 @@ def main() -> None:
     program.main(make_app())
 
 
-@options.with_options
+@options.with_options()
 def trained_table(
     context: typer.Context,
     run: _Run = False,

@@ -37,7 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is drawn here, and workers are looked at often."""
     for name in ("tuning.search.save_picture", "tuning.search.plot_importances"):
         monkeypatch.setattr(f"splime.{name}", lambda *_, **__: None)
-    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)
+    monkeypatch.setattr("splime.plans.write_page", lambda *_, **__: None)
     monkeypatch.setattr("splime.workers._POLL", 0.02)
 
 

@@ -168,6 +168,7 @@ def _matches(value: Any, hint: Any) -> bool:
 _EXTRAS = {
     **dict.fromkeys(("torch", "safetensors"), "train"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plot"),
+    "optuna": "tune",
     "pandas": "pandas",
     "ray": "cluster",
 }

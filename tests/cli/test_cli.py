@@ -60,7 +60,7 @@ def test_every_command_says_what_it_dropped(
     arguments: list[str], lossy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(lossy.parent)
-    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)  # which takes long
+    monkeypatch.setattr("splime.plans.write_page", lambda *_, **__: None)  # which takes long
     command, *others = arguments
     done = CliRunner().invoke(app, [command, str(lossy), *others])
     assert done.exit_code == 0, done.output
@@ -79,7 +79,7 @@ def test_options_keep_what_was_dropped(lossy: Path) -> None:
 
 
 def test_a_plan_says_what_it_dropped(lossy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)
+    monkeypatch.setattr("splime.plans.write_page", lambda *_, **__: None)
     plan = lossy.parent / "plan.toml"
     plan.write_text(
         f'data = "{lossy}"\n[reading]\nkeep_duplicates = true\nallow_loss = true\n'

@@ -224,7 +224,7 @@ def test_a_name_that_looks_like_an_option(carried: tuple[Path, Called]) -> None:
 
 
 def test_the_printed_question_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)  # takes a second
+    monkeypatch.setattr("splime.plans.write_page", lambda *_, **__: None)  # takes a second
     for number, name in enumerate(["-x", "it's", "_", "?", '"a b"', "$HOME", "--json"]):
         path = tmp_path / f"{number}.tsv"
         rows = [f"{name}\t{name}\te{at % 3}\t{1990 + at % 7}\n" for at in range(30)]

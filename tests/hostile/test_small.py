@@ -40,7 +40,7 @@ def write_facts(path: Path, count: int, kind: str) -> Path:
 def test_run_needs_nothing_but_a_small_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("splime.plans.plan.write_page", lambda *_, **__: None)  # takes seconds
+    monkeypatch.setattr("splime.plans.write_page", lambda *_, **__: None)  # takes seconds
     for count in (3, 8, 50):
         path = write_facts(tmp_path / f"{count}.tsv", count, kind)
         out = tmp_path / f"out{count}"

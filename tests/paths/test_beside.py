@@ -82,7 +82,7 @@ def test_several_models_with_cuts(
         plans.append(plan)
         raise UsageError("that is enough")
 
-    monkeypatch.setattr("splime.plans.plan.execute", kept)
+    monkeypatch.setattr("splime.plans.execute", kept)
     models = ("--model", "distmult", "--model", "complex", "--dimension", 4)
     call("run", data, *models, "--method", "vanilla", "--out", tmp_path)
     planned = {run.name: plans[0].settings_of(run) for run in plans[0].runs}

@@ -9,8 +9,8 @@ from hypothesis import given, strategies as st
 
 import splime
 from splime.errors import DataError, UsageError
-from splime.methods import METHODS
-from splime.plans import Plan, PlannedRun, read_plan, standard_methods
+from splime.methods import METHODS, standard_methods
+from splime.plans import Plan, PlannedRun, read_plan
 
 PLAN = """
 data = "demo"

@@ -82,9 +82,16 @@ def show_json(value: Any) -> None:
     typer.echo(visible(text), file=sys.stdout)
 
 
+def say(text: str, **style: Any) -> None:
+    """Print a message, unless standard error is closed."""
+    with suppress(OSError):
+        # Not `err`, for which click would change the encoding of some terminals.
+        typer.secho(visible(text), file=sys.stderr, **style)
+
+
 def warn(text: str) -> None:
     """Print a warning."""
-    typer.secho(visible(text), fg=typer.colors.YELLOW, file=sys.stderr)
+    say(text, fg=typer.colors.YELLOW)
 
 
 class Messages(logging.Handler):
@@ -92,8 +99,8 @@ class Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message; a warning stands out."""
-        with suppress(OSError):  # standard error is closed
-            if record.levelno >= logging.WARNING:
-                warn(f"warning: {record.getMessage()}")
-            else:
-                typer.echo(visible(record.getMessage()), file=sys.stderr)
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            warn(f"warning: {text}")
+        else:
+            say(text)

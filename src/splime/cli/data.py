@@ -21,7 +21,7 @@ from splime.reading import LOG
 datasets = Typer(cls=Group, no_args_is_help=True, help="The named datasets.")
 
 
-@options.with_options
+@options.with_options()
 def inspect(
     data: options.Data,
     as_json: options.AsJson = False,
@@ -52,54 +52,45 @@ def inspect(
         show(f"facts over time: {plot}")
 
 
-MethodName = Annotated[str, options.name(f"How to choose the cuts: {', '.join(METHODS)}.")]
-Format = Annotated[
-    str,
-    options.name(
+@options.with_options(
+    format=options.name(
         f"What to write: {', '.join(FORMATS)}. Default: parquet; the paper's code writes tsv."
     ),
-]
-Filter = Annotated[
-    str, options.name(f"Leak filter of the triples: {', '.join(FILTERS)}. Default: none.")
-]
-Distinct = Annotated[bool, Option("--distinct", help="Write repeated triples only once.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace the folder if it exists.")]
-Stream = Annotated[
-    bool | None,
-    Option(
-        "--stream/--no-stream",
-        help="Stream Parquet larger than memory, in one process, to one file: the same triples as"
-        " when it is loaded, or an error. Default: with more than 5 million rows.",
-        show_default=False,
-        rich_help_panel=options.LARGE,
-    ),
-]
-PartsEngine = Annotated[
-    str | None,
-    options.name(
+    filter=options.name(f"Leak filter of the triples: {', '.join(FILTERS)}. Default: none."),
+    distinct=Annotated[bool, Option("--distinct", help="Write repeated triples only once.")],
+    overwrite=Annotated[bool, Option("--overwrite", help="Replace the folder if it exists.")],
+    stream=Annotated[
+        bool | None,
+        Option(
+            "--stream/--no-stream",
+            help="Stream Parquet larger than memory, in one process, to one file: the same triples"
+            " as when it is loaded, or an error. Default: with more than 5 million rows.",
+            show_default=False,
+            rich_help_panel=options.LARGE,
+        ),
+    ],
+    engine=options.name(
         "Transform Parquet part by part on many workers, into a folder of Parquet files: processes"
         " of this machine, or a Ray cluster. The same command resumes. Default: processes, with"
         " more than 10 million rows.",
-        panel=options.LARGE,
+        options.LARGE,
     ),
-]
-
-
-@options.with_options
+    workers=options.number(
+        "How many workers. Default: one for each processor.", panel=options.LARGE
+    ),
+    address=options.option(
+        "HOST:PORT",
+        "ray: the cluster to join. Default: RAY_ADDRESS, or else one of this machine alone.",
+        options.LARGE,
+    ),
+)
 def transform(
     data: options.Data,
-    method: MethodName,
+    method: Annotated[str, options.name(options.CUTS)],
     out: Annotated[Path, options.folder("The folder to write to.")],
-    format: Format = "parquet",
-    filter: Filter = "none",
-    distinct: Distinct = False,
-    overwrite: Overwrite = False,
-    plot: Annotated[Path | None, options.picture("the scopes")] = None,
-    stream: Stream = None,
-    engine: PartsEngine = None,
-    workers: options.Workers = None,
-    address: options.Address = None,
     *,
+    given: dict[str, Any],
+    plot: Annotated[Path | None, options.picture("the scopes")] = None,
     reading: dict[str, Any],
     parameters: dict[str, Any],
 ) -> None:
@@ -114,25 +105,12 @@ def transform(
     from splime.reporting.tables import stream_table, transformed_tables
 
     if plot is not None:
-        if stream or engine is not None:
+        if given.get("stream") or "engine" in given:
             raise UsageError("--plot needs the facts in memory, without --stream and --engine")
-        stream = False
+        given["stream"] = False
+    cuts = make_method(method, **parameters)
     with progress_bar() as progress:
-        result = transform(
-            data,
-            make_method(method, **parameters),
-            out,
-            format=format,
-            filter=filter,
-            distinct=distinct,
-            overwrite=overwrite,
-            stream=stream,
-            engine=engine,
-            workers=workers,
-            address=address,
-            progress=progress,
-            **reading,
-        )
+        result = transform(data, cuts, out, progress=progress, **given, **reading)
     if not isinstance(result, Transformed):
         show(*stream_table(result), f"written to {out}")
         return

@@ -8,20 +8,17 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import splime
 from splime import collective
-from splime.cli.ask import ask
-from splime.cli.console import Messages, warn
+from splime.cli.ask import ask, explore
+from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
-from splime.cli.explore import explore
 from splime.cli.help import Command, Group
-from splime.cli.reproduce import reproduce
-from splime.cli.results import combine, compare, embeddings, evaluate, plot, report
+from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
 from splime.progress import SIGNALS
@@ -113,7 +110,7 @@ def main(program: typer.Typer = app) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
     if received:
-        _say(SIGNALS[signal.Signals(received[-1])])
+        say(SIGNALS[signal.Signals(received[-1])])
         code = 128 + received[-1]
     lost = _flush()
     sys.exit(code or lost)
@@ -140,18 +137,12 @@ def _fail(error: Exception, code: int) -> int:
     if not collective.should_report_error():
         return code
     if code in (128 + number for number in SIGNALS):
-        _say(str(error))
+        say(str(error))
     elif _debug:
         raise error
     else:
-        _say(f"error: {error}", fg=typer.colors.RED)
+        say(f"error: {error}", fg=typer.colors.RED)
     return code
-
-
-def _say(text: str, **style: Any) -> None:
-    with suppress(OSError):  # standard error is closed
-        # Not `err`, for which click would change the encoding of some terminals.
-        typer.secho(text, file=sys.stderr, **style)
 
 
 def _flush() -> int:
@@ -165,5 +156,5 @@ def _flush() -> int:
             # Python would fail at it again, with a traceback.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if not isinstance(error, BrokenPipeError):
-                _say(f"error: {name}: {error.strerror or error}", fg=typer.colors.RED)
+                say(f"error: {name}: {error.strerror or error}", fg=typer.colors.RED)
     return code

@@ -28,14 +28,19 @@ _MANY, _TOGETHER = "Several trainings at once", "Several processes"
 _OTHER_FACTS = "Other facts than those of train"
 
 
-def option(metavar: str, help: str, *flags: str, panel: str | None = None) -> Any:
+def option(metavar: str, help: str, panel: str | None = None) -> Any:
     """An option with a value; the help says which is the default."""
-    return Option(*flags, metavar=metavar, help=help, show_default=False, rich_help_panel=panel)
+    return Option(metavar=metavar, help=help, show_default=False, rich_help_panel=panel)
 
 
 file = partial(option, "FILE")
 folder = partial(option, "DIR")
 name = partial(option, "NAME")
+
+
+def number(help: str, metavar: str = "N", panel: str | None = None) -> Any:
+    """An option with a number that a command passes on."""
+    return Annotated[int | None, option(metavar, help, panel)]
 
 
 def picture(what: str) -> Any:
@@ -70,56 +75,32 @@ RunFolder = Annotated[
     ),
 ]
 RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders of runs.")]
-Model = Annotated[str | None, name("The model, see `splime models`. Default: complex.")]
-Preset = Annotated[
-    str | None,
-    name("Settings by name: strong (the default), quick, or another of `splime models`."),
-]
-Engine = Annotated[str, name("What trains: splime (the default), or pykeen for its models.")]
-Engines = Annotated[
-    list[str] | None,
-    name(
-        "What trains: splime (the default), or pykeen for its models. Also what several trainings"
-        " at once run on: processes of this machine, or ray for a Ray cluster.",
-        "--engine",
-    ),
-]
-Address = Annotated[
-    str | None,
-    option(
-        "HOST:PORT",
-        "ray: the cluster to join. Default: RAY_ADDRESS, or else one of this machine alone.",
-        "--address",
-        panel=_MANY,
-    ),
-]
-Workers = Annotated[
-    int | None, option("N", "How many workers. Default: one for each processor.", panel=LARGE)
-]
+CUTS = f"How to choose the cuts: {', '.join(METHODS)}."
+Preset = name("Settings by name: strong (the default), quick, or another of `splime models`.")
+_TRAINS = "What trains: splime (the default), or pykeen for its models."
+Engine = name(_TRAINS)
+Engines = name(
+    f"{_TRAINS} Also what several trainings at once run on: processes of this machine, or ray for a"
+    " Ray cluster."
+)
 Device = Annotated[str, name("Where to compute: auto (the default), cpu or cuda.")]
-Split = Annotated[str, name("test (the default) or valid.")]
-OtherFacts = Annotated[
-    str | None,
-    file(
-        "Answer from these facts too (a run of the path model): a file or folder as for `splime"
-        " train`. They replace facts of train that state the same at overlapping times.",
-        "--facts",
-        panel=_OTHER_FACTS,
-    ),
-]
-Instead = Annotated[
-    bool | None,
-    Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS),
-]
-Together = Annotated[
-    int | None,
-    option(
-        "N",
-        "How many processes work together on this machine, each on a part of each batch or of the"
-        " queries; torchrun starts them on several machines.",
-        panel=_TOGETHER,
-    ),
-]
+Split = name("test (the default) or valid.")
+Log = name("Also send settings, losses and metrics to tensorboard, mlflow or wandb.")
+Together = option(
+    "N",
+    "How many processes work together on this machine, each on a part of each batch or of the"
+    " queries; torchrun starts them on several machines.",
+    _TOGETHER,
+)
+Protocol = name(
+    "fact (the default: two questions for every fact), triple (the paper's: transformed triples, a"
+    " separate test set for each transform) or predicate (which predicate links two entities at a"
+    " time)."
+)
+Aggregate = name(
+    "How scores of the scopes of an interval become one: mean (weighted by overlap), ends, begin,"
+    " max or sum. Choose it on valid. Default: as the run was trained."
+)
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 
 HELP_ALL, MODEL = "splime.help_all", "splime.model"
@@ -150,42 +131,47 @@ def _names_in(text: str | None) -> list[str] | None:
 names = partial(Option, metavar="A,B,…", callback=_names_in)
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make options of the groups that a command takes, such as `reading` or `settings`.
 
-    The command gets each group as a dictionary of the options that were given.
+    The command gets each group as a dictionary of the options that were given. Those of the group
+    `given` are declared here: options that the command passes on as they are. One without a type
+    takes a word.
     """
-    signature = inspect.signature(command, eval_str=True)
-    single = [one for one in signature.parameters.values() if one.name not in _GROUPS]
-    grouped = {
-        (group, name): annotation
-        for group in signature.parameters
-        if group in _GROUPS
-        for name, annotation in _GROUPS[group]()
-        # `--seed` is the training's and, where it has one, the method's.
-        if group != "parameters"
-        or "settings" not in signature.parameters
-        or name not in ALL_SETTINGS
-    }
+    groups = {**_GROUPS, "given": forwarded.items}
 
-    @wraps(command)
-    def extended(help_all: bool, **given: Any) -> None:  # noqa: ARG001
-        groups: dict[str, dict[str, Any]] = {group: {} for group, _ in grouped}
-        for group, name in grouped:
-            if (value := given.pop(f"{group}_{name}")) is not None:
-                groups[group][name] = value
-        command(**given, **groups)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        grouped: dict[str, dict[str, str]] = {}  # a group, its options, their parameters
+        for group, one in signature.parameters.items():
+            if group not in groups:
+                parameters.append(one)
+                continue
+            options = dict(groups[group]())
+            if group == "parameters" and "settings" in grouped:
+                del options["seed"]  # the training's and, where it has one, the method's
+            prefix = "" if group == "given" else f"{group}_"
+            grouped[group] = {name: prefix + name for name in options}
+            for name, hint in options.items():
+                hint = hint if get_origin(hint) is Annotated else Annotated[str | None, hint]
+                parameters.append(one.replace(name=prefix + name, default=None, annotation=hint))
 
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    more = [
-        inspect.Parameter(f"{group}_{name}", keyword, default=None, annotation=annotation)
-        for (group, name), annotation in grouped.items()
-    ]
-    more.append(inspect.Parameter("help_all", keyword, default=False, annotation=_HelpAll))
-    # What typer reads.
-    extended.__signature__ = signature.replace(parameters=[*single, *more])  # type: ignore[attr-defined]
-    extended.__annotations__ = {one.name: one.annotation for one in (*single, *more)}
-    return extended
+        @wraps(command)
+        def extended(help_all: bool = False, **values: Any) -> None:  # noqa: ARG001
+            for group, names in grouped.items():
+                given = {name: values.pop(parameter) for name, parameter in names.items()}
+                values[group] = {name: value for name, value in given.items() if value is not None}
+            command(**values)
+
+        if grouped.keys() - {"given"}:
+            parameters.append(one.replace(name="help_all", default=False, annotation=_HelpAll))
+        # What typer reads.
+        extended.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        extended.__annotations__ = {one.name: one.annotation for one in parameters}
+        return extended
+
+    return decorate
 
 
 _READING, _READING_FACTS = "How to read the facts", "How to read --facts"
@@ -205,20 +191,13 @@ def folded(params: Sequence[Any], model: str | None) -> list[Any]:
     """The options that the short help leaves out; with a model its settings are in it."""
     if all(param.name != "help_all" for param in params):
         return []
-    shown = _MAIN if model is None else {f"settings_{name}" for name in settings_of(model)}
+    shown = _MAIN
+    if model is not None:
+        from splime.training.registry import find_model
+
+        shown = {f"settings_{name}" for name in find_model(model).settings.names()}
     panels = ((param, getattr(param, "rich_help_panel", None)) for param in params)
     return [param for param, panel in panels if panel in _FOLDED and param.name not in shown]
-
-
-def settings_of(model: str) -> tuple[str, ...]:
-    """The settings that have an effect on a model.
-
-    >>> "layers" in settings_of("path"), "layers" in settings_of("complex")
-    (True, False)
-    """
-    from splime.training.registry import find_model
-
-    return find_model(model).settings.names()
 
 
 def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[str, Any]]:
@@ -230,9 +209,14 @@ def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[st
 
 def _facts() -> Iterator[tuple[str, Any]]:
     """`--facts`, and how to read them: they are not split, and have no buckets."""
-    yield from (("facts", OtherFacts), ("instead", Instead))
-    left_out = ("name", "bucket", "bucket_on", *SPLITTING)
-    yield from _of_fields(ReadOptions, _READING_FACTS, *left_out)
+    about = (
+        "Answer from these facts too (a run of the path model): a file or folder as for `splime"
+        " train`. They replace facts of train that state the same at overlapping times."
+    )
+    alone = Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS)
+    yield "facts", Option("--facts", metavar="FILE", help=about, rich_help_panel=_OTHER_FACTS)
+    yield "instead", Annotated[bool | None, alone]
+    yield from _of_fields(ReadOptions, _READING_FACTS, "name", "bucket", "bucket_on", *SPLITTING)
 
 
 def _settings() -> Iterator[tuple[str, Any]]:
@@ -242,14 +226,11 @@ def _settings() -> Iterator[tuple[str, Any]]:
 
 def _parameters() -> Iterator[tuple[str, Any]]:
     """Those of all methods; the help says whose they are."""
-    users: dict[str, list[str]] = {}
-    for method, kind in METHODS.items():
-        for field in fields(kind):
-            users.setdefault(field.name, []).append(method)
-    for name, methods in users.items():
-        kind = METHODS[methods[0]]
-        field = next(one for one in fields(kind) if one.name == name)
-        whose = "" if len(methods) == len(METHODS) else f"{', '.join(methods)}: "
+    found = [(kind, field) for kind in METHODS.values() for field in fields(kind)]
+    for name in dict.fromkeys(field.name for _, field in found):
+        users = [(kind, field) for kind, field in found if field.name == name]
+        whose = "" if len(users) == len(METHODS) else f"{', '.join(k.name for k, _ in users)}: "
+        kind, field = users[0]
         default = "" if field.default in (None, MISSING) else f" Default: {field.default}."
         yield name, _option(field, get_type_hints(kind)[name], _PARAMETERS, whose, default)
 

@@ -1,4 +1,7 @@
-"""Trained runs: `splime evaluate`, `embeddings`, `compare`, `combine`, `plot` and `report`."""
+"""Trained runs: `splime evaluate`, `embeddings`, `compare`, `combine`, `plot` and `report`.
+
+`splime reproduce` says where the paper's tables are.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json, warn
@@ -19,66 +22,33 @@ from splime.progress import progress_bar, working
 embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a run.")
 
 
-Protocol = Annotated[
-    str,
-    options.name(
-        "fact (the default: two questions for every fact), triple (the paper's: transformed"
-        " triples) or predicate (which predicate links two entities at a time)."
+@options.with_options(
+    split=options.Split,
+    filter=options.name("triple: the leak filter: none, intra, inter (the default) or both."),
+    aggregate=options.Aggregate,
+    ties=options.name("Rank among equal scores: mean, worst or best. Default: the protocol's."),
+    bootstrap=options.number(
+        "Also confidence intervals, by bootstrap (30 facts or more).", "SAMPLES"
     ),
-]
-LeakFilter = Annotated[
-    str | None,
-    options.name("triple: the leak filter: none, intra, inter (the default) or both."),
-]
-Aggregate = Annotated[
-    str | None,
-    options.name(
-        "fact, predicate: how scores of the scopes of an interval become one: mean (weighted by"
-        " overlap), ends, begin, max or sum. Default: as the run was trained. Choose it on valid."
-    ),
-]
-Ties = Annotated[
-    str | None,
-    options.name("Rank among equal scores: mean, worst or best. Default: the protocol's."),
-]
-Bootstrap = Annotated[
-    int | None,
-    options.option("SAMPLES", "Also confidence intervals, by bootstrap (30 facts or more)."),
-]
-Questions = Annotated[
-    str | None,
-    options.option(
+    questions=options.option(
         "all|N",
         "How many queries to rank, of facts drawn at random. Default: all; 20,000 where queries x"
         " candidates are more than 5,000,000,000.",
     ),
-]
-Memory = Annotated[int | None, options.option("MIB", "Memory for blocks of scores.")]
-Strata = Annotated[
-    bool,
-    Option(
-        "--strata",
-        help="Also metrics by triple (seen in train or not), time, predicate, period.",
-    ),
-]
-
-
-@options.with_options
+    memory=options.number("Memory for blocks of scores.", "MIB"),
+)
 def evaluate(
     run: options.RunFolder,
-    protocol: Protocol = "fact",
-    split: options.Split = "test",
-    filter: LeakFilter = None,
-    aggregate: Aggregate = None,
-    ties: Ties = None,
-    bootstrap: Bootstrap = None,
-    questions: Questions = None,
-    memory: Memory = None,
-    device: options.Device = "auto",
-    workers: options.Together = None,
-    strata: Strata = False,
-    as_json: options.AsJson = False,
+    protocol: Annotated[str, options.Protocol] = "fact",
     *,
+    given: dict[str, Any],
+    device: options.Device = "auto",
+    workers: Annotated[int | None, options.Together] = None,
+    strata: Annotated[
+        bool,
+        Option("--strata", help="Also metrics by triple (seen or not), time, predicate, period."),
+    ] = False,
+    as_json: options.AsJson = False,
     facts: dict[str, Any],
 ) -> None:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
@@ -91,13 +61,13 @@ def evaluate(
     from splime.runs.evaluating import kept_of_members
 
     join_workers(workers, device)
-    given: dict[str, Any] = {"split": split, "filter": filter, "aggregate": aggregate, "ties": ties}
-    given["memory"] = None if memory is None else memory << 20
-    given["questions"] = int(questions) if questions and questions.isdecimal() else questions
-    given |= {"bootstrap": bootstrap, "warn": warn}
+    if "memory" in given:
+        given["memory"] <<= 20
+    if given.get("questions", "").isdecimal():
+        given["questions"] = int(given["questions"])
     opened = options.open_run(run, device, facts)
     with progress_bar() as progress:
-        evaluation = evaluate_run(opened, protocol, progress=progress, **given)
+        evaluation = evaluate_run(opened, protocol, progress=progress, warn=warn, **given)
     if as_json:
         show_json(evaluation.to_json())
         return
@@ -128,35 +98,26 @@ def export(
     show(f"written to {export_embeddings(Run(run, device='cpu'), out, what, format)}")
 
 
-ComparedProtocol = Annotated[
-    str,
-    options.name(
-        "fact (the default), predicate, or triple (the paper's; every transform then has its own"
-        " test set, and only runs with the same cuts are compared)."
-    ),
-]
-ComparedFilter = Annotated[
-    str | None,
-    options.name(
+@options.with_options(
+    split=options.Split,
+    filter=options.name(
         "fact, predicate: exact (the default), overlap or static. triple: the leak filter, inter by"
         " default."
     ),
-]
-Format = Annotated[
-    str | None, options.name("table, markdown, latex or json. Default: by the file, else table.")
-]
-
-
+    samples=options.number("Bootstrap samples. Default: 10,000."),
+    device=options.Device,
+)
 def compare(
     runs: options.RunFolders,
-    protocol: ComparedProtocol = "fact",
-    split: options.Split = "test",
-    filter: ComparedFilter = None,
-    samples: Annotated[int, options.option("N", "Bootstrap samples. Default: 10,000.")] = 10_000,
-    format: Format = None,
+    protocol: Annotated[str, options.Protocol] = "fact",
+    *,
+    given: dict[str, Any],
+    format: Annotated[
+        str | None,
+        options.name("table, markdown, latex or json. Default: by the file, else table."),
+    ] = None,
     out: Annotated[Path | None, options.file("Also write it to a file (.md, .tex, .json).")] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
-    device: options.Device = "auto",
 ) -> None:
     """Compare runs: metrics with confidence intervals, and tests of their differences.
 
@@ -169,16 +130,7 @@ def compare(
 
     chosen = shown.format_of(format, out)
     with progress_bar() as progress:
-        comparison = compare_runs(
-            runs,
-            protocol,
-            split=split,  # type: ignore[arg-type]
-            filter=filter,
-            samples=samples,
-            device=device,
-            progress=progress,
-            warn=warn,
-        )
+        comparison = compare_runs(runs, protocol, progress=progress, warn=warn, **given)
     if plot is not None:
         save_picture(shown.plot_comparison(comparison), plot)
     if out is None and chosen != "table":
@@ -233,32 +185,24 @@ def plot(
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
     """
-    from splime.reporting.showing import PICTURES, draw_pictures, picture_table, plot as draw
-    from splime.reporting.style import (
-        FORMATS,
-        check_picture,
-        make_figure,
-        save_picture,
-        save_pictures,
-    )
-    from splime.runs import Run
+    from splime.reporting import showing, style
+    from splime.runs.run import open_runs
 
     # What is wrong is said before the work, not after it.
-    check_name("picture", what, [*PICTURES, "all"])
+    check_name("picture", what, [*showing.PICTURES, "all"])
     if what != "all":
-        check_picture(out)
+        style.check_picture(out)
         with working(f"drawing {what} …"):
-            opened = [Run(run, device="cpu") for run in runs]
-            save_picture(draw(opened, what, predicate=predicate), out)
+            figure = showing.plot(runs, what, predicate=predicate, device="cpu")
+            style.save_picture(figure, out)
     else:
-        if out.suffix.lower() in FORMATS or (out.exists() and not out.is_dir()):
+        if out.suffix.lower() in style.FORMATS or (out.exists() and not out.is_dir()):
             raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")
-        make_figure(1, 1)  # an error without matplotlib
-        opened = [Run(run, device="cpu") for run in runs]
+        style.make_figure(1, 1)  # an error without matplotlib
         with progress_bar() as progress:
-            drawn = draw_pictures(opened, predicate, progress=progress)
-        save_pictures(drawn.pictures, out)
-        show(picture_table(drawn))
+            drawn = showing.draw_pictures(open_runs(runs, "cpu"), predicate, progress=progress)
+        style.save_pictures(drawn.pictures, out)
+        show(showing.picture_table(drawn))
     show(f"written to {out}")
 
 
@@ -277,3 +221,14 @@ def report(
     with progress_bar() as progress:
         write_report(runs, out, device=device, progress=progress)
     show(f"written to {out}")
+
+
+def reproduce(
+    arguments: Annotated[list[str] | None, Argument(metavar="[TABLE] [OPTIONS]")] = None,
+) -> None:
+    """The paper's tables are in a clone of the repository: python -m experiments TABLE."""
+    command = shlex.join(["python", "-m", "experiments", *(arguments or ["--help"])])
+    raise UsageError(
+        "the paper's tables are not in the package; a clone of the repository makes them:"
+        f" {command}"
+    )

@@ -23,28 +23,6 @@ if TYPE_CHECKING:
     from splime.segmentation import Segmentation
 
 
-_CUTS = f"How to choose the cuts: {', '.join(METHODS)}."
-Log = Annotated[
-    str | None,
-    options.name("Also send settings, losses and metrics to tensorboard, mlflow or wandb."),
-]
-MethodName = Annotated[
-    str | None,
-    options.name(f"{_CUTS} Default: vanilla, and timestamp for temporal models."),
-]
-Methods = Annotated[
-    list[str] | None,
-    options.name(
-        f"{_CUTS} May be repeated; each becomes a run. Default: all, with moderate parameters."
-    ),
-]
-Models = Annotated[
-    list[str] | None,
-    options.name(
-        "The model, see `splime models`. May be repeated; each is run with every method, temporal"
-        " models once. Default: complex."
-    ),
-]
 DataOrPlan = Annotated[
     str,
     Argument(
@@ -55,21 +33,26 @@ DataOrPlan = Annotated[
 ]
 
 
-@options.with_options
+@options.with_options(
+    model=options.name("The model, see `splime models`. Default: complex."),
+    preset=options.Preset,
+    engine=options.Engine,
+)
 def train(
     data: options.Data,
     out: Annotated[Path, options.folder("The folder of the run.")],
-    method: MethodName = None,
+    method: Annotated[
+        str | None,
+        options.name(f"{options.CUTS} Default: vanilla, and timestamp for temporal models."),
+    ] = None,
     segmentation: Annotated[
         Path | None, options.file("Cuts that `splime transform` wrote, instead of a method.")
     ] = None,
-    model: options.Model = None,
-    preset: options.Preset = None,
-    engine: options.Engine = "splime",
-    device: options.Device = "auto",
-    workers: options.Together = None,
-    log: Log = None,
     *,
+    given: dict[str, Any],
+    device: options.Device = "auto",
+    workers: Annotated[int | None, options.Together] = None,
+    log: Annotated[str | None, options.Log] = None,
     reading: dict[str, Any],
     settings: dict[str, Any],
     parameters: dict[str, Any],
@@ -91,26 +74,27 @@ def train(
     if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     # Mistakes are errors before the facts are read.
-    entry = entry_for(model, preset, engine)
-    entry.make_settings(preset, **settings)
+    entry = entry_for(**given)
+    entry.make_settings(given.get("preset"), **settings)
     if method is None:
         method = entry.method
         if entry.cuts == "timestamps" and segmentation is None:
             warn(f"{entry.name} is a temporal model: the method is {method}, with every timestamp")
     entry.check_cuts(method)
     cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
-    training: dict[str, Any] = {"model": model, "preset": preset, "engine": engine, **settings}
     choose_device(device)
     tracker = tracking(log)
     was_finished = is_finished(out)
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress, tracker as training["log"]:
+    with progress_bar() as progress, tracker as given["log"]:
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
-            run = train_run(graph, cuts, out, device=device, watch=watch, warn=warn, **training)
+            run = train_run(
+                graph, cuts, out, device=device, watch=watch, warn=warn, **given, **settings
+            )
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
@@ -156,17 +140,31 @@ def _listed(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
-@options.with_options
+@options.with_options(
+    model=Annotated[
+        list[str] | None,
+        options.name(
+            "The model, see `splime models`. May be repeated; each is run with every method,"
+            " temporal models once. Default: complex."
+        ),
+    ],
+    preset=options.Preset,
+    device=options.Device,
+    log=options.Log,
+)
 def run(
     data: DataOrPlan,
     out: Annotated[Path, options.folder("The folder for everything.")],
-    method: Methods = None,
-    model: Models = None,
-    preset: options.Preset = None,
-    engine: options.Engines = None,
-    device: options.Device = "auto",
-    log: Log = None,
+    method: Annotated[
+        list[str] | None,
+        options.name(
+            f"{options.CUTS} May be repeated; each becomes a run. Default: all, with moderate"
+            " parameters."
+        ),
+    ] = None,
+    engine: Annotated[list[str] | None, options.Engines] = None,
     *,
+    given: dict[str, Any],
     reading: dict[str, Any],
     settings: dict[str, Any],
     parameters: dict[str, Any],
@@ -190,15 +188,12 @@ def run(
             data,
             out,
             method=_chosen(method, settings, parameters) or None,
-            model=model or None,
-            preset=preset,
             engine=trainer,
-            device=device,
             parallel=Parallel(pool, **parallel) if pool or parallel else None,
             reading=reading or None,
-            log=log,
             progress=progress,
             watching=lambda name: Watching(progress, f"training, {name}"),
+            **given,
             **settings,
         )
     show(*comparison_table(done.comparison), in_short(done.comparison))
@@ -246,25 +241,19 @@ def _question(done: PlanResult) -> str:
     return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
 
 
-@options.with_options
+@options.with_options(
+    trials=options.number("How many to try. Default: 50."),
+    methods=options.names(help=f"The methods to try. Default: {', '.join(METHODS)}."),
+    models=options.names(help="The models to try, see `splime models`. Default: complex."),
+    space=options.file("A TOML file with another search space, see docs/tuning.md."),
+    device=options.Device,
+)
 def tune(
     data: options.Data,
     out: Annotated[Path, options.folder("The folder of the search.")],
-    trials: Annotated[int, options.option("N", "How many to try. Default: 50.")] = 50,
-    methods: Annotated[
-        str | None,
-        options.names(help=f"The methods to try. Default: {', '.join(METHODS)}."),
-    ] = None,
-    models: Annotated[
-        str, options.names(help="The models to try, see `splime models`.")
-    ] = "complex",
-    space: Annotated[
-        Path | None,
-        options.file("A TOML file with another search space, see docs/tuning.md."),
-    ] = None,
-    engine: options.Engines = None,
-    device: options.Device = "auto",
+    engine: Annotated[list[str] | None, options.Engines] = None,
     *,
+    given: dict[str, Any],
     reading: dict[str, Any],
     settings: dict[str, Any],
     parallel: dict[str, Any],
@@ -287,17 +276,13 @@ def tune(
         tuned = search(
             graph,
             out,
-            trials=trials,
             parallel=Parallel(pool, **parallel) if pool or parallel else None,
-            methods=methods,
-            models=models,
             engine=trainer,
-            space=space,
-            device=device,
             data=data,
             reading=reading,
             progress=progress,
             stop=watch.stop,
+            **given,
             **settings,
         )
     show(

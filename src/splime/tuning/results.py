@@ -50,30 +50,18 @@ class TrialResult:
     def of(cls, trial: FrozenTrial, space: Space) -> TrialResult:
         """From a trial of optuna; one that this search did not write is a ValueError."""
         about, validated = trial.user_attrs, trial.intermediate_values
-        configuration = None
-        chosen: dict[str, Any] = {}
-        if "configuration" in about:
-            configuration = msgspec.convert(about["configuration"], Configuration)
-            method, model = configuration.method, configuration.model
-            chosen = {"method": method}
-            for name, value in configuration.parameters.items():
-                chosen[f"{method}.{name}"] = value
-            chosen["model"] = model
-            for name, value in configuration.settings.items():
-                if name not in space.fixed:
-                    chosen[space.prefix(model) + name] = value
-        made = cls(
-            number=trial.number,
-            state=_STATES.get(trial.state.name, "begun"),
-            valid=max(validated.values(), default=None) if trial.value is None else trial.value,
-            configuration=configuration,
-            chosen=chosen,
-            seconds=about.get("seconds"),
-            epochs=about.get("epochs", max(validated, default=None)),
-            same_as=about.get("same_as"),
-            error=about.get("error"),
-        )
-        return msgspec.convert(vars(made), cls)  # checks the types
+        configuration = msgspec.convert(about.get("configuration"), Configuration | None)
+        kept = {name: about.get(name) for name in ("seconds", "same_as", "error")}
+        result = {
+            **kept,
+            "number": trial.number,
+            "state": _STATES.get(trial.state.name, "begun"),
+            "valid": max(validated.values(), default=None) if trial.value is None else trial.value,
+            "configuration": configuration,
+            "chosen": {} if configuration is None else space.chosen(configuration),
+            "epochs": about.get("epochs", max(validated, default=None)),
+        }
+        return msgspec.convert(result, cls)  # checks the types
 
     def described(self) -> tuple[str, str]:
         """The method and the model, each with what was chosen for it."""
@@ -148,9 +136,8 @@ def best_plan(
         raise SplimeError(f"none of {len(trials):,} trials was finished; the first: {why}")
     best = done[0].configuration
     assert best is not None, "a finished trial has one"
-    chosen = {name: value for name, value in best.settings.items() if name not in space.fixed}
     name = best.model if space.entry(best.model).cuts == "none" else best.method
-    run = PlannedRun(name, best.make_method(), {"model": best.model, **chosen})
+    run = PlannedRun(name, best.make_method(), {"model": best.model, **space.searched(best)})
     plain = {key: str(v) if isinstance(v, Path) else v for key, v in reading.items()}
     return Plan(data, (run,), plain, dict(space.fixed))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from splime.datasets import load
 from splime.device import choose_device
-from splime.errors import DataError, SplimeError, UsageError, WriteError
+from splime.errors import DataError, SplimeError, UsageError, WriteError, not_installed
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
@@ -410,7 +410,5 @@ def need_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise SplimeError(
-            f"tuning needs optuna ({error}); install it with: pip install 'splime[tune]'"
-        ) from None
+        raise not_installed("tuning", error) from None
     return optuna

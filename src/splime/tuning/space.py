@@ -59,6 +59,17 @@ class Space:
             method, parameters = "vanilla", {}
         return Configuration(method, parameters, model, {**chosen, **self.fixed})
 
+    def searched(self, point: Configuration) -> dict[str, Any]:
+        """The settings of a point, without those that are the same for all."""
+        return {name: value for name, value in point.settings.items() if name not in self.fixed}
+
+    def chosen(self, point: Configuration) -> dict[str, Any]:
+        """What the search chose for a point, by the names that `suggest` gives it."""
+        parameters = {f"{point.method}.{name}": value for name, value in point.parameters.items()}
+        prefix = self.prefix(point.model)
+        settings = {prefix + name: value for name, value in self.searched(point).items()}
+        return {"method": point.method, **parameters, "model": point.model, **settings}
+
     def entry(self, model: str) -> ModelEntry:
         """What one of its models says about itself."""
         return find_model(model, self.fixed.get("engine", "splime"))

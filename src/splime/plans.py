@@ -42,7 +42,7 @@ from splime.runs import Interrupted, Run, Watch, evaluate, is_finished, train
 from splime.runs.evaluating import kept
 from splime.runs.parallel import as_parallel, check_left, check_seen, map_trainings
 from splime.runs.watching import tracking
-from splime.training.registry import ModelEntry, entry_for, make_settings
+from splime.training.registry import entry_for, make_settings
 from splime.workers import Parallel, never
 
 if TYPE_CHECKING:
@@ -205,23 +205,23 @@ def make_plan(
     cuts = [standard_method(one) if isinstance(one, str) else one for one in given]
     models = [model] if isinstance(model, str) else [*(model or ())]
     entries = {name: entry_for(name, engine=engine) for name in models}
-
-    def alone(entry: ModelEntry | None) -> bool:
-        return entry is not None and (entry.cuts == "none" or (not cuts and entry.is_temporal))
-
-    cut = [name for name, entry in entries.items() if not alone(entry)]
-    if models and not cut:
-        for known, one in product(entries.values(), cuts):
-            known.check_cuts(one.name)
+    alone = {
+        name: entry
+        for name, entry in entries.items()
+        if entry.cuts == "none" or (not cuts and entry.is_temporal)
+    }
+    if len(alone) == len(entries):
+        for entry, one in product(alone.values(), cuts):
+            entry.check_cuts(one.name)
     named = _named(cuts or [*standard_methods().values()])
-    runs = []
+    runs: list[PlannedRun] = []
     for name in models or [""]:
-        entry, chosen = entries.get(name), {"model": name} if len(models) > 1 else {}
-        if entry is not None and alone(entry):
-            runs.append(PlannedRun(name.lower(), standard_method(entry.method), chosen))
-            continue
-        more = f", {name}" if len(cut) > 1 else ""
-        runs.extend(PlannedRun(key + more, one, chosen) for key, one in named.items())
+        more = f", {name}" if len(entries) - len(alone) > 1 else ""
+        methods = {key + more: one for key, one in named.items()}
+        if name in alone:
+            methods = {name.lower(): standard_method(alone[name].method)}
+        chosen = {"model": name} if len(models) > 1 else {}
+        runs.extend(PlannedRun(key, one, chosen) for key, one in methods.items())
     shared = {"model": models[0] if len(models) == 1 else None} | training
     shared["engine"] = None if engine == "splime" else engine
     settings = {name: value for name, value in shared.items() if value is not None}
@@ -371,12 +371,11 @@ def _train_on_workers(
     """All runs, on workers; a task is the folder of one, which names it in errors."""
     planned = {out.absolute() / RUNS / one.name: one for one in plan.runs}
     places, done = [*planned], 0
-    progress("trainings", done, len(places))
+    progress("trainings", 0, len(places))
     work = partial(_train_on_worker, trains, planned)
     stop = never if watch is None else watch.stop
-    for number, _ in map_trainings(work, places, parallel, stop=stop):
+    for done, (number, _) in enumerate(map_trainings(work, places, parallel, stop=stop), 1):
         check_left(is_finished(places[number]), places[number])
-        done += 1
         progress("trainings", done, len(places), places[number].name)
     if done < len(places):
         raise Interrupted(
