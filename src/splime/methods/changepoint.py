@@ -48,9 +48,9 @@ class ChangePointSplit(Method):
         None, "instead of epsilon: neighbours are joined while that adds less than this to the cost"
     )
     changes: int | None = parameter(
-        None, "instead of epsilon: change points of every predicate, if it has enough timestamps"
+        None, "instead of epsilon: change points of every predicate, if it has enough timestamps", 0
     )
-    min_size: int = parameter(1, "minimum number of timestamps with facts between change points")
+    min_size: int = parameter(1, "minimum number of timestamps with facts between change points", 1)
     closed: bool = parameter(
         True, "count an entity among its own neighbours, as for the paper's results"
     )
@@ -67,10 +67,6 @@ class ChangePointSplit(Method):
         for name, limit in (("epsilon", self.epsilon), ("penalty", self.penalty)):
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be greater than 0, not {limit}")
-        if self.changes is not None and self.changes < 0:
-            raise UsageError(f"changes must be 0 or more, not {self.changes}")
-        if self.min_size < 1:
-            raise UsageError(f"min_size must be at least 1, not {self.min_size}")
 
     def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of each source, from its facts."""
