@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
@@ -154,11 +154,9 @@ def _matches(value: Any, hint: Any) -> bool:
     if origin in _TYPES:
         accepted = isinstance(value, _TYPES[origin][0])
         return accepted and (origin is bool or not isinstance(value, bool))
-    if origin is Callable:
-        return callable(value)
     if not isinstance(origin, type):  # such as a type that only type checkers know
         return True
-    if "__call__" in vars(origin):  # a protocol of functions
+    if "__call__" in vars(origin):  # a function, or a protocol of functions
         return callable(value)
     if origin is Sequence:
         return isinstance(value, list | tuple) and all(_matches(item, items[0]) for item in value)

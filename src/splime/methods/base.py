@@ -68,10 +68,10 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for field in fields(self):
-            least, value = field.metadata.get("least"), getattr(self, field.name)
+        for one in fields(self):
+            least, value = one.metadata.get("least"), getattr(self, one.name)
             if least is not None and value is not None and not value >= least:
-                raise UsageError(f"{field.name} must be at least {least}, not {value}")
+                raise UsageError(f"{one.name} must be at least {least}, not {value}")
         if self.one_of and sum(getattr(self, name) is not None for name in self.one_of) != 1:
             *others, last = self.one_of
             raise UsageError(f"{type(self).__name__} needs one of {', '.join(others)} and {last}")
