@@ -133,16 +133,15 @@ def check_kind(name: str, value: object, hint: Any) -> None:
             f"{name} is one of {', '.join(choices)}, not {value!r:.80}."
             f"{nearest(str(value), choices)}"
         )
-    words = " or ".join(_TYPES[one][1] if one in _TYPES else f"a {_name(one)}" for one in allowed)
+    words = " or ".join(
+        _TYPES[one][1] if one in _TYPES else f"a {(get_origin(one) or one).__name__}"
+        for one in allowed
+    )
     raise UsageError(f"{name} must be {words}, not {value!r:.80}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _name(hint: Any) -> str:
-    return str((get_origin(hint) or hint).__name__)
 
 
 def _matches(value: Any, hint: Any) -> bool:
