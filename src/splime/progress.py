@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Protocol
@@ -104,13 +104,17 @@ class _Lines:
     """A line now and then, and one for the end of work that had a line before."""
 
     def __init__(self, bytes: bool) -> None:
-        self._bytes, self._last = bytes, time.monotonic()
+        from rich.filesize import decimal
+
+        self._amount: Callable[[int], str] = decimal if bytes else "{:,}".format
+        self._last = time.monotonic()
         self._started: set[str] = set()
         self._pending: dict[str, str] = {}
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
         """Print a line if it is time."""
-        self._pending[what] = self._line(what, done, total, note)
+        amount = " of ".join(self._amount(one) for one in (done, total) if one is not None)
+        self._pending[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
         if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
             self._print(what)
 
@@ -124,19 +128,6 @@ class _Lines:
         _write(self._pending.pop(what))
         self._last = time.monotonic()
         self._started.add(what)
-
-    def _line(self, what: str, done: int, total: int | None, note: str) -> str:
-        amount = self._amount(done)
-        if total is not None:
-            amount += f" of {self._amount(total)}"
-        return f"{what}: {amount}{', ' * bool(note)}{note}"
-
-    def _amount(self, number: int) -> str:
-        if not self._bytes:
-            return f"{number:,}"
-        from rich.filesize import decimal
-
-        return decimal(number)
 
 
 def _write(line: str) -> None:

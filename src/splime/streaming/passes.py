@@ -316,13 +316,6 @@ class Cutting:
     index: TickIndex
     scopes: Scopes
 
-    @cached_property
-    def dates(self) -> tuple[pa.Array, pa.Array]:
-        """The first and last dates of the scopes."""
-        timeline, scopes = self.index.timeline, self.scopes
-        first, last = timeline.starts[scopes.first], timeline.ends[scopes.last]
-        return dated(first, timeline.granularity), dated(last, timeline.granularity)
-
 
 @dataclass
 class PartResult:
@@ -338,12 +331,13 @@ def triples_of(
     part: Part, cutting: Cutting, result: PartResult, progress: Progress = silent
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The triples of a part in batches, each of one split; their numbers are added to `result`."""
-    index, scopes = cutting.index, cutting.scopes
+    index, scopes, timeline = cutting.index, cutting.scopes, cutting.index.timeline
     sources, labels = scopes.names.labels, scopes.labels
-    begins, ends = cutting.dates
+    begins = dated(timeline.starts[scopes.first], timeline.granularity)
+    ends = dated(timeline.ends[scopes.last], timeline.granularity)
     totals, numbers = result.totals, part.before.copy()
     for batch in part.batches(*ROLES, progress=progress):
-        times = batch.times(index.timeline.granularity)
+        times = batch.times(timeline.granularity)
         splits, begin, end, kept, dropped = locate(batch, times, index.ticks, index)
         totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
         result.dropped += dropped  # without those that are 0
