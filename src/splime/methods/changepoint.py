@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from splime.methods.bottomup import (
     change_rows,
     first_segments,
 )
-from splime.methods.signatures import PROXIMITIES, Integers, Intervals, signatures
+from splime.methods.signatures import PROXIMITIES, Integers, Intervals, Measure, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
 
@@ -84,9 +85,7 @@ class ChangePointSplit(Method):
             sources = np.flatnonzero(links[batch]) + batch.start
             if len(sources):
                 _, facts = expand(upto[sources], np.diff(upto)[sources])
-                runs = intervals.runs(
-                    facts, sources, *columns[2:], proximity=self.proximity, closed=self.closed
-                )
+                runs = intervals.runs(facts, sources, *columns[2:], self.measure)
                 signal, rows = change_rows(runs.signals, self.limit, min_size=self.min_size)
                 # A change at a timestamp is a cut just before it.
                 by_source = np.split(
@@ -106,9 +105,14 @@ class ChangePointSplit(Method):
         >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
         [4]
         """
-        linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
+        linked = signatures(*facts, self.measure)
         _, rows = change_rows(Signals.of_rows(linked.scores), self.limit, min_size=self.min_size)
         return linked.timestamps[rows]
+
+    @property
+    def measure(self) -> Measure:
+        """The proximity of linked entities."""
+        return partial(PROXIMITIES[self.proximity], closed=self.closed)
 
     @property
     def limit(self) -> Limit:
@@ -154,7 +158,7 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
             of_source = [column[rows] for column in columns]
-            linked = signatures(*of_source, proximity=method.proximity, closed=method.closed)
+            linked = signatures(*of_source, method.measure)
             gram = Gram(Signals.of_rows(linked.scores))
             starts = first_segments(gram.counts, method.min_size)
             gains = bottom_up(gram, Limit(changes=0), starts).gain
