@@ -43,7 +43,9 @@ def literal_costs(graph: TemporalGraph, predicate: str, method: ChangePointSplit
     chosen = graph.where(predicate=predicate)
     facts = chosen.train if method.fit_on == "train" else chosen.facts()
     begin, end = graph.timestamps(facts)
-    linked = signatures(begin, end, facts.subject, facts.object, PROXIMITIES[method.proximity])
+    linked = signatures(
+        begin, end, facts.subject, facts.object, proximity=PROXIMITIES[method.proximity]
+    )
     gram = matrix(linked.scores)
     signals = Signals.of_rows(linked.scores)
     searched, first = Gram(signals), first_segments(signals.counts, method.min_size)

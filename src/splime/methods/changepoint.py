@@ -85,7 +85,7 @@ class ChangePointSplit(Method):
             sources = np.flatnonzero(links[batch]) + batch.start
             if len(sources):
                 _, facts = expand(upto[sources], np.diff(upto)[sources])
-                runs = intervals.runs(facts, sources, *columns[2:], self.measure)
+                runs = intervals.runs(facts, sources, *columns[2:], proximity=self.measure)
                 signal, rows = change_rows(runs.signals, self.limit, min_size=self.min_size)
                 # A change at a timestamp is a cut just before it.
                 by_source = np.split(
@@ -105,7 +105,7 @@ class ChangePointSplit(Method):
         >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
         [4]
         """
-        linked = signatures(*facts, self.measure)
+        linked = signatures(*facts, proximity=self.measure)
         _, rows = change_rows(Signals.of_rows(linked.scores), self.limit, min_size=self.min_size)
         return linked.timestamps[rows]
 
@@ -158,7 +158,7 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
             of_source = [column[rows] for column in columns]
-            linked = signatures(*of_source, method.measure)
+            linked = signatures(*of_source, proximity=method.measure)
             gram = Gram(Signals.of_rows(linked.scores))
             starts = first_segments(gram.counts, method.min_size)
             gains = bottom_up(gram, Limit(changes=0), starts).gain

@@ -184,7 +184,7 @@ class Signatures(NamedTuple):
 
 
 def signatures(
-    begin: Integers, end: Integers, subject: Integers, object: Integers, proximity: Measure
+    begin: Integers, end: Integers, subject: Integers, object: Integers, *, proximity: Measure
 ) -> Signatures:
     """The signatures of a predicate, from its facts (`begin` and `end` are timestamps, inclusive).
 
@@ -193,7 +193,7 @@ def signatures(
     all scores are 0.
 
     >>> facts = [np.array(column) for column in ([0, 1], [1, 1], [5, 6], [6, 7])]
-    >>> linked = signatures(*facts, preferential_attachment)
+    >>> linked = signatures(*facts, proximity=preferential_attachment)
     >>> linked.timestamps.tolist(), linked.pairs.tolist()
     ([0, 1], [[5, 6], [6, 7]])
     >>> linked.scores.toarray().round(2).tolist()
@@ -248,7 +248,7 @@ class Intervals:
         """Where the intervals of each source begin."""
 
     def runs(
-        self, rows: Ints, sources: Ints, subject: Integers, object: Integers, proximity: Measure
+        self, rows: Ints, sources: Ints, subject: Integers, object: Integers, *, proximity: Measure
     ) -> Runs:
         """The runs of the given sources, from the rows of their facts."""
         # An entity gets a different number for each source.
@@ -257,7 +257,7 @@ class Intervals:
         ends = offset + subject[rows], offset + object[rows]
         known = distinct(np.concatenate(ends))
         numbers = (np.searchsorted(known, end) for end in ends)
-        linked = signatures(self.first[rows], self.last[rows], *numbers, proximity)
+        linked = signatures(self.first[rows], self.last[rows], *numbers, proximity=proximity)
         interval, scores = linked.timestamps, linked.scores
         source, begin = np.divmod(self.points[interval], self.stride)
         length = self.points[interval + 1] - self.points[interval]
