@@ -130,7 +130,7 @@ def test_equality() -> None:
     # The same span, but one end was not known.
     assert graph != splime.read([rows[0], ("a", "p", "b", 1990, 1995)], split="none")
     assert graph != splime.read(rows[::-1], split="none")
-    assert graph != "graph"
+    assert graph != "graph"  # type: ignore[comparison-overlap]
 
 
 def test_it_cannot_be_changed() -> None:

@@ -153,8 +153,9 @@ def test_people_see_bars_in_a_notebook(
     assert len(ids) == 1
     assert [message.get("update", False) for message in published] == [False, True, True]
     drawn = [message["data"]["text/html"] for message in published]
-    assert 'value="1" max="4"' in drawn[0]
-    assert 'value="3" max="4"' in drawn[1]
-    assert "a &lt;b&gt;: 3 of 4, loss 2" in drawn[1]
-    assert "more: 5" in published[-1]["data"]["text/plain"]
+    assert "1/4" in drawn[0]
+    assert "a &lt;b&gt;" in drawn[1]
+    assert "3/4" in drawn[1]
+    assert "loss 2" in drawn[1]
+    assert "5/?" in published[-1]["data"]["text/plain"]
     assert capsys.readouterr().err == ""

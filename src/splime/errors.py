@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
@@ -133,16 +133,15 @@ def check_kind(name: str, value: object, hint: Any) -> None:
             f"{name} is one of {', '.join(choices)}, not {value!r:.80}."
             f"{nearest(str(value), choices)}"
         )
-    words = " or ".join(_TYPES[one][1] if one in _TYPES else f"a {_name(one)}" for one in allowed)
+    words = " or ".join(
+        _TYPES[one][1] if one in _TYPES else f"a {(get_origin(one) or one).__name__}"
+        for one in allowed
+    )
     raise UsageError(f"{name} must be {words}, not {value!r:.80}")
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _name(hint: Any) -> str:
-    return str((get_origin(hint) or hint).__name__)
 
 
 def _matches(value: Any, hint: Any) -> bool:
@@ -154,11 +153,9 @@ def _matches(value: Any, hint: Any) -> bool:
     if origin in _TYPES:
         accepted = isinstance(value, _TYPES[origin][0])
         return accepted and (origin is bool or not isinstance(value, bool))
-    if origin is Callable:
-        return callable(value)
     if not isinstance(origin, type):  # such as a type that only type checkers know
         return True
-    if "__call__" in vars(origin):  # a protocol of functions
+    if "__call__" in vars(origin):  # a function, or a protocol of functions
         return callable(value)
     if origin is Sequence:
         return isinstance(value, list | tuple) and all(_matches(item, items[0]) for item in value)

@@ -130,9 +130,11 @@ class Facts(Statements):
         return cls.owning(ids, ids, ids, ticks, ticks, np.empty(0, np.uint8))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TemporalGraph(Splits[Facts], Shown, Tabular):
     """Facts of train, valid and test, over shared names and one timeline.
+
+    Graphs are equal if they have the same facts in the same order, with the same names and times.
 
     >>> import splime
     >>> graph = splime.read([("Ada", "livesIn", "Norport", 1990, 1999),
@@ -146,8 +148,8 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
     entities: Vocabulary
     predicates: Vocabulary
     timeline: Timeline
-    reading: Reading = field(default_factory=Reading)
-    name: str = ""
+    reading: Reading = field(default_factory=Reading, compare=False)
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for split, facts in self.splits():
@@ -157,16 +159,6 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
                     raise UsageError(f"{split} uses an id that no {names.kind} has")
             if (facts.begin > facts.end).any():
                 raise UsageError(f"{split} has a fact that ends before it begins")
-
-    def __eq__(self, other: object) -> bool:
-        """The same facts in the same order, with the same names and times."""
-        return isinstance(other, TemporalGraph) and all(
-            getattr(self, part) == getattr(other, part)
-            for part in (*SPLITS, "entities", "predicates", "timeline")
-        )
-
-    def __hash__(self) -> int:
-        return hash((len(self), self.entities, self.predicates, self.timeline))
 
     def __repr__(self) -> str:
         sizes = [

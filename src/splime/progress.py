@@ -6,9 +6,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from types import FrameType
 from typing import Any, Protocol
 
@@ -44,8 +43,11 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     >>> with progress_bar() as progress:
     ...     progress("counting", 10, 10)
     """
-    if not sys.stderr.isatty():
-        lines = _Cell(bytes) if _in_notebook() else _Lines(bytes)
+    # IPython in a terminal has no kernel.
+    ipython = sys.modules.get("IPython")
+    notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    if not sys.stderr.isatty() and not notebook:
+        lines = _Lines(bytes)
         yield lines
         lines.end()
         return
@@ -61,29 +63,58 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
         rich.TimeRemainingColumn(),
         rich.TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
+        disable=notebook,
     ) as bars:
         tasks: dict[str, rich.TaskID] = {}
+        cell = _Cell(bars) if notebook else None
 
         def update(what: str, done: int, total: int | None = None, note: str = "") -> None:
             note = visible(note)
             if what not in tasks:
                 tasks[what] = bars.add_task(visible(what), total=total, note=note)
             bars.update(tasks[what], completed=done, total=total, note=note)
+            if cell and time.monotonic() - cell.drawn >= REDRAW:
+                cell.draw()
 
         yield update
+        if cell and tasks:
+            cell.draw()
+
+
+class _Cell:
+    """Bars below the cell of a notebook, where those that rich draws itself need ipywidgets."""
+
+    def __init__(self, bars: Any) -> None:
+        self._bars, self._output = bars, None
+        self.drawn = -REDRAW
+
+    def draw(self) -> None:
+        """Draw them, in the place of what was drawn before."""
+        from IPython.display import display
+
+        table = self._bars.make_tasks_table(self._bars.tasks)._repr_mimebundle_([], [])
+        if self._output is None:
+            self._output = display(table, raw=True, display_id=True)
+        else:
+            self._output.update(table, raw=True)
+        self.drawn = time.monotonic()
 
 
 class _Lines:
     """A line now and then, and one for the end of work that had a line before."""
 
     def __init__(self, bytes: bool) -> None:
-        self._bytes, self._last = bytes, time.monotonic()
+        from rich.filesize import decimal
+
+        self._amount: Callable[[int], str] = decimal if bytes else "{:,}".format
+        self._last = time.monotonic()
         self._started: set[str] = set()
         self._pending: dict[str, str] = {}
 
     def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
         """Print a line if it is time."""
-        self._pending[what] = self._line(what, done, total, note)
+        amount = " of ".join(self._amount(one) for one in (done, total) if one is not None)
+        self._pending[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
         if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
             self._print(what)
 
@@ -97,56 +128,6 @@ class _Lines:
         _write(self._pending.pop(what))
         self._last = time.monotonic()
         self._started.add(what)
-
-    def _line(self, what: str, done: int, total: int | None, note: str) -> str:
-        amount = self._amount(done)
-        if total is not None:
-            amount += f" of {self._amount(total)}"
-        return f"{what}: {amount}{', ' * bool(note)}{note}"
-
-    def _amount(self, number: int) -> str:
-        if not self._bytes:
-            return f"{number:,}"
-        from rich.filesize import decimal
-
-        return decimal(number)
-
-
-def _in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook; IPython in a terminal has none."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-
-
-class _Cell(_Lines):
-    """Bars below the cell of a notebook. Those of rich and tqdm need ipywidgets, these nothing."""
-
-    def __init__(self, bytes: bool) -> None:
-        super().__init__(bytes)
-        self._bars: dict[str, str] = {}
-        self._shown: Any = None
-
-    def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
-        """Draw the bars, some times a second."""
-        self._pending[what] = line = visible(self._line(what, done, total, note))
-        place = "" if total is None else f' value="{done}" max="{total}"'
-        self._bars[what] = f"<div><progress{place}></progress> {escape(line)}</div>"
-        if self._shown is None or time.monotonic() - self._last >= REDRAW:
-            self.end()
-
-    def end(self) -> None:
-        """Draw the bars."""
-        from IPython.display import display
-
-        drawn = {
-            "text/html": "".join(self._bars.values()),
-            "text/plain": "\n".join(self._pending.values()),
-        }
-        if self._shown is not None:
-            self._shown.update(drawn, raw=True)
-        elif self._bars:
-            self._shown = display(drawn, raw=True, display_id=True)
-        self._last = time.monotonic()
 
 
 def _write(line: str) -> None:

@@ -270,15 +270,12 @@ class Segmentation(Shown):
     predicates: Scopes
     entities: Scopes | None = None
     """None where entities are not cut."""
-    method: dict[str, Any] = field(default_factory=dict)
+    method: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def timeline(self) -> Timeline:
         """The timestamps that the cuts lie between."""
         return self.predicates.timeline
-
-    def __hash__(self) -> int:
-        return hash((self.predicates, self.entities))
 
     def __repr__(self) -> str:
         parts = [f"{len(self.predicates):,} scoped predicates of {len(self.predicates.names):,}"]

@@ -159,12 +159,8 @@ def begins_after_train(graph: TemporalGraph) -> dict[str, int]:
 
 def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> BesideTrain:
     train = graph.train
-    entities, predicates = (
-        np.zeros((2, len(names)), bool) for names in (graph.entities, graph.predicates)
-    )
-    for row, part in enumerate((facts, train)):
-        entities[row, part.subject] = entities[row, part.object] = True
-        predicates[row, part.predicate] = True
+    entities, known = (np.union1d(part.subject, part.object) for part in (facts, train))
+    predicates = np.unique(facts.predicate)
     first, last, _ = known_times(facts)
     train_first, train_last, _ = known_times(train)
     begins = int(first.min()) if len(first) else None
@@ -173,10 +169,10 @@ def _beside_train(graph: TemporalGraph, facts: Facts, after_train: bool) -> Besi
         outside = int(((first < train_first.min()) | (last > train_last.max())).sum())
     return BesideTrain(
         facts=len(facts),
-        entities=int(entities[0].sum()),
-        unseen_entities=int((entities[0] & ~entities[1]).sum()),
-        predicates=int(predicates[0].sum()),
-        unseen_predicates=int((predicates[0] & ~predicates[1]).sum()),
+        entities=len(entities),
+        unseen_entities=len(np.setdiff1d(entities, known)),
+        predicates=len(predicates),
+        unseen_predicates=len(np.setdiff1d(predicates, train.predicate)),
         unseen=int((~facts.named_in(train)).sum()),
         outside=outside,
         begins=None

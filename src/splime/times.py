@@ -43,14 +43,8 @@ REASONS = {
 
 When: TypeAlias = str | int | date | datetime
 
-DATES = {
-    "year": "M8[Y]",
-    "month": "M8[M]",
-    "day": "M8[D]",
-    "hour": "M8[h]",
-    "minute": "M8[m]",
-    "second": "M8[s]",
-}
+_UNITS = "YMDhms"
+DATES = {name: f"M8[{unit}]" for name, unit in zip(GRANULARITIES[YEAR:], _UNITS, strict=True)}
 """numpy's type of dates for each unit; its integers are ticks, except for years (from 1970)."""
 _SECONDS = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
 
@@ -209,7 +203,7 @@ def calendar(ticks: Ints, granularity: Granularity) -> Ints:
     if granularity == "year":
         return ticks[:, None]
     dates = ticks.astype(DATES[granularity])
-    units = [dates.astype(f"M8[{unit}]") for unit in "YMDhms"[: GRANULARITIES.index(granularity)]]
+    units = [dates.astype(f"M8[{unit}]") for unit in _UNITS[: GRANULARITIES.index(granularity)]]
     rest = [(fine - coarse).astype(np.int64) for coarse, fine in itertools.pairwise(units)]
     year, months_and_days = units[0].astype(np.int64) + 1970, [unit + 1 for unit in rest[:2]]
     return np.stack([year, *months_and_days, *rest[2:]], axis=1)

@@ -232,7 +232,7 @@ def real_signatures(published_graphs: dict[str, TemporalGraph]) -> RealSignature
         for predicate in range(len(graph.predicates)):
             mine = facts.predicate == predicate
             columns = (begin[mine], end[mine], facts.subject[mine], facts.object[mine])
-            found.append(signatures(*columns, proximity=measure).scores)
+            found.append(signatures(*columns, proximity=PROXIMITIES[measure]).scores)
         return found
 
     return signatures_of

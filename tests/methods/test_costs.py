@@ -15,7 +15,7 @@ from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit, change_method
 from splime.methods.bottomup import Gram, Limit, Signals, bottom_up, first_segments
 from splime.methods.changepoint import change_costs
-from splime.methods.signatures import signatures
+from splime.methods.signatures import PROXIMITIES, signatures
 from splime.segmentation import Segmentation
 from tests.methods.test_bottomup import matrix
 
@@ -43,7 +43,9 @@ def literal_costs(graph: TemporalGraph, predicate: str, method: ChangePointSplit
     chosen = graph.where(predicate=predicate)
     facts = chosen.train if method.fit_on == "train" else chosen.facts()
     begin, end = graph.timestamps(facts)
-    linked = signatures(begin, end, facts.subject, facts.object, proximity=method.proximity)
+    linked = signatures(
+        begin, end, facts.subject, facts.object, proximity=PROXIMITIES[method.proximity]
+    )
     gram = matrix(linked.scores)
     signals = Signals.of_rows(linked.scores)
     searched, first = Gram(signals), first_segments(signals.counts, method.min_size)

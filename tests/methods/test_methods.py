@@ -322,7 +322,7 @@ def test_covering_cuts(held: list[int], cuts: list[int]) -> None:
         (lambda: ChangePointSplit(epsilon=0), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(epsilon=math.nan), "epsilon must be greater than 0"),
         (lambda: ChangePointSplit(penalty=-1), "penalty must be greater than 0"),
-        (lambda: ChangePointSplit(changes=-1), "changes must be 0 or more"),
+        (lambda: ChangePointSplit(changes=-1), "changes must be at least 0"),
         (lambda: ChangePointSplit(), "one of epsilon, penalty and changes"),
         (lambda: ChangePointSplit(epsilon=1, min_size=0), "min_size must be at least 1"),
         (lambda: ChangePointSplit(epsilon=1, proximity="jacard"), "Did you mean jaccard"),

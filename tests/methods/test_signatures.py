@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, strategies as st
 
 from splime.methods import ChangePointSplit
-from splime.methods.signatures import PROXIMITIES, Integers, signatures
+from splime.methods.signatures import PROXIMITIES, Integers, adamic_adar, jaccard, signatures
 from tests.methods.test_bottomup import changes_of
 from tests.methods.test_proximity import literal_score
 
@@ -45,7 +47,7 @@ def literal_signatures(
 
 @given(facts(), st.sampled_from(sorted(PROXIMITIES)), st.booleans())
 def test_signatures_are_the_pseudocode(held: list[Held], name: str, closed: bool) -> None:
-    linked = signatures(*columns(held), proximity=name, closed=closed)
+    linked = signatures(*columns(held), proximity=partial(PROXIMITIES[name], closed=closed))
     expected = literal_signatures(held, name, closed)
     assert linked.timestamps.tolist() == sorted(expected)
     pairs = [(int(left), int(right)) for left, right in linked.pairs]
@@ -62,7 +64,7 @@ def test_cuts_lie_before_the_timestamps_of_rows(
 ) -> None:
     method = ChangePointSplit(proximity="jaccard", min_size=min_size, changes=changes)
     cuts = method.change_points(*columns(held)).tolist()
-    linked = signatures(*columns(held), proximity="jaccard")
+    linked = signatures(*columns(held), proximity=jaccard)
     rows = changes_of(linked.scores, min_size, changes=changes)
     assert cuts == linked.timestamps[rows].tolist()
     assert len(cuts) <= changes
@@ -70,7 +72,7 @@ def test_cuts_lie_before_the_timestamps_of_rows(
 
 def test_timestamps_without_facts_are_no_rows() -> None:
     held = [(0, 2, 0, 1), (9, 11, 2, 3)]
-    assert signatures(*columns(held), proximity="jaccard").timestamps.tolist() == [
+    assert signatures(*columns(held), proximity=jaccard).timestamps.tolist() == [
         0,
         1,
         2,
@@ -85,6 +87,6 @@ def test_timestamps_without_facts_are_no_rows() -> None:
 def test_no_facts() -> None:
     nothing = columns([(0, 0, 0, 0)])
     nothing = [column[:0] for column in nothing]
-    assert signatures(*nothing, proximity="adamic_adar").scores.shape == (0, 0)
+    assert signatures(*nothing, proximity=adamic_adar).scores.shape == (0, 0)
     method = ChangePointSplit(proximity="adamic_adar", epsilon=1)
     assert method.change_points(*nothing).tolist() == []

@@ -28,9 +28,9 @@ CHOOSING = "choosing cuts"
 PREDICATES = "final number of predicates (or entities) with facts"
 
 
-def parameter(default: Any, help: str) -> Any:
-    """A field of a method, with its help text."""
-    return field(default=default, metadata={"help": help})
+def parameter(default: Any, help: str, least: float | None = None) -> Any:
+    """A field of a method, with its help text and the least value that makes sense."""
+    return field(default=default, metadata={"help": help, "least": least})
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,10 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for one in fields(self):
+            least, value = one.metadata.get("least"), getattr(self, one.name)
+            if least is not None and value is not None and not value >= least:
+                raise UsageError(f"{one.name} must be at least {least}, not {value}")
         if self.one_of and sum(getattr(self, name) is not None for name in self.one_of) != 1:
             *others, last = self.one_of
             raise UsageError(f"{type(self).__name__} needs one of {', '.join(others)} and {last}")

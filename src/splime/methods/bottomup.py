@@ -405,39 +405,18 @@ class Gram:
             weight -= np.bincount(pair[number[one]] + number[other], there, len(weight))
         apart = self.squares[kind[left]] + self.squares[kind[right]]
         apart[apart < _EQUAL] = 0
-        beginning = np.flatnonzero(differ(owner[left]))
-        lowest = np.minimum.reduceat(np.where(weight > 0, apart, np.inf), beginning)
-
         equal = np.bincount(self.signal, sizes * (sizes - 1))
         equal[np.bincount(self.signal, sizes) == 1] = 2  # one row alone, as if it were two
         whose = np.concatenate([self.signal[row], owner[left], np.arange(signals)])
         distance = np.concatenate([self.distance, apart, np.zeros(signals)])
         weight = np.concatenate([2 * there, weight, equal])
-        half = np.bincount(whose, weight) // 2
-        # Nearly all that have a common column are nearer than those that have none: that is where
-        # to divide first. Then at the mean, as long as it helps; what is left is sorted.
-        nearer = distance < lowest[whose]
-        before = np.bincount(whose, weight * nearer)
+        order = np.lexsort((distance, whose))
+        distance, upto = distance[order], weight[order].cumsum()
+        pairs = np.bincount(whose, weight)
+        half, before = pairs // 2, pairs.cumsum() - pairs
         medians = np.zeros(signals)
         for rank in ((half - 1) // 2 * 2, half // 2 * 2):
-            some = np.flatnonzero(nearer != (rank >= before)[whose])
-            rank = np.where(rank >= before, rank - before, rank)
-            while True:
-                mine, weights = whose[some], weight[some]
-                mean = np.bincount(mine, weights * distance[some], signals) / np.maximum(
-                    np.bincount(mine, weights, signals), 1
-                )
-                below = distance[some] < mean[mine]
-                lower = np.bincount(mine, weights * below, signals)
-                kept = below != (rank >= lower)[mine]
-                rank = np.where(rank >= lower, rank - lower, rank)
-                if kept.all():
-                    break
-                some = some[kept]
-            own = np.bincount(mine, weight[some], signals)
-            some = some[np.lexsort((distance[some], mine))]
-            at = np.searchsorted(weight[some].cumsum(), own.cumsum() - own + rank, side="right")
-            medians += distance[some[at]] / 2
+            medians += distance[np.searchsorted(upto, before + rank, side="right")] / 2
         return medians
 
     def near(self, start: Ints, end: Ints) -> Floats:

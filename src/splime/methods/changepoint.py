@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from splime.methods.bottomup import (
     change_rows,
     first_segments,
 )
-from splime.methods.signatures import PROXIMITIES, Integers, Intervals, signatures
+from splime.methods.signatures import PROXIMITIES, Integers, Intervals, Measure, signatures
 from splime.progress import Progress, silent
 from splime.times import Ints
 
@@ -48,9 +49,9 @@ class ChangePointSplit(Method):
         None, "instead of epsilon: neighbours are joined while that adds less than this to the cost"
     )
     changes: int | None = parameter(
-        None, "instead of epsilon: change points of every predicate, if it has enough timestamps"
+        None, "instead of epsilon: change points of every predicate, if it has enough timestamps", 0
     )
-    min_size: int = parameter(1, "minimum number of timestamps with facts between change points")
+    min_size: int = parameter(1, "minimum number of timestamps with facts between change points", 1)
     closed: bool = parameter(
         True, "count an entity among its own neighbours, as for the paper's results"
     )
@@ -67,10 +68,6 @@ class ChangePointSplit(Method):
         for name, limit in (("epsilon", self.epsilon), ("penalty", self.penalty)):
             if limit is not None and not limit > 0:
                 raise UsageError(f"{name} must be greater than 0, not {limit}")
-        if self.changes is not None and self.changes < 0:
-            raise UsageError(f"changes must be 0 or more, not {self.changes}")
-        if self.min_size < 1:
-            raise UsageError(f"min_size must be at least 1, not {self.min_size}")
 
     def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of each source, from its facts."""
@@ -88,9 +85,7 @@ class ChangePointSplit(Method):
             sources = np.flatnonzero(links[batch]) + batch.start
             if len(sources):
                 _, facts = expand(upto[sources], np.diff(upto)[sources])
-                runs = intervals.runs(
-                    facts, sources, *columns[2:], proximity=self.proximity, closed=self.closed
-                )
+                runs = intervals.runs(facts, sources, *columns[2:], proximity=self.measure)
                 signal, rows = change_rows(runs.signals, self.limit, min_size=self.min_size)
                 # A change at a timestamp is a cut just before it.
                 by_source = np.split(
@@ -110,9 +105,14 @@ class ChangePointSplit(Method):
         >>> ChangePointSplit(proximity="jaccard", changes=1).change_points(*facts).tolist()
         [4]
         """
-        linked = signatures(*facts, proximity=self.proximity, closed=self.closed)
+        linked = signatures(*facts, proximity=self.measure)
         _, rows = change_rows(Signals.of_rows(linked.scores), self.limit, min_size=self.min_size)
         return linked.timestamps[rows]
+
+    @property
+    def measure(self) -> Measure:
+        """The proximity of linked entities."""
+        return partial(PROXIMITIES[self.proximity], closed=self.closed)
 
     @property
     def limit(self) -> Limit:
@@ -158,7 +158,7 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
         if len(rows):
             of_source = [column[rows] for column in columns]
-            linked = signatures(*of_source, proximity=method.proximity, closed=method.closed)
+            linked = signatures(*of_source, proximity=method.measure)
             gram = Gram(Signals.of_rows(linked.scores))
             starts = first_segments(gram.counts, method.min_size)
             gains = bottom_up(gram, Limit(changes=0), starts).gain

@@ -56,7 +56,7 @@ class Merge(Method):
     """
 
     shrink: float | None = parameter(
-        None, "divides the number of predicates (or entities) that timestamps add"
+        None, "divides the number of predicates (or entities) that timestamps add", 1
     )
     predicates: int | None = parameter(None, PREDICATES)
 
@@ -64,11 +64,6 @@ class Merge(Method):
     standard = {"shrink": 4}
     search = {"shrink": Range(1.5, 20.0, log=True)}
     one_of = ("shrink", "predicates")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.shrink is not None and not self.shrink >= 1:
-            raise UsageError(f"shrink must be at least 1, not {self.shrink}")
 
     def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """The cuts of timestamping, minus those between merged scopes."""

@@ -167,10 +167,12 @@ def preferential_attachment(links: Links, *, closed: bool = True) -> Floats:
     return product
 
 
+Measure: TypeAlias = Callable[[Links], Floats]
+"""Gives a score for each link, in the order of the links."""
 PROXIMITIES: Mapping[str, Callable[..., Floats]] = {
     measure.__name__: measure for measure in (jaccard, adamic_adar, preferential_attachment)
 }
-"""The measures by name: functions that give a score for each link, in the order of the links."""
+"""The measures by name; whether neighbourhoods are `closed` is an option of each."""
 
 
 class Signatures(NamedTuple):
@@ -182,13 +184,7 @@ class Signatures(NamedTuple):
 
 
 def signatures(
-    begin: Integers,
-    end: Integers,
-    subject: Integers,
-    object: Integers,
-    *,
-    proximity: str,
-    closed: bool = True,
+    begin: Integers, end: Integers, subject: Integers, object: Integers, *, proximity: Measure
 ) -> Signatures:
     """The signatures of a predicate, from its facts (`begin` and `end` are timestamps, inclusive).
 
@@ -197,7 +193,7 @@ def signatures(
     all scores are 0.
 
     >>> facts = [np.array(column) for column in ([0, 1], [1, 1], [5, 6], [6, 7])]
-    >>> linked = signatures(*facts, proximity="preferential_attachment")
+    >>> linked = signatures(*facts, proximity=preferential_attachment)
     >>> linked.timestamps.tolist(), linked.pairs.tolist()
     ([0, 1], [[5, 6], [6, 7]])
     >>> linked.scores.toarray().round(2).tolist()
@@ -208,7 +204,7 @@ def signatures(
     links = Links.of(begin, end, subject, object)
     timestamps = distinct(links.time)
     first = np.searchsorted(links.time, timestamps)
-    score = PROXIMITIES[proximity](links, closed=closed)
+    score = proximity(links)
     norm = np.sqrt(np.add.reduceat(score * score, first))
     norm[norm == 0] = 1
     first = np.append(first, len(links))
@@ -252,14 +248,7 @@ class Intervals:
         """Where the intervals of each source begin."""
 
     def runs(
-        self,
-        rows: Ints,
-        sources: Ints,
-        subject: Integers,
-        object: Integers,
-        *,
-        proximity: str,
-        closed: bool,
+        self, rows: Ints, sources: Ints, subject: Integers, object: Integers, *, proximity: Measure
     ) -> Runs:
         """The runs of the given sources, from the rows of their facts."""
         # An entity gets a different number for each source.
@@ -268,9 +257,7 @@ class Intervals:
         ends = offset + subject[rows], offset + object[rows]
         known = distinct(np.concatenate(ends))
         numbers = (np.searchsorted(known, end) for end in ends)
-        linked = signatures(
-            self.first[rows], self.last[rows], *numbers, proximity=proximity, closed=closed
-        )
+        linked = signatures(self.first[rows], self.last[rows], *numbers, proximity=proximity)
         interval, scores = linked.timestamps, linked.scores
         source, begin = np.divmod(self.points[interval], self.stride)
         length = self.points[interval + 1] - self.points[interval]

@@ -36,19 +36,14 @@ class Split(Method):
         "where to cut: in the middle of the time, or (count) where as many facts have ended as are"
         " still to begin",
     )
-    grow: float | None = parameter(None, GROW)
-    predicates: int | None = parameter(None, PREDICATES)
+    grow: float | None = parameter(None, GROW, 1)
+    predicates: int | None = parameter(None, PREDICATES, 1)
     triples: int | None = parameter(None, "final number of triples, at least")
 
     name = "split"
     standard = {"grow": 5}
     search = {"by": Values(("time", "count")), "grow": Range(2.0, 50.0, log=True)}
     one_of = ("grow", "predicates", "triples")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.grow is not None and not 1 <= self.grow < math.inf:
-            raise UsageError(f"grow must be at least 1, not {self.grow}")
 
     def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """Cut the largest scope that can be cut, until there are enough."""
@@ -72,9 +67,7 @@ class Split(Method):
                     f" with {triples:,} triples, and none of them spans 4 timestamps with more than"
                     " two different begins and ends any more"
                 )
-                if self.grow != self.standard["grow"]:
-                    raise UsageError(f"{why}; ask for less, or merge from timestamps instead")
-                warnings.warn(why, stacklevel=2)  # the default is no more than a wish
+                _fell_short(self, why)
                 break
             scope = heapq.heappop(heap)[2]
             at = scope.middle() if self.by == "time" else scope.balance()
@@ -97,23 +90,14 @@ class RandomSplit(Method):
     as many predicates as at first, or an absolute number of `predicates`.
     """
 
-    grow: float | None = parameter(None, GROW)
-    predicates: int | None = parameter(None, PREDICATES)
-    seed: int = parameter(0, "seed of the draws")
+    grow: float | None = parameter(None, GROW, 1)
+    predicates: int | None = parameter(None, PREDICATES, 1)
+    seed: int = parameter(0, "seed of the draws", 0)
 
     name = "random"
     standard = {"grow": 5}
     search = {"grow": Range(2.0, 50.0, log=True)}
     one_of = ("grow", "predicates")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.grow is not None and not 1 <= self.grow < math.inf:
-            raise UsageError(f"grow must be at least 1, not {self.grow}")
-        if self.predicates is not None and self.predicates < 1:
-            raise UsageError(f"predicates must be at least 1, not {self.predicates}")
-        if self.seed < 0:
-            raise UsageError(f"seed must be 0 or more, not {self.seed}")
 
     def choose(self, data: FitInput, *, progress: Progress = silent) -> list[Ints]:
         """Cut scopes drawn from all that can be cut."""
@@ -130,9 +114,7 @@ class RandomSplit(Method):
                     f"RandomSplit cannot reach {wanted:,} predicates: it came to"
                     f" {predicates:,}, and no cut leaves facts on both sides any more"
                 )
-                if self.grow != self.standard["grow"]:
-                    raise UsageError(why)
-                warnings.warn(why, stacklevel=2)  # as above
+                _fell_short(self, why)
                 break
             drawn = int(rng.integers(len(can_be_cut)))
             scope, places = can_be_cut[drawn]
@@ -147,6 +129,8 @@ class RandomSplit(Method):
 
 def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
     """The final number of predicates, if the method has one; an error if there are more already."""
+    if method.grow == math.inf:
+        raise UsageError("grow must be a finite number, not inf")
     wanted = method.predicates if method.grow is None else grown(there, method.grow)
     if wanted is not None and there > wanted:
         raise UsageError(
@@ -154,6 +138,13 @@ def wanted_predicates(method: Split | RandomSplit, there: int) -> int | None:
             " already"
         )
     return wanted
+
+
+def _fell_short(method: Split | RandomSplit, why: str) -> None:
+    """An error, or a warning with the default, which is no more than a wish."""
+    if method.grow != method.standard["grow"]:
+        raise UsageError(f"{why}; ask for less, or merge from timestamps instead")
+    warnings.warn(why, stacklevel=3)
 
 
 def grown(predicates: int, grow: float) -> int:
@@ -258,13 +249,12 @@ class ScopeCounts:
         behind: Ints,
     ) -> tuple[Self, Self]:
         """Two scopes that meet at a timestamp, from the numbers of each at that timestamp."""
-        count = before.shape[1]
-        tables = np.empty((3, count + 1), np.int64)
-        tables[:, :count], tables[:, count] = before, left
-        times = np.append(self.time[:count], at)
-        earlier = type(self)(self.source, times, tables, int(tables[0].sum()))
-        count = behind.shape[1]
-        tables = np.empty((3, count + 1), np.int64)
-        tables[:, 0], tables[:, 1:] = right, behind
-        times = np.append(at, self.time[len(self.time) - count :])
-        return earlier, type(self)(self.source, times, tables, int(tables[0].sum()))
+        times = self.time[: before.shape[1]], self.time[len(self.time) - behind.shape[1] :]
+        sides = (
+            (np.append(times[0], at), np.concatenate([before, np.transpose([left])], axis=1)),
+            (np.append(at, times[1]), np.concatenate([np.transpose([right]), behind], axis=1)),
+        )
+        earlier, later = (
+            type(self)(self.source, time, tables, int(tables[0].sum())) for time, tables in sides
+        )
+        return earlier, later

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -35,7 +35,6 @@ _KINDS = 6
 # How a fact is counted; the ends of longer facts are counted beside their begins.
 _LONGER, _INSTANT, _NO_BEGIN, _NO_END, _ENDS, _NO_TIME = range(_KINDS)
 _NAMES = ("subject", "predicate", "object")
-_COLUMNS = ("split", *_NAMES, "fact", "overlap", "source", "begin", "end")
 PARQUET = {
     "compression": "zstd",
     "use_dictionary": ["split", *_NAMES, "source", "overlap", "begin", "end"],
@@ -311,50 +310,31 @@ class Cutting:
     index: TickIndex
     scopes: Scopes
 
-    @cached_property
-    def dates(self) -> tuple[pa.Array, pa.Array]:
-        """The first and last dates of the scopes."""
-        timeline, scopes = self.index.timeline, self.scopes
-        first, last = timeline.starts[scopes.first], timeline.ends[scopes.last]
-        return dated(first, timeline.granularity), dated(last, timeline.granularity)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of triples, equal to those that are exported from memory."""
-        name, time = pa.dictionary(pa.int32(), pa.large_string()), self.dates[0].type
-        split = pa.dictionary(pa.int32(), pa.string())
-        types = split, name, name, name, pa.int64(), pa.int32(), name, time, time
-        return pa.schema(zip(_COLUMNS, types, strict=True))
-
 
 @dataclass
 class PartResult:
-    """The numbers of facts, triples and dropped rows of a part; they can be added."""
+    """The numbers of facts, triples and dropped rows of parts."""
 
     totals: Ints = field(default_factory=lambda: np.zeros((3, len(SPLITS)), np.int64))
     """How many facts, triples and rows each split has."""
     dropped: Counter[str] = field(default_factory=Counter)
     """How many rows were dropped for each reason."""
 
-    def add(self, other: PartResult) -> None:
-        """Add the numbers of another part."""
-        self.totals += other.totals
-        self.dropped += other.dropped  # without those that are 0
-
 
 def triples_of(
     part: Part, cutting: Cutting, result: PartResult, progress: Progress = silent
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The triples of a part in batches, each of one split; their numbers are added to `result`."""
-    index, scopes, schema = cutting.index, cutting.scopes, cutting.schema
+    index, scopes, timeline = cutting.index, cutting.scopes, cutting.index.timeline
     sources, labels = scopes.names.labels, scopes.labels
-    begins, ends = cutting.dates
-    totals = result.totals
+    begins = dated(timeline.starts[scopes.first], timeline.granularity)
+    ends = dated(timeline.ends[scopes.last], timeline.granularity)
+    totals, numbers = result.totals, part.before.copy()
     for batch in part.batches(*ROLES, progress=progress):
-        times = batch.times(index.timeline.granularity)
+        times = batch.times(timeline.granularity)
         splits, begin, end, kept, dropped = locate(batch, times, index.ticks, index)
         totals[2] += np.bincount(batch.splits(), minlength=len(SPLITS))
-        result.dropped.update(dropped)
+        result.dropped += dropped  # without those that are 0
         subject, predicate, object_ = map(batch.labels, _NAMES)
         named = scopes.names.ids(predicate.dictionary)[predicate.indices.to_numpy()][kept]
         low, high = scopes.find(named, begin, end)
@@ -365,7 +345,8 @@ def triples_of(
         )
         for split in range(len(SPLITS)):
             of_split = np.flatnonzero(splits == split)
-            facts = np.arange(len(of_split)) + (part.before[split] + totals[0, split])
+            facts = np.arange(len(of_split)) + numbers[split]
+            numbers[split] += len(of_split)
             totals[:2, split] += len(of_split), counts[of_split].sum()
             for chunk in batches(counts[of_split], _TRIPLES):
                 rows = of_split[chunk]
@@ -377,35 +358,29 @@ def triples_of(
                     for column in (subjects[rows], objects[rows], named[rows], facts[chunk])
                 )
                 at = pa.array(scope)
-                arrays = [
-                    _encoded(np.full(len(scope), split, np.int32), pa.array(SPLITS)),
-                    _encoded(subject_of, subject_names),
-                    _encoded(scope, labels),
-                    _encoded(object_of, object_names),
-                    pa.array(fact),
-                    pa.array(overlap),
-                    _encoded(source_of, sources),
-                    begins.take(at),
-                    ends.take(at),
-                ]
-                yield split, pa.RecordBatch.from_arrays(arrays, schema=schema)
+                # The columns of triples that are exported from memory.
+                columns = {
+                    "split": _encoded(np.full(len(scope), split, np.int32), pa.array(SPLITS)),
+                    "subject": _encoded(subject_of, subject_names),
+                    "predicate": _encoded(scope, labels),
+                    "object": _encoded(object_of, object_names),
+                    "fact": pa.array(fact),
+                    "overlap": pa.array(overlap),
+                    "source": _encoded(source_of, sources),
+                    "begin": begins.take(at),
+                    "end": ends.take(at),
+                }
+                yield split, pa.RecordBatch.from_pydict(columns)
 
 
-def write_all(
-    triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, target: Path
-) -> None:
+def write_all(triples: Iterator[tuple[int, pa.RecordBatch]], target: Path) -> None:
     """Write triples to one file, train first and test last; it appears when it is complete."""
-    import pyarrow.parquet as pq
-
-    with (
-        atomic_write(target) as beside,
-        pq.ParquetWriter(beside, cutting.schema, **PARQUET) as writer,
-    ):
-        _write(_by_split(triples, target.absolute().parent), lambda _: writer)
+    with atomic_write(target) as beside:
+        _write(_by_split(triples, target.absolute().parent), lambda _: beside)
 
 
 def write_splits(
-    triples: Iterator[tuple[int, pa.RecordBatch]], cutting: Cutting, targets: Sequence[Path]
+    triples: Iterator[tuple[int, pa.RecordBatch]], targets: Sequence[Path]
 ) -> list[TripleFile]:
     """Write triples to a file for each split that has any; the files appear when all are complete.
 
@@ -413,16 +388,15 @@ def write_splits(
     """
     import pyarrow.parquet as pq
 
-    with ExitStack() as places, ExitStack() as files:
+    with ExitStack() as places:
         besides: dict[int, Path] = {}
 
-        @cache
-        def writer_of(split: int) -> Any:
-            besides[split] = places.enter_context(atomic_write(targets[split]))
-            return files.enter_context(pq.ParquetWriter(besides[split], cutting.schema, **PARQUET))
+        def place_of(split: int) -> Path:
+            if split not in besides:
+                besides[split] = places.enter_context(atomic_write(targets[split]))
+            return besides[split]
 
-        _write(triples, writer_of)
-        files.close()
+        _write(triples, place_of)
         return [
             TripleFile(
                 targets[split].name,
@@ -456,16 +430,22 @@ def _by_split(
                 yield split, batch
 
 
-def _write(triples: Iterator[tuple[int, pa.RecordBatch]], writer_of: Callable[[int], Any]) -> None:
-    """Pass batches of triples to the writers of their splits.
+def _write(triples: Iterator[tuple[int, pa.RecordBatch]], place_of: Callable[[int], Path]) -> None:
+    """Write batches of triples to the files of their splits.
 
     Writing takes longest, so a thread writes while the next triples are made.
     """
-    with ThreadPoolExecutor(1) as thread:
+    import pyarrow.parquet as pq
+
+    writers: dict[Path, Any] = {}
+    with ExitStack() as files, ThreadPoolExecutor(1) as thread:
         writing = thread.submit(int)  # nothing to wait for yet
         for split, batch in triples:
             writing.result()
-            writing = thread.submit(writer_of(split).write_batch, batch)
+            if (path := place_of(split)) not in writers:
+                writer = pq.ParquetWriter(path, batch.schema, **PARQUET)
+                writers[path] = files.enter_context(writer)
+            writing = thread.submit(writers[path].write_batch, batch)
         writing.result()
 
 

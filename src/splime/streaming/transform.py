@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -149,15 +150,11 @@ def stream_transform(
     with scratch_folder(target) as folder:
         parts = stream.parts(stream.rows)
         parts, cutting = _choose(stream, parts, run, folder, seconds, progress)
-
-        def triples() -> Iterator[tuple[int, Any]]:
-            for part in parts:
-                result = PartResult()
-                yield from passes.triples_of(part, cutting, result, progress_of("applying"))
-                total.add(result)
-
+        applied = (
+            passes.triples_of(part, cutting, total, progress_of("applying")) for part in parts
+        )
         with _timed(seconds, "applying"):
-            passes.write_all(triples(), cutting, target)
+            passes.write_all(chain.from_iterable(applied), target)
     try:
         return stream.result(total, cutting, seconds)
     except DataError:
@@ -210,7 +207,7 @@ def transform_parts(
         check_folder(folder, overwrite=overwrite)
     with locked(folder):
         try:
-            _sweep(folder, layout.is_of_parts if resumes else _nothing, all_files=not resumes)
+            _sweep(folder, lambda name: resumes and layout.is_of_parts(name), all_files=not resumes)
             write_json(
                 folder / layout.UNFINISHED, {"source": stream.name, "method": method.parameters()}
             )
@@ -222,7 +219,7 @@ def transform_parts(
             _sweep(folder, lambda name: name in listed | {layout.MANIFEST, layout.SEGMENTATION})
         except BaseException as error:
             done = any(folder.glob(layout.RECEIPT.replace("{:05}", "*")))
-            _sweep(folder, layout.is_of_parts if done else _nothing)
+            _sweep(folder, lambda name: done and layout.is_of_parts(name))
             if isinstance(error, OSError):
                 raise WriteError(f"{folder}: cannot be written: {error}") from None
             raise
@@ -258,8 +255,8 @@ def _transform(
     total, receipts = PartResult(), [by_number[number] for number in range(len(parts))]
     for receipt in receipts:
         counts = receipt.facts, receipt.triples, receipt.read
-        totals = np.array([[by_split[split] for split in SPLITS] for by_split in counts])
-        total.add(PartResult(totals, Counter(receipt.dropped)))
+        total.totals += [[by_split[split] for split in SPLITS] for by_split in counts]
+        total.dropped += Counter(receipt.dropped)
     result = stream.result(total, cutting, seconds)
     files = sorted(
         (file for receipt in receipts for file in receipt.files),
@@ -289,7 +286,7 @@ class _Cutter:
         result = PartResult()
         targets = [self.folder / layout.TRIPLES.format(split, part.number) for split in SPLITS]
         triples = passes.triples_of(part, self.cutting, result)
-        files = passes.write_splits(triples, self.cutting, targets)
+        files = passes.write_splits(triples, targets)
         facts, count, read = (dict(zip(SPLITS, row, strict=True)) for row in result.totals.tolist())
         rows = part.row + 1, part.row + part.rows
         about = str(part.path), rows, self.cuts, made_from
@@ -306,10 +303,6 @@ class _Cutter:
         reading = [part.columns, part.forced, among, part.before.tolist()]
         about = [layout.FORMAT, self.cuts, ticks, place, reading, part.duplicates.tolist()]
         return hashlib.sha256(json.dumps(about).encode()).hexdigest()
-
-
-def _nothing(_name: str) -> bool:
-    return False
 
 
 def _sweep(folder: Path, keep: Callable[[str], bool], *, all_files: bool = False) -> None:
