@@ -193,7 +193,7 @@ def _measure(members: Sequence[Scoring], facts: Facts) -> Callable[[Sequence[flo
     return measure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Weighted(Queries):
     members: Sequence[torch.Tensor]
     """The log-probabilities that each member gives."""
