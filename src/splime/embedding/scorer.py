@@ -58,19 +58,15 @@ class ModelScorer(Scorer):
 
     def _compare(self, kind: str, given: Tensor, predicate: Tensor) -> Tensor:
         model, predicates = self.model, self.model.predicates(predicate)
-
-        def scores_of(entities: Tensor, known: Tensor, p: Tensor) -> Tensor:
-            x = entities[known]
-            query = model.object_query(x, p) if kind == "object" else model.subject_query(p, x)
-            return model.compare(query, entities)
-
         if model.time_of is None:
-            return scores_of(self._entities, given, predicates)
+            query = model.query(kind, self._entities[given], predicates)
+            return model.compare(query, self._entities)
         scores: Tensor = predicates.new_empty(len(given), len(self._entities))
         time = model.time_of[predicate]
         for each in time.unique().tolist():
-            rows = (time == each).nonzero().squeeze(1)
-            scores[rows] = scores_of(self._at(each), given[rows], predicates[rows])
+            rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
+            query = model.query(kind, entities[given[rows]], predicates[rows])
+            scores[rows] = model.compare(query, entities)
         return scores
 
     def _at(self, time: int) -> Tensor:

@@ -191,6 +191,10 @@ class Model(nn.Module):
     def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
         """What `compare` scores subjects against."""
 
+    def query(self, kind: str, known: Tensor, p: Tensor) -> Tensor:
+        """What `compare` scores entities against as the object (or subject)."""
+        return self.object_query(known, p) if kind == "object" else self.subject_query(p, known)
+
     @abstractmethod
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:
         """What `compare_predicates` scores predicates against."""
