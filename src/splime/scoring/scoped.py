@@ -217,7 +217,9 @@ class _EntityQueries(Queries):
         # Where entities move in time, they are moved once for all that ask at a time.
         time_of = scoring.scorer.time_of
         moved = [] if time_of is None else [time_of[begin]]
-        number, self.fact = grouped([several, *moved, begin, self.given, end, *times])
+        number, self.fact = grouped(
+            [several.astype(np.int8), *moved, begin, self.given, end, *times]
+        )
         whole = np.add.reduceat(parts.weight, parts.start)
         weight = np.where(several & (self.how in MEANS), whole, 1)
         budget = scoring.budget(self.candidates)

@@ -175,15 +175,25 @@ class Loop(Learner):
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
         self.check_loss()  # what diverged is never saved
-        tensors = optimizer_state(self.optimizer, self.tables())
-        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
-        return {**self.parameters(), **tensors}, numbers
+        tensors = self.parameters()
+        for name, table in self.tables().items():
+            for key, value in self.optimizer.state.get(table, {}).items():
+                if isinstance(value, Tensor):
+                    tensors[f"{_OPTIMIZER}{name}.{key}"] = value
+        return tensors, {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Resume from a state."""
         own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
         fill_parameters(self.model, own)
-        restore_optimizer(self.optimizer, self.tables(), tensors)
+        tables = self.tables()
+        for full_name, value in tensors.items():
+            if full_name not in own:
+                name, _, key = full_name.removeprefix(_OPTIMIZER).rpartition(".")
+                state = self.optimizer.state[tables[name]]
+                # Optimizers know where they keep what they have, such as Adagrad its steps.
+                device = state[key].device if key in state else tables[name].device
+                state[key] = value.clone().to(device)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
 
@@ -317,34 +327,6 @@ def all_reduce_gradients(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
     return summed
 
 
-def optimizer_state(
-    optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """What an optimizer remembers of parameters, by their names in files."""
-    return {
-        f"{_OPTIMIZER}{name}.{key}": value
-        for name, table in parameters.items()
-        for key, value in optimizer.state.get(table, {}).items()
-        if isinstance(value, Tensor)
-    }
-
-
-def restore_optimizer(
-    optimizer: torch.optim.Optimizer,
-    parameters: Mapping[str, Tensor],
-    tensors: Mapping[str, Tensor],
-) -> None:
-    """Give it back to an optimizer."""
-    for name, table in parameters.items():
-        start = f"{_OPTIMIZER}{name}."
-        for full_name, value in tensors.items():
-            key = full_name.removeprefix(start)
-            if key != full_name and "." not in key:
-                there = optimizer.state[table].get(key)
-                place = there.device if isinstance(there, Tensor) else _place(key, table)
-                optimizer.state[table][key] = value.clone().to(place)
-
-
 class Draws:
     """Triples that came from facts, of which an epoch takes one for each fact.
 
@@ -393,11 +375,6 @@ def check_batch(batch_size: int, count: int, unit: str = "triple") -> None:
             f"a batch of {batch_size:,} is larger than train, which has {count:,} {unit}s; lower"
             " batch_size"
         )
-
-
-def _place(key: str, table: Tensor) -> torch.device:
-    """Where the optimizers keep a part of their state."""
-    return torch.device("cpu") if key == "step" and not table.is_cuda else table.device
 
 
 LEARNING_RATES: Mapping[str, Axis] = {

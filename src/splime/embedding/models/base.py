@@ -158,7 +158,7 @@ class Model(nn.Module):
         """What the gadget adds to the scores of all entities as the object (or subject)."""
         if self.gadget is None or not bool(self.gadget.strength):
             return None
-        scopes = len(self.gadget.scopes)
+        scopes = self.gadget.scopes.shape[1]
         roles = (p < scopes) == (kind == "object")  # of an inverse, it is the other one
         scores = self.entities.vectors().new_zeros(len(p), len(self.entities))
         for role in (False, True):

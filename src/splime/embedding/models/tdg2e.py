@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, normalize
 
+from splime.embedding.initial import fill_recurrent
 from splime.embedding.models.hyte import HyTE
 from splime.embedding.tables import Lookup, Table, TableMaker, Timed, project
 from splime.settings import PREDICATE, TIME
@@ -40,22 +41,15 @@ class GatedTimes(Table):
     gaps: Tensor
 
     def __init__(self, inputs: Lookup, gaps: Tensor, generator: torch.Generator | None) -> None:
-        super().__init__()
-        self.inputs, self.width = inputs, inputs.width
+        super().__init__(len(inputs), inputs.width)
+        self.inputs = inputs
         self.register_buffer("gaps", gaps, persistent=False)
         width, place = self.width, inputs.weight.device
         self.input = nn.Parameter(torch.empty(3 * width, width, device=place))
         self.recurrent = nn.Parameter(torch.empty(3 * width, width, device=place))
         self.gate = nn.Parameter(torch.zeros(2, width, device=place))
-        if generator is not None:
-            with torch.no_grad():
-                for weight in (self.input, self.recurrent):
-                    drawn = torch.rand(weight.shape, generator=generator) * 2 - 1
-                    weight.copy_(drawn / np.sqrt(width))
+        fill_recurrent(generator, self.input, self.recurrent)
         self._kept: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.inputs)
 
     @property
     def weight(self) -> Tensor:
