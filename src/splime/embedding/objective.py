@@ -74,12 +74,6 @@ class Objective:
             return self.model.time_of[p]
         return s * len(self.model.predicates) + p
 
-    @property
-    def steps_are_alike(self) -> bool:
-        """Whether each step does the same with as many rows, and can be recorded on a GPU."""
-        moves = self.model.time_of is not None
-        return self.model.gadget is None and (self.sampled or not moves)
-
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
         both = not self.sampled and self.settings.reciprocal

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import embedding
 
 from splime.embedding.initial import make_weights
 from splime.errors import UsageError
+from splime.scoring.scorer import Ids
 from splime.segmentation import Scopes
 from splime.settings import PREDICATE, PRODUCT, TIME, Settings
 from splime.static import StaticGraph
@@ -248,9 +248,7 @@ class TableMaker:
             name = self.settings.model
             raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
 
-    def _lookup(
-        self, width: int, rows: npt.NDArray[np.integer], count: int, follows: Tensor | None = None
-    ) -> Lookup:
+    def _lookup(self, width: int, rows: Ids, count: int, follows: Tensor | None = None) -> Lookup:
         """A table in which scoped predicates share rows; inverses have separate rows."""
         ids = torch.from_numpy(rows.astype(np.int64))
         ids = torch.cat([ids + count * copy for copy in range(self.copies)])

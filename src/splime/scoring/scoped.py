@@ -12,7 +12,6 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
 
@@ -81,9 +80,7 @@ class ScopedScoring(Scoring):
         found = triples.fact, triples.predicate, triples.overlap
         return self.scope_parts(*found, asked.facts.unknown)
 
-    def scope_parts(
-        self, fact: Ids, scope: Ids, overlap: Ids, unknown: npt.NDArray[np.integer]
-    ) -> ScopeParts:
+    def scope_parts(self, fact: Ids, scope: Ids, overlap: Ids, unknown: Ids) -> ScopeParts:
         """The parts of facts whose entities are not cut, from the scopes that they hold in.
 
         Parts that are the same scope, because of a fallback, are one with the sum of their weights.

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +24,7 @@ from splime.embedding.scorer import ModelScorer
 from splime.errors import SplimeError, UsageError
 from splime.scoring.scoped import ScopedScoring
 from splime.scoring.scoping import Scoping
+from splime.scoring.scorer import Ids
 from splime.settings import Settings, SteppedSettings
 from splime.static import Triples
 from splime.training.engines import EpochEnd, Events, Learner, TrainingStep
@@ -230,7 +230,8 @@ class Trainer(Loop):
     @property
     def steps_are_alike(self) -> bool:
         """Not where entities move in time and all of them are compared with."""
-        return self.objective.steps_are_alike
+        model = self.model
+        return model.gadget is None and (self.objective.sampled or model.time_of is None)
 
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
@@ -335,12 +336,7 @@ class Draws:
     timestamps at which the fact holds in the scope: that draws a timestamp of the fact.
     """
 
-    def __init__(
-        self,
-        triples: Tensor,
-        fact: npt.NDArray[np.integer],
-        weight: npt.NDArray[np.integer],
-    ) -> None:
+    def __init__(self, triples: Tensor, fact: Ids, weight: Ids) -> None:
         if (np.diff(fact) < 0).any():
             raise ValueError("triples must stand in the order of their facts")
         self.triples = triples
