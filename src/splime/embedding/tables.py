@@ -112,15 +112,9 @@ class Summed(Table):
         return [part for level in levels for part in level.parts(ids)]
 
 
-def complex_parts(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The real parts, which stand first, and the imaginary ones."""
-    real, imaginary = vectors.chunk(2, dim=-1)
-    return real, imaginary
-
-
 def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
-    """The product a b of complex vectors, or a times the conjugate of b."""
-    (ar, ai), (br, bi) = complex_parts(a), complex_parts(b)
+    """The product a b of complex vectors, or a times the conjugate of b; real parts stand first."""
+    (ar, ai), (br, bi) = a.chunk(2, dim=-1), b.chunk(2, dim=-1)
     if conjugate:
         bi = -bi
     return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -173,15 +173,12 @@ class ScopedScoring(Scoring):
         candidates = self._scoped_predicates()
         room = MemoryBudget(self.memory, self.device, 4, columns).queries
         row, pair = grouped([spans.subject, spans.object])
-        order = np.argsort(row, kind="stable")
-        ordered = row[order]
         width = int(spans.number.max(initial=-1)) + 1
         scores = torch.full((questions, width), -torch.inf, device=self.device)
         for start in range(0, len(pair), room):
             block = pair[start : start + room]
             of_pairs = candidates.scores(spans.subject[block], spans.object[block])
-            low, high = np.searchsorted(ordered, (start, start + room)).tolist()
-            at = order[low:high]
+            at = np.flatnonzero((row >= start) & (row < start + room))
             places = (spans.question[at], spans.number[at], row[at] - start, spans.predicate[at])
             question, number, rows, predicate = (torch.as_tensor(x).to(self.device) for x in places)
             scores[question, number] = of_pairs[rows, predicate].to(scores.dtype)
@@ -287,20 +284,15 @@ class _TimeQueries(Queries):
         weight = cost if scoring.how in MEANS else np.ones(len(fact), np.int64)
         budget = scoring.budget(self.candidates)
         self.rows = budget.parts
+        self.names = np.arange(len(scoring.names(kind)), dtype=np.int32)
+        self.columns = lru_cache(max(1, _KEPT // max(len(self.names), 1)))(self.columns_at)
         super().__init__(number, cost, weight, budget.queries)
 
-    @cached_property
-    def columns(self) -> Callable[[int], torch.Tensor]:
+    def columns_at(self, time: int) -> torch.Tensor:
         """The column of every candidate in scores over scoped ones, at a timestamp."""
-        names = np.arange(len(self.scoring.names(self.candidates.kind)), dtype=np.int32)
-
-        @lru_cache(max(1, _KEPT // max(len(names), 1)))
-        def columns(time: int) -> torch.Tensor:
-            times = np.full(len(names), time)
-            scopes = self.scoring.scoping.at(self.candidates.kind, names, times)
-            return torch.as_tensor(scopes).to(self.scoring.device)
-
-        return columns
+        times = np.full(len(self.names), time)
+        scopes = self.scoring.scoping.at(self.candidates.kind, self.names, times)
+        return torch.as_tensor(scopes).to(self.scoring.device)
 
     def score(self, start: int, stop: int) -> torch.Tensor:
         """The scores of all candidates for the queries from one number up to another."""

@@ -74,10 +74,6 @@ class Loop(Learner):
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
 
-    def tables(self) -> dict[str, Tensor]:
-        """What is trained, by the names in files."""
-        return parameters_of(self.model)
-
     @property
     def steps_are_alike(self) -> bool:
         """Whether each step does the same with as many rows, and can be recorded on a GPU."""
@@ -157,7 +153,7 @@ class Loop(Learner):
 
     def _check_tables(self) -> None:
         """A last step too far shows in the parameters before it shows in a loss."""
-        for name, table in self.tables().items():
+        for name, table in self.parameters().items():
             # The least and the largest suffice, and need no memory.
             if table.numel() and not bool(torch.isfinite(torch.stack(table.aminmax())).all()):
                 raise self._diverged(f"the parameters {name} are no longer numbers after")
@@ -170,13 +166,13 @@ class Loop(Learner):
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters of the model, by their names in files."""
-        return {name: table.detach() for name, table in self.tables().items()}
+        return {name: table.detach() for name, table in parameters_of(self.model).items()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
         self.check_loss()  # what diverged is never saved
         tensors = self.parameters()
-        for name, table in self.tables().items():
+        for name, table in parameters_of(self.model).items():
             for key, value in self.optimizer.state.get(table, {}).items():
                 if isinstance(value, Tensor):
                     tensors[f"{_OPTIMIZER}{name}.{key}"] = value
@@ -186,7 +182,7 @@ class Loop(Learner):
         """Resume from a state."""
         own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
         fill_parameters(self.model, own)
-        tables = self.tables()
+        tables = parameters_of(self.model)
         for full_name, value in tensors.items():
             if full_name not in own:
                 name, _, key = full_name.removeprefix(_OPTIMIZER).rpartition(".")
@@ -247,17 +243,13 @@ class Trainer(Loop):
         self.step += 1
 
     def _prepare(self) -> None:
-        """The examples of this epoch, and which of them ask the same."""
+        """The examples of this epoch."""
         triples = self.triples
         if self._draws is not None:
             # Neither the seed of the order (no third number) nor of a step (from 1 on).
             self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, 0, 1))
             triples = self._draws.draw(self._generator)
         self.examples = self.objective.examples(triples)
-        self._groups: Tensor | None = None
-        if not self.objective.sampled:
-            number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
-            self._groups = torch.unique_consecutive(number, return_inverse=True)[1]
 
     def shuffled(self) -> Tensor:
         """The examples of this epoch in their order."""
@@ -270,11 +262,12 @@ class Trainer(Loop):
         if self._draws is not None:
             self._prepare()
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
-        if self._groups is None:
+        if self.objective.sampled:
             return self.examples[self._shuffle(len(self.examples))]
         # Queries change places, and what answers the same one stays together.
-        order = self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
-        return self.examples[order]
+        number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
+        groups = torch.unique_consecutive(number, return_inverse=True)[1]
+        return self.examples[self._shuffle(int(groups[-1]) + 1)[groups].argsort(stable=True)]
 
     def _shuffle(self, count: int) -> Tensor:
         return torch.randperm(count, generator=self._generator, device=self.device)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from splime.embedding.distances import dot
 from splime.embedding.gadgets import Gadget
-from splime.embedding.tables import Table, TableMaker, follows_in_time
+from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
 from splime.settings import PREDICATE, Settings
 
@@ -108,10 +108,6 @@ class Model(nn.Module):
                     f"{cls.__name__} moves entities in time itself; cut predicates alone"
                 )
             model.time_of = tables.times()
-        if cls.auxiliary:
-            follows = follows_in_time(tables.static.predicates, copies=tables.copies)
-            model.previous = torch.arange(len(predicates))
-            model.previous[1:] -= follows.long()
         model.prepare(tables)
         return model
 

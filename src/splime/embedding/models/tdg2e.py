@@ -9,7 +9,7 @@ from torch.nn.functional import embedding, normalize
 
 from splime.embedding.initial import fill_recurrent
 from splime.embedding.models.hyte import HyTE
-from splime.embedding.tables import Lookup, Table, TableMaker, Timed, project
+from splime.embedding.tables import Lookup, Table, TableMaker, Timed, follows_in_time, project
 from splime.settings import PREDICATE, TIME
 
 
@@ -30,6 +30,12 @@ class TDG2E(HyTE):
         gaps = np.diff(timeline.starts, prepend=timeline.starts[:1]).astype(np.float32)
         times = GatedTimes(tables.level(TIME, width), torch.from_numpy(gaps), tables.generator)
         return Timed(tables.level(PREDICATE, width), times, project)
+
+    def prepare(self, tables: TableMaker) -> None:
+        """The scope before each one."""
+        follows = follows_in_time(tables.static.predicates, copies=tables.copies)
+        self.previous = torch.arange(len(self.predicates))
+        self.previous[1:] -= follows.long()
 
 
 class GatedTimes(Table):
