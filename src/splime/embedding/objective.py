@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import torch
@@ -92,18 +92,12 @@ class Objective:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
                     weight = self.settings.smooth / collective.size()
-                    loss = weight * self._smoothness(lookup, lookup.follows)
+                    cubes = self.settings.smooth_cubes
+                    loss = weight * smoothness(self.model, lookup, lookup.follows, cubes=cubes)
                     if loss.requires_grad:  # the vectors do not stay as they are
                         loss.backward()
                     losses.append(loss.detach())
         return added(losses)
-
-    def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
-        """How far rows are from those before them in time."""
-        vectors = self.model.predicate_vectors(lookup.weight)
-        drift = None if lookup.drift is None else self.model.predicate_vectors(lookup.drift)
-        sizes = self.model.sizes if self.settings.smooth_cubes else None
-        return smoothness(vectors, follows, drift=drift, sizes=sizes)
 
     def _part_size(self, positives: int) -> int:
         """How many positives are worked on at once."""
@@ -162,7 +156,8 @@ class Objective:
                 rows, which = self._distinct(s, p) if kind == "object" else (slice(None), None)
                 query = model.query(kind, known[rows], vp[rows])
                 more = model.gadget_scores(kind, given, p, target)
-                terms += self._all_entities(query, target, time, which, more)
+                for at, entities in self._moved(time):
+                    terms.append(self._all_of(query[at], entities, target[at], which, more))
         return added(terms)
 
     def _at(self, parts: Parts, time: Tensor | None) -> Parts:
@@ -181,29 +176,24 @@ class Objective:
         )
         return count.cumsum(0) - count, which
 
-    def _all_entities(
-        self, query: Tensor, target: Tensor, time: Tensor | None, *rest: Tensor | None
-    ) -> list[Tensor]:
-        """The losses of queries among all entities: of all together, or of those at each time."""
+    def _moved(self, time: Tensor | None) -> Iterator[tuple[Tensor | slice, Tensor]]:
+        """Rows, and all entities as they are for them: at each time, where they move."""
         entities = self.model.entities.vectors()
         if time is None:
-            return [self._all_of(query, entities, target, *rest)]
-        losses = []
+            yield slice(None), entities
+            return
         for timestamp in time.unique():
-            rows = (time == timestamp).nonzero().squeeze(1)
-            moved = self.model.at(entities, timestamp)
-            losses.append(self._all_of(query[rows], moved, target[rows]))
-        return losses
+            yield (time == timestamp).nonzero().squeeze(1), self.model.at(entities, timestamp)
 
     def _all_of(
         self,
         query: Tensor,
         entities: Tensor,
         target: Tensor,
-        which: Tensor | None = None,
-        more: Tensor | None = None,
+        which: Tensor | None,
+        more: Tensor | None,
     ) -> Tensor:
-        """The loss of queries; `which` has the query of each target, `more` adds to the scores."""
+        """The loss of queries among all entities; `which` has the query of each target."""
         if self._short_way:
             assert self.loss.of_products is not None
             # What a query has behind the vector adds the same to all scores, and does not count.
@@ -313,20 +303,16 @@ def size_penalty(
 
 
 def smoothness(
-    vectors: Tensor,
-    follows: Tensor,
-    *,
-    drift: Tensor | None = None,
-    sizes: Callable[[Tensor], Tensor] | None = None,
+    model: Model, lookup: Lookup, follows: Tensor, *, cubes: bool | None = False
 ) -> Tensor:
-    """The mean squared distance between the vectors of rows that are neighbours in time.
+    """The mean squared distance between rows that are neighbours in time, but for their drift.
 
-    `follows` says for every row but the first whether it comes next after the row above. `drift`
-    is what may be between any two of them. With `sizes`, cubes of these instead of squares.
+    `follows` says for every row but the first whether it comes next after the row above. With
+    `cubes`, these of the coordinates' sizes instead of squares.
     """
-    count = follows.sum().clamp_min(1)
+    vectors = model.predicate_vectors(lookup.weight)
     apart = vectors[1:] - vectors[:-1]
-    if drift is not None:
-        apart = apart - drift
-    steps = apart.square().sum(1) if sizes is None else sizes(apart).pow(3).sum(1)
-    return (steps * follows).sum() / count
+    if lookup.drift is not None:
+        apart = apart - model.predicate_vectors(lookup.drift)
+    steps = (model.sizes(apart).pow(3) if cubes else apart.square()).sum(1)
+    return (steps * follows).sum() / follows.sum().clamp_min(1)
