@@ -180,10 +180,9 @@ class Recurrent(Gadget):
         for one, other in pairwise(rows):
             if one[:3] == other[:3]:
                 gaps[one[1]].append(other[3] - one[3])
-        for name, measure, least in (("mean", np.mean, None), ("variance", np.var, _LEAST)):
+        for name, measure, least in (("mean", np.mean, -np.inf), ("variance", np.var, _LEAST)):
             own = torch.tensor([float(measure(each)) if each else 0.0 for each in gaps])
-            own = own if least is None else own.clamp_min(least)
-            self.register_buffer(name, own, persistent=False)
+            self.register_buffer(name, own.clamp_min(least), persistent=False)
 
     def _score(self, role: int, p: Tensor, gap: Tensor) -> Tensor:
         """0 where there is no other time, and the gap is infinite."""
