@@ -38,7 +38,7 @@ def test_how_many(settings: dict[str, Any], objects: int, subjects: int, share: 
     drawn = negatives.draw(3, 5, seeded())
     total = objects + subjects
     assert drawn.shape == ((3, total) if share == "batch" else (3, 5, total))
-    of_objects, of_subjects = negatives.split(drawn[0])
+    of_objects, of_subjects = drawn[0].split(negatives.counts, -1)
     assert (of_objects.shape[-1], of_subjects.shape[-1]) == (objects, subjects)
     assert torch.equal(torch.cat([of_objects, of_subjects], dim=-1), drawn[0])
 
@@ -48,7 +48,7 @@ def test_draws_are_uniform_and_follow_the_seed() -> None:
     drawn = negatives.draw(100, 1, seeded(1))
     assert torch.equal(drawn, negatives.draw(100, 1, seeded(1)))
     assert not torch.equal(drawn, negatives.draw(100, 1, seeded(2)))
-    of_objects, of_subjects = negatives.split(drawn)
+    of_objects, of_subjects = drawn.split(negatives.counts, -1)
     for part in (drawn, of_objects, of_subjects, drawn[:, 0]):
         counts = torch.bincount(part.flatten(), minlength=13)
         assert len(counts) == 13
@@ -70,15 +70,15 @@ def test_known(train: list[tuple[int, int, int]]) -> None:
     everyone = torch.arange(5)
     as_objects = [[(s, q, o) in true for o in range(5)] for s, q in pairs]
     as_subjects = [[(s, q, o) in true for s in range(5)] for o, q in pairs]
-    assert known.objects(entity, p, everyone).tolist() == as_objects
-    assert known.subjects(p, entity, everyone).tolist() == as_subjects
+    assert known.among("object", entity, p, everyone).tolist() == as_objects
+    assert known.among("subject", entity, p, everyone).tolist() == as_subjects
     # Own candidates: a row for each question, in an order of its own.
     own = torch.stack([everyone.roll(k) for k in range(len(pairs))])
     rows = list(zip(pairs, own.tolist(), strict=True))
-    found = known.objects(entity, p, own)
+    found = known.among("object", entity, p, own)
     expected = [[(s, q, o) in true for o in row] for (s, q), row in rows]
     assert found.tolist() == expected
-    found = known.subjects(p, entity, own)
+    found = known.among("subject", entity, p, own)
     expected = [[(s, q, o) in true for s in row] for (o, q), row in rows]
     assert found.tolist() == expected
 
@@ -88,8 +88,8 @@ def test_known_of_very_many_entities() -> None:
     last = entities - 1, predicates - 1, entities - 1
     known = Known(torch.tensor([last, (0, 0, 0)]), entities, predicates)
     s, p, o = (torch.tensor([part]) for part in last)
-    assert known.objects(s, p, torch.tensor([0, last[2]])).tolist() == [[False, True]]
-    assert known.subjects(p, o, torch.tensor([0, last[0]])).tolist() == [[False, True]]
+    assert known.among("object", s, p, torch.tensor([0, last[2]])).tolist() == [[False, True]]
+    assert known.among("subject", o, p, torch.tensor([0, last[0]])).tolist() == [[False, True]]
     with pytest.raises(UsageError, match="avoid_known"):
         Known(torch.tensor([[0, 0, 0]]), 2**25, 2**14)
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 import splime
-from splime.embedding.distances import complex_sizes
 from splime.embedding.losses import LOSSES
 from splime.embedding.making import make_model
 from splime.embedding.models import MODELS
@@ -185,10 +184,12 @@ def test_penalties() -> None:
     n3 = size_penalty(model("tntcomplex"), [S], [timed, U], [O], 3)
     assert float(n3) == pytest.approx(8.62199912, abs=1e-6)
     table, follows = torch.stack([T, V, U]), torch.ones(2)
-    smooth = smoothness(table, follows, sizes=complex_sizes)
-    assert float(smooth) == pytest.approx(2.60993473, abs=1e-6)
-    smooth = smoothness(table[:2], follows[:1], drift=U, sizes=complex_sizes)
-    assert float(smooth) == pytest.approx(6.57480461, abs=1e-6)
+    smooth = smoothness(model("tcomplex"), Lookup(table), follows, cubes=True)
+    assert float(smooth.detach()) == pytest.approx(2.60993473, abs=1e-6)
+    lookup = Lookup(table[:2])
+    lookup.drift = torch.nn.Parameter(U[None])
+    smooth = smoothness(model("tcomplex"), lookup, follows[:1], cubes=True)
+    assert float(smooth.detach()) == pytest.approx(6.57480461, abs=1e-6)
 
 
 def test_the_log_loss_of_atise_and_tero_is_ours_without_its_half() -> None:

@@ -28,12 +28,10 @@ class Gadget(nn.Module):
 
     full: float
     """Its weight once enabled."""
-    subjects: Tensor
-    predicates: Tensor
-    objects: Tensor
-    begins: Tensor
+    facts: Tensor
+    """Subjects, predicates, objects and begins of train."""
     scopes: Tensor
-    ticks: Tensor
+    """The predicates and the ticks in the middle of the scoped predicates."""
 
     def __init__(self, static: StaticGraph) -> None:
         super().__init__()
@@ -42,20 +40,16 @@ class Gadget(nn.Module):
         self.strength = nn.Parameter(torch.zeros(1), requires_grad=False)
         # Where the begin is unknown, the end is what is known.
         begins = np.where(train.unknown == BEGIN_UNKNOWN, train.end, train.begin)
-        for name, column in (
-            ("subjects", train.subject),
-            ("predicates", train.predicate),
-            ("objects", train.object),
-            ("begins", begins),
-            ("scopes", scopes.sources),
-            ("ticks", scopes.timeline.starts[scopes.middle]),
-        ):
-            tensor = torch.from_numpy(column.astype(np.int64))
-            self.register_buffer(name, tensor, persistent=False)
+        facts = np.stack([train.subject, train.predicate, train.object, begins])
+        of_scopes = np.stack([scopes.sources, scopes.timeline.starts[scopes.middle]])
+        for name, columns in (("facts", facts), ("scopes", of_scopes)):
+            self.register_buffer(name, torch.from_numpy(columns.astype(np.int64)), persistent=False)
 
-    def learned(self) -> list[nn.Parameter]:
-        """What is trained while the vectors stay as they are."""
-        return [own for own in self.parameters() if own is not self.strength]
+    def sides(self, role: int) -> tuple[Tensor, ...]:
+        """Of the facts: entities in a role, those in the other, predicates and begins."""
+        subjects, predicates, objects, begins = self.facts
+        entities = (subjects, objects)
+        return entities[role], entities[1 - role], predicates, begins
 
     def all_entities(
         self, role: int, given: Tensor, scope: Tensor, target: Tensor | None = None
@@ -64,8 +58,8 @@ class Gadget(nn.Module):
 
         A fact of train with the answer `target` must not answer itself.
         """
-        where = self.scopes[scope], self.ticks[scope]
-        return self.strength * self.scores(role, given, *where, target)
+        p, time = self.scopes[:, scope]
+        return self.strength * self.scores(role, given, p, time, target)
 
     @abstractmethod
     def scores(
@@ -75,12 +69,11 @@ class Gadget(nn.Module):
 
     def all_scopes(self, subject: Tensor, object: Tensor) -> Tensor:
         """A row for each pair of entities: all scoped predicates, by both roles."""
-        every = torch.arange(len(self.scopes), device=subject.device)
-        rows = []
-        for s, o in zip(subject, object, strict=True):
-            as_object = self.of_one(1, o, s, self.scopes, self.ticks)
-            rows.append(as_object + self.of_one(0, s, o, self.scopes, self.ticks))
-        return self.strength * torch.stack(rows) if rows else every.new_zeros(0, len(every))
+        rows = [
+            self.of_one(1, o, s, *self.scopes) + self.of_one(0, s, o, *self.scopes)
+            for s, o in zip(subject, object, strict=True)
+        ]
+        return self.strength * torch.stack(rows) if rows else self.scopes[:0]
 
     @abstractmethod
     def of_one(self, role: int, one: Tensor, given: Tensor, p: Tensor, time: Tensor) -> Tensor:
@@ -103,15 +96,16 @@ class Pairs(Gadget):
         shape = (2, self.sources + 1, self.sources)
         self.weight = nn.Parameter(torch.full(shape, 0.1))
         self.offset = nn.Parameter(torch.full(shape, -0.2))
-        gaps = [self._gaps(own) for own in (self.subjects, self.objects)]
+        gaps = [self._gaps(*self.sides(role)) for role in (0, 1)]
         for name, moments in zip(("mean", "variance"), zip(*gaps, strict=True), strict=True):
             self.register_buffer(name, torch.stack(moments).float(), persistent=False)
 
-    def _gaps(self, entity: Tensor) -> tuple[Tensor, Tensor]:
+    def _gaps(
+        self, entity: Tensor, beside: Tensor, predicates: Tensor, begins: Tensor
+    ) -> tuple[Tensor, Tensor]:
         """The means and variances of t' - t over all pairs of facts of one entity."""
-        center = self.begins.double().mean()
-        time, shape = self.begins - center, (self.entities, self.sources)
-        cell = entity * self.sources + self.predicates
+        time, shape = begins - begins.double().mean(), (self.entities, self.sources)
+        cell = entity * self.sources + predicates
         count, first, second = (
             torch.zeros(shape, dtype=torch.float64).view(-1).index_add(0, cell, own).view(shape)
             for own in (torch.ones_like(time), time, time.square())
@@ -125,15 +119,15 @@ class Pairs(Gadget):
 
     def _facts(self, role: int) -> tuple[Tensor, Tensor, Tensor]:
         """Entities, predicates and begins of facts; entities without any have one of none."""
-        entity = (self.subjects, self.objects)[role]
+        entity, _, predicates, begins = self.sides(role)
         without = torch.ones(self.entities, dtype=torch.bool, device=entity.device)
         without[entity] = False
         missing = without.nonzero().squeeze(1)
         none = torch.full_like(missing, self.sources)
         return (
             torch.cat([entity, missing]),
-            torch.cat([self.predicates, none]),
-            torch.cat([self.begins, torch.zeros_like(missing)]),
+            torch.cat([predicates, none]),
+            torch.cat([begins, torch.zeros_like(missing)]),
         )
 
     def _terms(
@@ -181,16 +175,14 @@ class Recurrent(Gadget):
         super().__init__(static)
         self.weight = nn.Parameter(torch.ones(2, self.sources))
         self.offset = nn.Parameter(torch.full((2, self.sources), -0.1))
-        columns = (self.subjects, self.predicates, self.objects, self.begins)
-        rows = sorted(set(zip(*(column.tolist() for column in columns), strict=True)))
+        rows = sorted(set(zip(*self.facts.tolist(), strict=True)))
         gaps: list[list[int]] = [[] for _ in range(self.sources)]
         for one, other in pairwise(rows):
             if one[:3] == other[:3]:
                 gaps[one[1]].append(other[3] - one[3])
-        for name, measure, least in (("mean", np.mean, None), ("variance", np.var, _LEAST)):
+        for name, measure, least in (("mean", np.mean, -np.inf), ("variance", np.var, _LEAST)):
             own = torch.tensor([float(measure(each)) if each else 0.0 for each in gaps])
-            own = own if least is None else own.clamp_min(least)
-            self.register_buffer(name, own, persistent=False)
+            self.register_buffer(name, own.clamp_min(least), persistent=False)
 
     def _score(self, role: int, p: Tensor, gap: Tensor) -> Tensor:
         """0 where there is no other time, and the gap is infinite."""
@@ -203,23 +195,24 @@ class Recurrent(Gadget):
         self, role: int, given: Tensor, p: Tensor, time: Tensor, target: Tensor | None
     ) -> Tensor:
         """The formula; a time that is asked about is no other one."""
-        entity, beside = (self.subjects, self.objects)[role], (self.objects, self.subjects)[role]
-        same = (beside == given.unsqueeze(1)) & (self.predicates == p.unsqueeze(1))
-        row, fact = (same & (self.begins != time.unsqueeze(1))).nonzero(as_tuple=True)
+        entity, beside, predicates, begins = self.sides(role)
+        same = (beside == given.unsqueeze(1)) & (predicates == p.unsqueeze(1))
+        row, fact = (same & (begins != time.unsqueeze(1))).nonzero(as_tuple=True)
         gaps = torch.full((len(p), self.entities), torch.inf, device=p.device)
-        apart = (self.begins[fact] - time[row]).abs().to(gaps.dtype)
+        apart = (begins[fact] - time[row]).abs().to(gaps.dtype)
         place = row * self.entities + entity[fact]
         gaps = gaps.view(-1).scatter_reduce(0, place, apart, "amin").view_as(gaps)
         return self._score(role, p.unsqueeze(1), gaps)
 
     def of_one(self, role: int, one: Tensor, given: Tensor, p: Tensor, time: Tensor) -> Tensor:
         """The formula for one entity."""
-        entity, beside = (self.subjects, self.objects)[role], (self.objects, self.subjects)[role]
+        entity, beside, predicates, begins = self.sides(role)
         own = ((entity == one) & (beside == given)).nonzero().squeeze(1)
-        other = (self.predicates[own] == p.unsqueeze(1)) & (self.begins[own] != time.unsqueeze(1))
-        apart = (self.begins[own] - time.unsqueeze(1)).abs().float()
+        apart = begins[own] - time.unsqueeze(1)
+        other = (predicates[own] == p.unsqueeze(1)) & (apart != 0)
         none = torch.full((len(p), 1), torch.inf, device=p.device)
-        gap = torch.cat([torch.where(other, apart, torch.inf), none], dim=1).amin(1)
+        gaps = torch.where(other, apart.abs().float(), torch.inf)
+        gap = torch.cat([gaps, none], dim=1).amin(1)
         return self._score(role, p, gap)
 
 

@@ -24,3 +24,11 @@ def make_weights(
         return torch.randn(rows, width, generator=generator) * scale
     scale = spread if name == "uniform" else math.sqrt(6 / (rows + width))
     return (torch.rand(rows, width, generator=generator) * 2 - 1) * scale
+
+
+@torch.no_grad()
+def fill_recurrent(generator: Generator | None, *weights: Tensor) -> None:
+    """Fill matrices of recurrent networks with numbers up to 1 / √width, unless a file does."""
+    for weight in () if generator is None else weights:
+        drawn = torch.rand(weight.shape, generator=generator) * 2 - 1
+        weight.copy_(drawn / math.sqrt(weight.shape[1]))

@@ -37,11 +37,6 @@ class Negatives:
             self.entities, shape, generator=generator, device=generator.device, dtype=torch.int64
         )
 
-    def split(self, drawn: Tensor) -> tuple[Tensor, Tensor]:
-        """Those that replace objects, and those that replace subjects."""
-        of_objects, of_subjects = drawn.split(self.counts, dim=-1)
-        return of_objects, of_subjects
-
 
 class Known:
     """Finds negatives that are triples of train."""
@@ -54,24 +49,19 @@ class Known:
                 " to be numbered, as avoid_known needs; leave it out"
             )
         s, p, o = triples.T
-        self._objects = torch.sort(self._key(s, p, o)).values
-        self._subjects = torch.sort(self._key(o, p, s)).values
+        self._keys = {
+            kind: torch.sort(self._key(given, p, wanted)).values
+            for kind, given, wanted in (("object", s, o), ("subject", o, s))
+        }
 
-    def objects(self, s: Tensor, p: Tensor, candidates: Tensor) -> Tensor:
-        """Whether `(s, p, candidate)` is known, for candidates `(m,)` or `(n, m)`."""
-        return self._among(self._objects, self._key(s.unsqueeze(1), p.unsqueeze(1), candidates))
-
-    def subjects(self, p: Tensor, o: Tensor, candidates: Tensor) -> Tensor:
-        """Whether `(candidate, p, o)` is known."""
-        return self._among(self._subjects, self._key(o.unsqueeze(1), p.unsqueeze(1), candidates))
+    def among(self, kind: str, given: Tensor, p: Tensor, candidates: Tensor) -> Tensor:
+        """Whether candidates `(m,)` or `(n, m)` are known as the object (or subject) beside it."""
+        keys, known = self._key(given.unsqueeze(1), p.unsqueeze(1), candidates), self._keys[kind]
+        place = torch.searchsorted(known, keys).clamp_max(len(known) - 1)
+        return known[place] == keys
 
     def _key(self, given: Tensor, p: Tensor, wanted: Tensor) -> Tensor:
         return (given * self.predicates + p) * self.entities + wanted
-
-    @staticmethod
-    def _among(known: Tensor, keys: Tensor) -> Tensor:
-        place = torch.searchsorted(known, keys).clamp_max(len(known) - 1)
-        return known[place] == keys
 
 
 def seed_of(*parts: int) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,6 +18,10 @@ from splime.settings import Settings
 # A batch is worked off in parts whose largest tensors have about this many numbers, so that memory
 # is bounded and, on a processor, what is written is still in the cache when it is read.
 _PART = {"cpu": 1 << 22, "cuda": 1 << 28}
+
+
+Parts: TypeAlias = list[Tensor]
+"""Vectors as the tensors that they are the sum of."""
 
 
 class Objective:
@@ -69,48 +74,30 @@ class Objective:
             return self.model.time_of[p]
         return s * len(self.model.predicates) + p
 
-    @property
-    def steps_are_alike(self) -> bool:
-        """Whether each step does the same with as many rows, and can be recorded on a GPU."""
-        moves = self.model.time_of is not None
-        return self.model.gadget is None and (self.sampled or not moves)
-
     def backward(self, triples: Tensor, drawn: Tensor | None) -> Tensor:
         """The loss of some examples `(s, p, o)` with their negatives; gradients are added."""
         both = not self.sampled and self.settings.reciprocal
         positives = len(triples) / (2 if both else 1)
         scale = 1 / positives if self.settings.reduction == "mean" else 1.0
-        total = None
+        losses = []
         share = collective.share(len(triples))
-        triples = triples[share]
-        drawn = drawn if drawn is None or drawn.dim() == 1 else drawn[share]
-        size = self._part_size(len(triples))
-        for start in range(0, len(triples), size):
-            part = triples[start : start + size]
-            beside = drawn if drawn is None or drawn.dim() == 1 else drawn[start : start + size]
-            loss = self._loss(part, beside)
-            if scale != 1:
-                loss = scale * loss
+        size = self._part_size(share.stop - share.start)
+        for start in range(share.start, share.stop, size):
+            rows = slice(start, min(start + size, share.stop))
+            beside = drawn if drawn is None or drawn.dim() == 1 else drawn[rows]
+            loss = scale * self._loss(triples[rows], beside)
             loss.backward()
-            total = loss.detach() if total is None else total + loss.detach()
-        if total is None:
-            raise ValueError("a batch has at least one triple")
+            losses.append(loss.detach())
         if self.settings.smooth:
             for lookup in self.model.predicates.lookups():
                 if lookup.follows is not None:
                     weight = self.settings.smooth / collective.size()
-                    loss = weight * self._smoothness(lookup, lookup.follows)
+                    cubes = self.settings.smooth_cubes
+                    loss = weight * smoothness(self.model, lookup, lookup.follows, cubes=cubes)
                     if loss.requires_grad:  # the vectors do not stay as they are
                         loss.backward()
-                    total = total + loss.detach()
-        return total
-
-    def _smoothness(self, lookup: Lookup, follows: Tensor) -> Tensor:
-        """How far rows are from those before them in time."""
-        vectors = self.model.predicate_vectors(lookup.weight)
-        drift = None if lookup.drift is None else self.model.predicate_vectors(lookup.drift)
-        sizes = self.model.sizes if self.settings.smooth_cubes else None
-        return smoothness(vectors, follows, drift=drift, sizes=sizes)
+                    losses.append(loss.detach())
+        return added(losses)
 
     def _part_size(self, positives: int) -> int:
         """How many positives are worked on at once."""
@@ -163,65 +150,57 @@ class Objective:
         predicates = model.predicates.parts(p)
         vs, vp, vo = added(subjects), added(predicates), added(objects)
         terms = self._sizes(subjects, predicates, objects)
-        if self.settings.corrupt != "subject":
-            row, which = self._distinct(s, p)
-            query = (
-                model.object_query(vs, vp) if row is None else model.object_query(vs[row], vp[row])
-            )
-            more = model.gadget_scores("object", s, p, o)
-            terms += self._all_entities(query, o, which, time, more)
-        if self.settings.corrupt != "object" and not self.settings.reciprocal:
-            more = model.gadget_scores("subject", o, p, s)
-            terms += self._all_entities(model.subject_query(vp, vo), s, None, time, more)
+        asked = [("object", s, vs, o), ("subject", o, vo, s)]
+        for kind, given, known, target in asked[:1] if self.settings.reciprocal else asked:
+            if self.settings.corrupt in ("both", kind):
+                rows, which = self._distinct(s, p) if kind == "object" else (slice(None), None)
+                query = model.query(kind, known[rows], vp[rows])
+                more = model.gadget_scores(kind, given, p, target)
+                for at, entities in self._moved(time):
+                    terms.append(self._all_of(query[at], entities, target[at], which, more))
         return added(terms)
 
-    def _at(self, parts: list[Tensor], time: Tensor | None) -> list[Tensor]:
+    def _at(self, parts: Parts, time: Tensor | None) -> Parts:
         """Entities as they are at times, where they move."""
         return parts if time is None else [self.model.at(part, time) for part in parts]
 
-    def _distinct(self, s: Tensor, p: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    def _distinct(self, s: Tensor, p: Tensor) -> tuple[Tensor | slice, Tensor | None]:
         """The first row of each query, and the query of each row, where that pays.
 
         A recorded step on a GPU has fixed sizes, and only the short way takes several answers.
         """
         if s.is_cuda or not self._short_way or self.model.time_of is not None:
-            return None, None
+            return slice(None), None
         _, which, count = torch.unique_consecutive(
             self.query_numbers(s, p), return_inverse=True, return_counts=True
         )
         return count.cumsum(0) - count, which
 
-    def _all_entities(
-        self,
-        query: Tensor,
-        target: Tensor,
-        which: Tensor | None,
-        time: Tensor | None,
-        more: Tensor | None,
-    ) -> list[Tensor]:
-        """The losses of queries among all entities: of all together, or of those at each time."""
+    def _moved(self, time: Tensor | None) -> Iterator[tuple[Tensor | slice, Tensor]]:
+        """Rows, and all entities as they are for them: at each time, where they move."""
         entities = self.model.entities.vectors()
-        if more is not None:
-            scores = self.model.compare(query, entities) + more
-            return [self.loss.compute(scores, target, self.settings).sum()]
         if time is None:
-            return [self._all_of(query, entities, target, which)]
-        losses = []
+            yield slice(None), entities
+            return
         for timestamp in time.unique():
-            rows = (time == timestamp).nonzero().squeeze(1)
-            moved = self.model.at(entities, timestamp)
-            losses.append(self._all_of(query[rows], moved, target[rows], None))
-        return losses
+            yield (time == timestamp).nonzero().squeeze(1), self.model.at(entities, timestamp)
 
     def _all_of(
-        self, query: Tensor, entities: Tensor, target: Tensor, which: Tensor | None
+        self,
+        query: Tensor,
+        entities: Tensor,
+        target: Tensor,
+        which: Tensor | None,
+        more: Tensor | None,
     ) -> Tensor:
+        """The loss of queries among all entities; `which` has the query of each target."""
         if self._short_way:
             assert self.loss.of_products is not None
             # What a query has behind the vector adds the same to all scores, and does not count.
             width = entities.shape[1]
             return self.loss.of_products(query[:, :width], entities, target, which)
         scores = self.model.compare(query, entities)
+        scores = scores if more is None else scores + more
         return self.loss.compute(scores, target, self.settings).sum()
 
     def compile(self) -> None:
@@ -233,7 +212,7 @@ class Objective:
         self._against_negatives = compiled  # type: ignore[method-assign]
 
     def _against_negatives(
-        self, predicates: list[Tensor], s: Tensor, p: Tensor, o: Tensor, drawn: Tensor
+        self, predicates: Parts, s: Tensor, p: Tensor, o: Tensor, drawn: Tensor
     ) -> Tensor:
         model = self.model
         subjects, objects, negatives = self._entities(s, o, drawn)
@@ -244,19 +223,16 @@ class Objective:
         vs, vp, vo, vn = map(added, (subjects, predicates, objects, negatives))
         if self.settings.dropout:
             vs, vp, vo, vn = self._dropped(vs, vp, vo, vn)
-        of_objects, of_subjects = self.negatives.split(drawn)
-        as_objects, as_subjects = vn.split(self.negatives.counts, dim=-2)
         scores = []
-        if of_objects.shape[-1]:
-            of_side = model.compare(model.object_query(vs, vp), as_objects)
-            if self.known is not None:
-                of_side = of_side.masked_fill(self.known.objects(s, p, of_objects), LEFT_OUT)
-            scores.append(of_side)
-        if of_subjects.shape[-1]:
-            of_side = model.compare(model.subject_query(vp, vo), as_subjects)
-            if self.known is not None:
-                of_side = of_side.masked_fill(self.known.subjects(p, o, of_subjects), LEFT_OUT)
-            scores.append(of_side)
+        sides = (("object", s, vs), ("subject", o, vo))
+        split = drawn.split(self.negatives.counts, -1), vn.split(self.negatives.counts, -2)
+        for (kind, given, known), ids, candidates in zip(sides, *split, strict=True):
+            if ids.shape[-1]:
+                of_side = model.compare(model.query(kind, known, vp), candidates)
+                if self.known is not None:
+                    among = self.known.among(kind, given, p, ids)
+                    of_side = of_side.masked_fill(among, LEFT_OUT)
+                scores.append(of_side)
         negative = scores[0] if len(scores) == 1 else torch.cat(scores, dim=1)
         loss = self.loss.compute(model.score(vs, vp, vo), negative, self.settings).sum()
         return added([loss, *self._sizes(subjects, predicates, objects)])
@@ -283,7 +259,7 @@ class Objective:
         beside = negatives if negatives.dim() == 3 else negatives.unsqueeze(0)
         return drop(s), drop(p), drop(o), drop(beside)
 
-    def _entities(self, *ids: Tensor) -> tuple[list[Tensor], ...]:
+    def _entities(self, *ids: Tensor) -> tuple[Parts, ...]:
         """Parts of several lists of entities, looked up together: their gradient is one."""
         flat = torch.cat([column.reshape(-1) for column in ids])
         sizes = [column.numel() for column in ids]
@@ -293,14 +269,11 @@ class Objective:
             for column, parts in zip(ids, zip(*split, strict=True), strict=True)
         )
 
-    def _sizes(
-        self, subjects: list[Tensor], predicates: list[Tensor], objects: list[Tensor]
-    ) -> list[Tensor]:
+    def _sizes(self, subjects: Parts, predicates: Parts, objects: Parts) -> list[Tensor]:
         """The penalties of a batch's vectors, as set."""
-        weights = ((self.settings.l2, 2), (self.settings.n3, 3))
         terms = [
             weight * size_penalty(self.model, subjects, predicates, objects, power)
-            for weight, power in weights
+            for weight, power in ((self.settings.l2, 2), (self.settings.n3, 3))
             if weight
         ]
         if self.settings.unit == "penalty":
@@ -318,37 +291,28 @@ def scrambled(numbers: Tensor) -> Tensor:
 
 
 def size_penalty(
-    model: Model,
-    subjects: list[Tensor],
-    predicates: list[Tensor],
-    objects: list[Tensor],
-    power: int,
+    model: Model, subjects: Parts, predicates: Parts, objects: Parts, power: int
 ) -> Tensor:
     """The sum of the coordinates' sizes to a power: L2 is power 2, N3 (Lacroix et al.) power 3."""
-    share = model.entity_penalty
+    turned = [model.predicate_vectors(part) for part in predicates]
+    weighed = ((model.entity_penalty, subjects), (1.0, turned), (model.entity_penalty, objects))
     sizes = [
-        *(share * model.sizes(part).pow(power).sum() for part in subjects),
-        *(model.sizes(model.predicate_vectors(part)).pow(power).sum() for part in predicates),
-        *(share * model.sizes(part).pow(power).sum() for part in objects),
+        share * model.sizes(part).pow(power).sum() for share, parts in weighed for part in parts
     ]
     return torch.stack(sizes).sum()
 
 
 def smoothness(
-    vectors: Tensor,
-    follows: Tensor,
-    *,
-    drift: Tensor | None = None,
-    sizes: Callable[[Tensor], Tensor] | None = None,
+    model: Model, lookup: Lookup, follows: Tensor, *, cubes: bool | None = False
 ) -> Tensor:
-    """The mean squared distance between the vectors of rows that are neighbours in time.
+    """The mean squared distance between rows that are neighbours in time, but for their drift.
 
-    `follows` says for every row but the first whether it comes next after the row above. `drift`
-    is what may be between any two of them. With `sizes`, cubes of these instead of squares.
+    `follows` says for every row but the first whether it comes next after the row above. With
+    `cubes`, these of the coordinates' sizes instead of squares.
     """
-    count = follows.sum().clamp_min(1)
+    vectors = model.predicate_vectors(lookup.weight)
     apart = vectors[1:] - vectors[:-1]
-    if drift is not None:
-        apart = apart - drift
-    steps = apart.square().sum(1) if sizes is None else sizes(apart).pow(3).sum(1)
-    return (steps * follows).sum() / count
+    if lookup.drift is not None:
+        apart = apart - model.predicate_vectors(lookup.drift)
+    steps = (model.sizes(apart).pow(3) if cubes else apart.square()).sum(1)
+    return (steps * follows).sum() / follows.sum().clamp_min(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -33,46 +32,41 @@ class ModelScorer(Scorer):
 
     def objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
         """The scores of all entities as the object."""
-        forth = self._objects(subject, predicate)
+        forth = self._scores("object", subject, predicate)
         if not self._both_ways:
             return forth
-        return forth + self._subjects(predicate + len(self.model.predicates) // 2, subject)
+        return forth + self._scores("subject", subject, self._inverse(predicate))
 
     def subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
         """The scores of all entities as the subject."""
-        inverse = predicate + len(self.model.predicates) // 2
-        if self.reciprocal and not self._both_ways:
-            return self.objects(object, inverse)
-        back = self._subjects(predicate, object)
+        if not self.reciprocal:
+            return self._scores("subject", object, predicate)
+        by_inverse = self._scores("object", object, self._inverse(predicate))
         if not self._both_ways:
-            return back
-        return back + self._objects(object, inverse)
+            return by_inverse
+        return self._scores("subject", object, predicate) + by_inverse
+
+    def _inverse(self, predicate: Tensor) -> Tensor:
+        return predicate + len(self.model.predicates) // 2
 
     @torch.no_grad()
-    def _objects(self, subject: Tensor, predicate: Tensor) -> Tensor:
-        scores = self._compare(self.model.object_query, subject, predicate)
-        more = self.model.gadget_scores("object", subject, predicate)
+    def _scores(self, kind: str, given: Tensor, predicate: Tensor) -> Tensor:
+        """The scores of all entities as the object (or subject) beside a given one."""
+        scores = self._compare(kind, given, predicate)
+        more = self.model.gadget_scores(kind, given, predicate)
         return scores if more is None else scores + more
 
-    @torch.no_grad()
-    def _subjects(self, predicate: Tensor, object: Tensor) -> Tensor:
-        scores = self._compare(lambda o, p: self.model.subject_query(p, o), object, predicate)
-        more = self.model.gadget_scores("subject", object, predicate)
-        return scores if more is None else scores + more
-
-    def _compare(
-        self, query: Callable[[Tensor, Tensor], Tensor], given: Tensor, predicate: Tensor
-    ) -> Tensor:
-        """The scores of all entities for queries of a given entity and a predicate."""
-        compare = self.model.compare
-        predicates: Tensor = self.model.predicates(predicate)
-        if self.model.time_of is None:
-            return compare(query(self._entities[given], predicates), self._entities)
-        scores = predicates.new_empty(len(given), len(self._entities))
-        time = self.model.time_of[predicate]
+    def _compare(self, kind: str, given: Tensor, predicate: Tensor) -> Tensor:
+        model, predicates = self.model, self.model.predicates(predicate)
+        if model.time_of is None:
+            query = model.query(kind, self._entities[given], predicates)
+            return model.compare(query, self._entities)
+        scores: Tensor = predicates.new_empty(len(given), len(self._entities))
+        time = model.time_of[predicate]
         for each in time.unique().tolist():
             rows, entities = (time == each).nonzero().squeeze(1), self._at(each)
-            scores[rows] = compare(query(entities[given[rows]], predicates[rows]), entities)
+            query = model.query(kind, entities[given[rows]], predicates[rows])
+            scores[rows] = model.compare(query, entities)
         return scores
 
     def _at(self, time: int) -> Tensor:

@@ -8,16 +8,17 @@ TransE over a sum, and TNTComplEx is ComplEx over products and static vectors.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import embedding
 
 from splime.embedding.initial import make_weights
 from splime.errors import UsageError
+from splime.scoring.scorer import Ids
 from splime.segmentation import Scopes
 from splime.settings import PREDICATE, PRODUCT, TIME, Settings
 from splime.static import StaticGraph
@@ -27,12 +28,13 @@ from splime.times import Ints, calendar
 class Table(nn.Module):
     """Turns ids into vectors: each is the sum of its parts, of which penalties are taken."""
 
-    width: int
-    """The length of the vectors."""
+    def __init__(self, size: int, width: int) -> None:
+        super().__init__()
+        self.size, self.width = size, width
+        """How many ids there are, and the length of the vectors."""
 
-    @abstractmethod
     def __len__(self) -> int:
-        """How many ids there are."""
+        return self.size
 
     @abstractmethod
     def parts(self, ids: Tensor) -> list[Tensor]:
@@ -76,17 +78,13 @@ class Lookup(Table):
     def __init__(
         self, weight: Tensor, *, rows: Tensor | None = None, follows: Tensor | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(len(weight if rows is None else rows), weight.shape[1])
         self.weight = nn.Parameter(weight)
-        self.width = weight.shape[1]
         self.register_buffer("rows", rows, persistent=False)
         self.register_buffer("follows", follows, persistent=False)
         self.sparse = False
         """Whether gradients hold only the rows that were looked up."""
         self.register_parameter("drift", None)
-
-    def __len__(self) -> int:
-        return len(self.weight if self.rows is None else self.rows)
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The one vector of each id."""
@@ -102,35 +100,21 @@ class Summed(Table):
     """Vectors that are sums over levels, such as predicate + coarse scope + scope + time."""
 
     def __init__(self, levels: Mapping[str, Table]) -> None:
-        super().__init__()
+        shapes = {(len(level), level.width) for level in levels.values()}
+        super().__init__(*next(iter(shapes)))
         self.levels = nn.ModuleDict(dict(levels))
-        first = next(iter(levels.values()))
-        self.width = first.width
-        if {(len(level), level.width) for level in levels.values()} != {(len(first), self.width)}:
+        if len(shapes) > 1:
             raise ValueError("all levels need vectors of the same length for the same ids")
-
-    def _tables(self) -> Iterator[Table]:
-        for level in self.levels.values():
-            assert isinstance(level, Table)
-            yield level
-
-    def __len__(self) -> int:
-        return len(next(self._tables()))
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The parts of all levels."""
-        return [part for level in self._tables() for part in level.parts(ids)]
-
-
-def complex_parts(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The real parts, which stand first, and the imaginary ones."""
-    real, imaginary = vectors.chunk(2, dim=-1)
-    return real, imaginary
+        levels = cast(Iterable[Table], self.levels.values())
+        return [part for level in levels for part in level.parts(ids)]
 
 
 def complex_product(a: Tensor, b: Tensor, *, conjugate: bool = False) -> Tensor:
-    """The product a b of complex vectors, or a times the conjugate of b."""
-    (ar, ai), (br, bi) = complex_parts(a), complex_parts(b)
+    """The product a b of complex vectors, or a times the conjugate of b; real parts stand first."""
+    (ar, ai), (br, bi) = a.chunk(2, dim=-1), b.chunk(2, dim=-1)
     if conjugate:
         bi = -bi
     return torch.cat([ar * br - ai * bi, ar * bi + ai * br], dim=-1)
@@ -161,12 +145,8 @@ class Timed(Table):
     def __init__(
         self, predicates: Lookup, times: Table, combine: Callable[[Tensor, Tensor], Tensor]
     ) -> None:
-        super().__init__()
+        super().__init__(len(predicates), predicates.width)
         self.predicates, self.times, self.combine = predicates, times, combine
-        self.width = predicates.width
-
-    def __len__(self) -> int:
-        return len(self.predicates)
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The one vector that is made for each id."""
@@ -177,21 +157,13 @@ class Joined(Table):
     """Vectors of several tables, one behind the other."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
-        super().__init__()
+        every = list(tables.values())
+        super().__init__(len(every[0]), sum(table.width for table in every))
         self.tables = nn.ModuleDict(dict(tables))
-        self.width = sum(table.width for table in tables.values())
-
-    def __getitem__(self, name: str) -> Table:
-        table = self.tables[name]
-        assert isinstance(table, Table)
-        return table
-
-    def __len__(self) -> int:
-        return len(self[next(iter(self.tables))])
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The one vector that is joined for each id."""
-        return [torch.cat([self[name](ids) for name in self.tables], dim=-1)]
+        return [torch.cat([table(ids) for table in self.tables.values()], dim=-1)]
 
 
 class TableMaker:
@@ -270,9 +242,7 @@ class TableMaker:
             name = self.settings.model
             raise UsageError(f"{name} needs dates: {error}; choose a model without them") from None
 
-    def _lookup(
-        self, width: int, rows: npt.NDArray[np.integer], count: int, follows: Tensor | None = None
-    ) -> Lookup:
+    def _lookup(self, width: int, rows: Ids, count: int, follows: Tensor | None = None) -> Lookup:
         """A table in which scoped predicates share rows; inverses have separate rows."""
         ids = torch.from_numpy(rows.astype(np.int64))
         ids = torch.cat([ids + count * copy for copy in range(self.copies)])

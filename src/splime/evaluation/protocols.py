@@ -313,7 +313,7 @@ def _side(
     return Side(queries, asked.id, AnswerFilter(known, asked), never)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _TripleQueries(Queries):
     candidates: Candidates
     entity: Ids

@@ -186,7 +186,7 @@ def _measure(
     return measure
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Weighted(Queries):
     members: Sequence[torch.Tensor]
     """The log-probabilities that each member gives."""

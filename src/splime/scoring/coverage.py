@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -41,10 +43,12 @@ class TrainCoverage:
         self._last = np.full(len(graph.predicates), -1)
         np.minimum.at(self._first, train.predicate, begin)
         np.maximum.at(self._last, train.predicate, end)
-        self._beyond: dict[tuple[int | None, int, int], str] = {}
+        self.when = lru_cache(None)(self._when)
 
     def names(self, kind: str, ids: Ids) -> Bools:
-        """Which names (of predicates, else of entities) train does not, or hardly, have."""
+        """Which names (of predicates or entities) train does not, or hardly, have."""
+        if kind == "time":
+            return np.zeros(len(ids), bool)
         if kind == "predicate":
             return np.asarray(self._predicates[ids] < FEWEST)
         return np.asarray(self._entities[ids] == 0)
@@ -89,14 +93,13 @@ class TrainCoverage:
         masks, texts = self._asked(kind, facts), [""] * len(facts)
         begin, end = self._graph.timestamps(facts)
         for row in np.flatnonzero(np.any([*masks.values()], axis=0)).tolist():
-            parts = [
-                self.about(name, int(getattr(facts, name)[row]))
-                for name in NAMES
-                if name != kind and masks[name][row]
-            ]
-            if kind != "time" and masks["time"][row]:
-                predicate = None if kind == "predicate" else int(facts.predicate[row])
-                parts.append(self.when(predicate, int(begin[row]), int(end[row])))
+            parts = []
+            for name in (name for name, mask in masks.items() if mask[row]):
+                if name == "time":
+                    predicate = None if kind == "predicate" else int(facts.predicate[row])
+                    parts.append(self.when(predicate, int(begin[row]), int(end[row])))
+                else:
+                    parts.append(self.about(name, int(getattr(facts, name)[row])))
             texts[row] = "; ".join(dict.fromkeys(parts))
         return texts
 
@@ -105,8 +108,6 @@ class TrainCoverage:
 
         `facts` has the question of each answer.
         """
-        if kind == "time":
-            return np.zeros(len(ids), bool)
         doubtful = self.names(kind, ids)
         if kind == "predicate":
             doubtful |= self.outside(ids, *self._graph.timestamps(facts))
@@ -115,7 +116,7 @@ class TrainCoverage:
     def remarks(self, kind: Kind, ids: Ids, facts: Facts) -> list[str | None]:
         """What train has of each such answer; `facts` as above."""
         begin, end = self._graph.timestamps(facts)
-        unknown = np.zeros(len(ids), bool) if kind == "time" else self.names(kind, ids)
+        unknown = self.names(kind, ids)
         texts: list[str | None] = [None] * len(ids)
         for row in np.flatnonzero(self.answers(kind, ids, facts)).tolist():
             if unknown[row]:
@@ -132,13 +133,8 @@ class TrainCoverage:
         name = called or names[number]
         return f"train has {count or 'no'} fact{'s' * (count > 1)} of {name}{few}"
 
-    def when(self, predicate: int | None, begin: int, end: int) -> str:
-        """The time that train covers, and the fallback at a time beyond it."""
-        if (predicate, begin, end) not in self._beyond:
-            self._beyond[predicate, begin, end] = self._when(predicate, begin, end)
-        return self._beyond[predicate, begin, end]
-
     def _when(self, predicate: int | None, begin: int, end: int) -> str:
+        """The time that train covers, and the fallback at a time beyond it."""
         timeline = self._graph.timeline
         every = predicate is None or self._forecasts
         first, last = self._covered(None if every else np.array(predicate))

@@ -33,7 +33,7 @@ GIVEN = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Queries(ABC):
     """The distinct queries of some facts, and how they are scored."""
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import torch
 
@@ -54,7 +53,8 @@ class ScopedScoring(Scoring):
         """What is added to a scoped predicate at the end of a fact; 0 where it is the same."""
         return len(self.scoping.static.predicates) if self.scorer.ends else 0
 
-    def _candidates(self, kind: str) -> Candidates:
+    def candidates(self, kind: str) -> Candidates:
+        """What the scorer gives scores for."""
         static = self.scoping.static
         predicates = len(static.predicates) + self.end_offset
         columns = predicates if kind == "predicate" else len(static.entities)
@@ -62,79 +62,25 @@ class ScopedScoring(Scoring):
 
     def queries(self, kind: Kind, facts: Facts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
-        asked, candidates = self.scoping.cut(facts), self._candidates(kind)
-        itemsize, columns = max(4, candidates.itemsize()), candidates.columns
-        names = len(self.names(kind))
-        if kind == "predicate" and self.scoping.entities is None:
-            # Every scope may be a part of a query, and takes several numbers beside its score.
-            budget = MemoryBudget(self.memory, self.device, itemsize, names + 8 * columns)
-            return self._predicates_by_scope(asked, candidates, budget)
-        budget = MemoryBudget(self.memory, self.device, itemsize, names, columns)
-        by = self._entities_by_scope if self.scoping.entities is None else self._by_time
-        return by(kind, asked, candidates, budget)
+        asked = self.scoping.cut(facts)
+        if self.scoping.entities is not None:
+            return _TimeQueries(self, kind, asked)
+        if kind == "predicate":
+            return _PredicateQueries(self, asked)
+        return _EntityQueries(self, kind, asked)
 
-    def _entities_by_scope(
-        self, kind: Kind, asked: CutFacts, candidates: Candidates, budget: MemoryBudget
-    ) -> Queries:
-        given = getattr(asked.facts, GIVEN[kind][0])
+    def budget(self, candidates: Candidates) -> MemoryBudget:
+        """How many queries and parts fit into memory."""
+        itemsize, names = max(4, candidates.itemsize()), len(self.names(candidates.kind))
+        return MemoryBudget(self.memory, self.device, itemsize, names, candidates.columns)
+
+    def parts_of(self, asked: CutFacts) -> ScopeParts:
+        """The parts of facts whose entities are not cut."""
         triples = asked.triples
-        parts = self.scope_parts(
-            triples.fact, triples.predicate, triples.overlap, asked.facts.unknown
-        )
-        several = parts.count > 1
-        begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
-        # Facts with one part are the same query whenever they hold. Those come first, and those
-        # with the same predicate and entity stand together: their parts are scored once.
-        times = (np.where(several, time, 0) for time in (asked.begin, asked.end))
-        keys: list[Ids] = [several.astype(np.int8), begin, given, end, *times]
-        time_of = self.scorer.time_of
-        if time_of is not None:
-            keys.insert(1, time_of[begin])  # entities move in time: once for all that ask at a time
-        number, fact = grouped(keys)
-        whole = np.add.reduceat(parts.weight, parts.start)
-        weight = np.where(several & (self.how in MEANS), whole, 1)[fact]
-        return _EntityQueries(
-            number,
-            parts.count[fact],
-            weight,
-            budget.queries,
-            candidates,
-            parts,
-            fact,
-            given,
-            self.how,
-            budget.parts,
-        )
+        found = triples.fact, triples.predicate, triples.overlap
+        return self.scope_parts(*found, asked.facts.unknown)
 
-    def _predicates_by_scope(
-        self, asked: CutFacts, candidates: Candidates, budget: MemoryBudget
-    ) -> Queries:
-        # In the order of time, so that intervals are cut once.
-        facts = asked.facts
-        columns: list[Ids] = [asked.begin, asked.end, facts.unknown, facts.subject, facts.object]
-        number, fact = grouped(columns)
-        one = np.ones(len(fact), np.int64)
-        given = [column[fact] for column in columns]
-        return _PredicateQueries(number, one, one, budget.queries, candidates, self, given)
-
-    def _by_time(
-        self, kind: Kind, asked: CutFacts, candidates: Candidates, budget: MemoryBudget
-    ) -> Queries:
-        times = [asked.begin, asked.end]
-        given = [getattr(asked.facts, name) for name in GIVEN[kind]]
-        number, fact = grouped(
-            [*times, *given] if kind == "predicate" else [*reversed(given), *times]
-        )
-        begin, end, *given = (column[fact] for column in (*times, *given))
-        cost = time_costs(begin, end, self.how)
-        weight = cost if self.how in MEANS else np.ones(len(fact), np.int64)
-        return _TimeQueries(
-            number, cost, weight, budget.queries, candidates, self, begin, end, given, budget.parts
-        )
-
-    def scope_parts(
-        self, fact: Ids, scope: Ids, overlap: Ids, unknown: npt.NDArray[np.integer]
-    ) -> ScopeParts:
+    def scope_parts(self, fact: Ids, scope: Ids, overlap: Ids, unknown: Ids) -> ScopeParts:
         """The parts of facts whose entities are not cut, from the scopes that they hold in.
 
         Parts that are the same scope, because of a fallback, are one with the sum of their weights.
@@ -188,10 +134,7 @@ class ScopedScoring(Scoring):
         """The scoped predicates that facts are scored by: how many, and which, in order of time."""
         asked = self.scoping.cut(facts)
         if self.scoping.entities is None:
-            triples = asked.triples
-            parts = self.scope_parts(
-                triples.fact, triples.predicate, triples.overlap, facts.unknown
-            )
+            parts = self.parts_of(asked)
             fact = np.repeat(np.arange(len(facts)), parts.count)
             scope = parts.predicate % len(self.scoping.static.predicates)
         else:
@@ -230,15 +173,12 @@ class ScopedScoring(Scoring):
         candidates = self._scoped_predicates()
         room = MemoryBudget(self.memory, self.device, 4, columns).queries
         row, pair = grouped([spans.subject, spans.object])
-        order = np.argsort(row, kind="stable")
-        ordered = row[order]
         width = int(spans.number.max(initial=-1)) + 1
         scores = torch.full((questions, width), -torch.inf, device=self.device)
         for start in range(0, len(pair), room):
             block = pair[start : start + room]
             of_pairs = candidates.scores(spans.subject[block], spans.object[block])
-            low, high = np.searchsorted(ordered, (start, start + room)).tolist()
-            at = order[low:high]
+            at = np.flatnonzero((row >= start) & (row < start + room))
             places = (spans.question[at], spans.number[at], row[at] - start, spans.predicate[at])
             question, number, rows, predicate = (torch.as_tensor(x).to(self.device) for x in places)
             scores[question, number] = of_pairs[rows, predicate].to(scores.dtype)
@@ -256,18 +196,29 @@ class _MeanOfEnds(Candidates):
         return both.view(len(both), -1, self.columns).mean(1)
 
 
-@dataclass(frozen=True, eq=False)
 class _EntityQueries(Queries):
     """Parts are the scoped predicates of a fact."""
 
-    candidates: Candidates
-    parts: ScopeParts
-    fact: Ints
-    """A fact that asks each query."""
-    given: Ids
-    how: Aggregate
-    rows: int
-    """How many parts are scored at once."""
+    def __init__(self, scoring: ScopedScoring, kind: Kind, asked: CutFacts) -> None:
+        self.how, self.candidates = scoring.how, scoring.candidates(kind)
+        self.given = getattr(asked.facts, GIVEN[kind][0])
+        self.parts = parts = scoring.parts_of(asked)
+        several = parts.count > 1
+        begin, end = parts.predicate[parts.start], parts.predicate[parts.start + parts.count - 1]
+        # Facts with one part are the same query whenever they hold. Those come first, and those
+        # with the same predicate and entity stand together: their parts are scored once.
+        times = (np.where(several, time, 0) for time in (asked.begin, asked.end))
+        # Where entities move in time, they are moved once for all that ask at a time.
+        time_of = scoring.scorer.time_of
+        moved = [] if time_of is None else [time_of[begin]]
+        number, self.fact = grouped(
+            [several.astype(np.int8), *moved, begin, self.given, end, *times]
+        )
+        whole = np.add.reduceat(parts.weight, parts.start)
+        weight = np.where(several & (self.how in MEANS), whole, 1)
+        budget = scoring.budget(self.candidates)
+        self.rows = budget.parts
+        super().__init__(number, parts.count[self.fact], weight[self.fact], budget.queries)
 
     def score(self, start: int, stop: int) -> torch.Tensor:
         """The scores of all candidates for the queries from one number up to another."""
@@ -279,19 +230,24 @@ class _EntityQueries(Queries):
         # A lone part has weight 1, which gives the scores that it has without the others.
         weight = np.where(several[query], parts.weight[at], 1)
         pairs = Parts(query, given[query], parts.predicate[at], weight)
-        time_of = self.candidates.scorer.time_of
-        order = None if time_of is None else time_of[pairs.other]
-        return aggregated(self.candidates, pairs, len(facts), self.how, room=self.rows, order=order)
+        return aggregated(self.candidates, pairs, len(facts), self.how, room=self.rows)
 
 
-@dataclass(frozen=True, eq=False)
 class _PredicateQueries(Queries):
     """Parts of a predicate are its scopes that the interval lies in."""
 
-    candidates: Candidates
-    scoring: ScopedScoring
-    given: list[Ids]
-    """Of each query: begin, end, what of them is unknown, subject and object."""
+    def __init__(self, scoring: ScopedScoring, asked: CutFacts) -> None:
+        self.scoring, self.candidates = scoring, scoring.candidates("predicate")
+        facts = asked.facts
+        # In the order of time, so that intervals are cut once.
+        columns: list[Ids] = [asked.begin, asked.end, facts.unknown, facts.subject, facts.object]
+        number, fact = grouped(columns)
+        self.given = [column[fact] for column in columns]
+        # Every scope may be a part of a query, and takes several numbers beside its score.
+        size = len(scoring.names("predicate")) + 8 * self.candidates.columns
+        itemsize, one = max(4, self.candidates.itemsize()), np.ones(len(fact), np.int64)
+        budget = MemoryBudget(scoring.memory, scoring.device, itemsize, size)
+        super().__init__(number, one, one, budget.queries)
 
     def score(self, start: int, stop: int) -> torch.Tensor:
         """The scores of all candidates for the queries from one number up to another."""
@@ -314,30 +270,29 @@ class _PredicateQueries(Queries):
         return total.view(len(interval), len(sources))
 
 
-@dataclass(frozen=True, eq=False)
 class _TimeQueries(Queries):
     """Parts are the timestamps of a fact: all names are what they are at that time."""
 
-    candidates: Candidates
-    scoring: ScopedScoring
-    begin: Ints
-    end: Ints
-    given: list[npt.NDArray[np.int32]]
-    rows: int
-    """How many parts are scored at once."""
+    def __init__(self, scoring: ScopedScoring, kind: Kind, asked: CutFacts) -> None:
+        self.scoring, self.candidates = scoring, scoring.candidates(kind)
+        times = [asked.begin, asked.end]
+        given = [getattr(asked.facts, name) for name in GIVEN[kind]]
+        by_time = kind == "predicate"
+        number, fact = grouped([*times, *given] if by_time else [*reversed(given), *times])
+        self.begin, self.end, *self.given = (column[fact] for column in (*times, *given))
+        cost = time_costs(self.begin, self.end, scoring.how)
+        weight = cost if scoring.how in MEANS else np.ones(len(fact), np.int64)
+        budget = scoring.budget(self.candidates)
+        self.rows = budget.parts
+        self.names = np.arange(len(scoring.names(kind)), dtype=np.int32)
+        self.columns = lru_cache(max(1, _KEPT // max(len(self.names), 1)))(self.columns_at)
+        super().__init__(number, cost, weight, budget.queries)
 
-    @cached_property
-    def columns(self) -> Callable[[int], torch.Tensor]:
+    def columns_at(self, time: int) -> torch.Tensor:
         """The column of every candidate in scores over scoped ones, at a timestamp."""
-        names = np.arange(len(self.scoring.names(self.candidates.kind)), dtype=np.int32)
-
-        @lru_cache(max(1, _KEPT // max(len(names), 1)))
-        def columns(time: int) -> torch.Tensor:
-            times = np.full(len(names), time)
-            scopes = self.scoring.scoping.at(self.candidates.kind, names, times)
-            return torch.as_tensor(scopes).to(self.scoring.device)
-
-        return columns
+        times = np.full(len(self.names), time)
+        scopes = self.scoring.scoping.at(self.candidates.kind, self.names, times)
+        return torch.as_tensor(scopes).to(self.scoring.device)
 
     def score(self, start: int, stop: int) -> torch.Tensor:
         """The scores of all candidates for the queries from one number up to another."""
@@ -407,19 +362,21 @@ def aggregated(
     *,
     room: int,
     columns: Callable[[int], torch.Tensor] | None = None,
-    order: Ints | None = None,
 ) -> torch.Tensor:
     """A row of scores for each query, from `room` rows of parts at a time.
 
     Means are not divided by the sum of the weights: it is the same for all candidates of a query.
     Parts of a query are added one by one in the order of time, so the result does not depend on
-    `room`. `columns` gives the column of each candidate at a timestamp. Parts with the same `order`
-    are scored together.
+    `room`. `columns` gives the column of each candidate at a timestamp.
     """
     # Scoped predicates of one source are numbered in the order of time.
-    keys = (parts.query, parts.entity, parts.other)
-    before = [column for column in (order, parts.time) if column is not None]
-    order = np.lexsort((*keys, *before))
+    keys = [parts.query, parts.entity, parts.other]
+    time_of = candidates.scorer.time_of
+    if parts.time is not None:
+        keys.append(parts.time)
+    elif time_of is not None and candidates.kind != "predicate":
+        keys.append(time_of[parts.other])  # entities are moved once for all parts at a time
+    order = np.lexsort(keys)
     total: torch.Tensor | None = None
     for start in range(0, len(order), room):
         block = parts.take(order[start : start + room])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -100,15 +99,7 @@ class TimedScoring(Scoring):
 
     def queries(self, kind: Kind, facts: Facts) -> Queries:
         """The queries for the objects, the subjects or the predicates of facts."""
-        given = [getattr(facts, name) for name in GIVEN[kind]]
-        number, fact = grouped([*given, facts.begin, facts.end, facts.unknown])
-        candidates = len(self.names(kind))
-        rows = candidates if kind == "predicate" else 1
-        budget = MemoryBudget(self.memory, self.device, 4, candidates)
-        one = np.ones(len(fact), np.int64)
-        return _TimedQueries(
-            number, rows * one, one, budget.queries, self.scorer, kind, facts.take(fact), candidates
-        )
+        return _TimedQueries(self, kind, facts)
 
     def spans_of(self, facts: Facts) -> Spans:
         """Every timestamp is a separate span."""
@@ -130,13 +121,15 @@ class TimedScoring(Scoring):
         return Block(np.arange(questions), scores, torch.ones(questions, device=scores.device))
 
 
-@dataclass(frozen=True, eq=False)
 class _TimedQueries(Queries):
-    scorer: TimedScorer
-    kind: Kind
-    facts: Facts
-    """A fact that asks each query."""
-    candidates: int
+    def __init__(self, scoring: TimedScoring, kind: Kind, facts: Facts) -> None:
+        self.scorer, self.kind, self.candidates = scoring.scorer, kind, len(scoring.names(kind))
+        given = [getattr(facts, name) for name in GIVEN[kind]]
+        number, fact = grouped([*given, facts.begin, facts.end, facts.unknown])
+        self.facts, one = facts.take(fact), np.ones(len(fact), np.int64)
+        budget = MemoryBudget(scoring.memory, scoring.device, 4, self.candidates)
+        cost = self.candidates * one if kind == "predicate" else one
+        super().__init__(number, cost, one, budget.queries)
 
     def score(self, start: int, stop: int) -> torch.Tensor:
         """The scores of all candidates for the queries from one number up to another."""

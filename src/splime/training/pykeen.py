@@ -121,18 +121,24 @@ def _apart() -> Iterator[None]:
         np.random.set_state(states[1])
 
 
-def _make(settings: PykeenSettings, factory: Any) -> Any:
+@contextmanager
+def _explained(kind: type[SplimeError], what: str) -> Iterator[None]:
+    """Each model of PyKEEN has its own ways to refuse: any error is one of splime."""
     try:
+        yield
+    except (SplimeError, torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:
+        raise kind(f"{what}: {str(error) or type(error).__name__}") from error
+
+
+def _make(settings: PykeenSettings, factory: Any) -> Any:
+    with _explained(UsageError, f"{settings.model} cannot be made with these settings"):
         return _resolve(settings.model)(
             triples_factory=factory,
             embedding_dim=settings.dimension,
             random_seed=settings.seed % 2**32,
         )
-    except (torch.OutOfMemoryError, MemoryError):
-        raise
-    except Exception as error:  # each model has its own ways to refuse
-        why = str(error) or type(error).__name__
-        raise UsageError(f"{settings.model} cannot be made with these settings: {why}") from None
 
 
 class _PykeenLearner(Learner):
@@ -174,26 +180,21 @@ class _PykeenLearner(Learner):
     def _run_epoch(self, loop: Any, epoch: int) -> float:
         from pykeen.training import NonFiniteLossError
 
-        settings = self.settings
-        try:
-            losses = loop.train(
-                self.factory,
-                num_epochs=epoch,
-                continue_training=epoch > 1,
-                batch_size=self._batch,
-                use_tqdm=False,
-                pin_memory=self.source.device.type == "cuda",
-            )
-        except (SplimeError, torch.OutOfMemoryError, MemoryError):
-            raise
-        except NonFiniteLossError:
-            raise SplimeError(
-                f"the loss is no longer a number in epoch {epoch}: training diverged."
-                f" Lower learning_rate (it is {settings.learning_rate:g})"
-            ) from None
-        except Exception as error:
-            why = str(error) or type(error).__name__
-            raise SplimeError(f"PyKEEN could not train {settings.model}: {why}") from error
+        with _explained(SplimeError, f"PyKEEN could not train {self.settings.model}"):
+            try:
+                losses = loop.train(
+                    self.factory,
+                    num_epochs=epoch,
+                    continue_training=epoch > 1,
+                    batch_size=self._batch,
+                    use_tqdm=False,
+                    pin_memory=self.source.device.type == "cuda",
+                )
+            except NonFiniteLossError:
+                raise SplimeError(
+                    f"the loss is no longer a number in epoch {epoch}: training diverged."
+                    f" Lower learning_rate (it is {self.settings.learning_rate:g})"
+                ) from None
         return float(losses[-1])
 
     def parameters(self) -> dict[str, Tensor]:

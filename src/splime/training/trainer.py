@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +24,7 @@ from splime.embedding.scorer import ModelScorer
 from splime.errors import SplimeError, UsageError
 from splime.scoring.scoped import ScopedScoring
 from splime.scoring.scoping import Scoping
+from splime.scoring.scorer import Ids
 from splime.settings import Settings, SteppedSettings
 from splime.static import Triples
 from splime.training.engines import EpochEnd, Events, Learner, TrainingStep
@@ -73,10 +73,6 @@ class Loop(Learner):
     @abstractmethod
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
-
-    def tables(self) -> dict[str, Tensor]:
-        """What is trained, by the names in files."""
-        return parameters_of(self.model)
 
     @property
     def steps_are_alike(self) -> bool:
@@ -157,7 +153,7 @@ class Loop(Learner):
 
     def _check_tables(self) -> None:
         """A last step too far shows in the parameters before it shows in a loss."""
-        for name, table in self.tables().items():
+        for name, table in self.parameters().items():
             # The least and the largest suffice, and need no memory.
             if table.numel() and not bool(torch.isfinite(torch.stack(table.aminmax())).all()):
                 raise self._diverged(f"the parameters {name} are no longer numbers after")
@@ -170,20 +166,30 @@ class Loop(Learner):
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters of the model, by their names in files."""
-        return {name: table.detach() for name, table in self.tables().items()}
+        return {name: table.detach() for name, table in parameters_of(self.model).items()}
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything that is needed to resume from here: tensors, and numbers."""
         self.check_loss()  # what diverged is never saved
-        tensors = optimizer_state(self.optimizer, self.tables())
-        numbers = {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
-        return {**self.parameters(), **tensors}, numbers
+        tensors = self.parameters()
+        for name, table in parameters_of(self.model).items():
+            for key, value in self.optimizer.state.get(table, {}).items():
+                if isinstance(value, Tensor):
+                    tensors[f"{_OPTIMIZER}{name}.{key}"] = value
+        return tensors, {"epoch": self.epoch, "step": self.step, "loss": float(self._loss)}
 
     def restore(self, tensors: Mapping[str, Tensor], numbers: Mapping[str, Any]) -> None:
         """Resume from a state."""
         own = {name: t for name, t in tensors.items() if not name.startswith(_OPTIMIZER)}
         fill_parameters(self.model, own)
-        restore_optimizer(self.optimizer, self.tables(), tensors)
+        tables = parameters_of(self.model)
+        for full_name, value in tensors.items():
+            if full_name not in own:
+                name, _, key = full_name.removeprefix(_OPTIMIZER).rpartition(".")
+                state = self.optimizer.state[tables[name]]
+                # Optimizers know where they keep what they have, such as Adagrad its steps.
+                device = state[key].device if key in state else tables[name].device
+                state[key] = value.clone().to(device)
         self.epoch, self.step = int(numbers["epoch"]), int(numbers["step"])
         self._loss.fill_(float(numbers["loss"]))
 
@@ -220,7 +226,8 @@ class Trainer(Loop):
     @property
     def steps_are_alike(self) -> bool:
         """Not where entities move in time and all of them are compared with."""
-        return self.objective.steps_are_alike
+        model = self.model
+        return model.gadget is None and (self.objective.sampled or model.time_of is None)
 
     def take_step(self, examples: Tensor, drawn: Tensor | None) -> None:
         """One step of the optimizer."""
@@ -236,17 +243,13 @@ class Trainer(Loop):
         self.step += 1
 
     def _prepare(self) -> None:
-        """The examples of this epoch, and which of them ask the same."""
+        """The examples of this epoch."""
         triples = self.triples
         if self._draws is not None:
             # Neither the seed of the order (no third number) nor of a step (from 1 on).
             self._generator.manual_seed(seed_of(self.settings.seed, self.epoch, 0, 1))
             triples = self._draws.draw(self._generator)
         self.examples = self.objective.examples(triples)
-        self._groups: Tensor | None = None
-        if not self.objective.sampled:
-            number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
-            self._groups = torch.unique_consecutive(number, return_inverse=True)[1]
 
     def shuffled(self) -> Tensor:
         """The examples of this epoch in their order."""
@@ -259,11 +262,12 @@ class Trainer(Loop):
         if self._draws is not None:
             self._prepare()
         self._generator.manual_seed(seed_of(self.settings.seed, self.epoch))
-        if self._groups is None:
+        if self.objective.sampled:
             return self.examples[self._shuffle(len(self.examples))]
         # Queries change places, and what answers the same one stays together.
-        order = self._shuffle(int(self._groups[-1]) + 1)[self._groups].argsort(stable=True)
-        return self.examples[order]
+        number = self.objective.query_numbers(self.examples[:, 0], self.examples[:, 1])
+        groups = torch.unique_consecutive(number, return_inverse=True)[1]
+        return self.examples[self._shuffle(int(groups[-1]) + 1)[groups].argsort(stable=True)]
 
     def _shuffle(self, count: int) -> Tensor:
         return torch.randperm(count, generator=self._generator, device=self.device)
@@ -317,34 +321,6 @@ def all_reduce_gradients(parameters: Iterable[Tensor], loss: Tensor) -> Tensor:
     return summed
 
 
-def optimizer_state(
-    optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
-    """What an optimizer remembers of parameters, by their names in files."""
-    return {
-        f"{_OPTIMIZER}{name}.{key}": value
-        for name, table in parameters.items()
-        for key, value in optimizer.state.get(table, {}).items()
-        if isinstance(value, Tensor)
-    }
-
-
-def restore_optimizer(
-    optimizer: torch.optim.Optimizer,
-    parameters: Mapping[str, Tensor],
-    tensors: Mapping[str, Tensor],
-) -> None:
-    """Give it back to an optimizer."""
-    for name, table in parameters.items():
-        start = f"{_OPTIMIZER}{name}."
-        for full_name, value in tensors.items():
-            key = full_name.removeprefix(start)
-            if key != full_name and "." not in key:
-                there = optimizer.state[table].get(key)
-                place = there.device if isinstance(there, Tensor) else _place(key, table)
-                optimizer.state[table][key] = value.clone().to(place)
-
-
 class Draws:
     """Triples that came from facts, of which an epoch takes one for each fact.
 
@@ -353,12 +329,7 @@ class Draws:
     timestamps at which the fact holds in the scope: that draws a timestamp of the fact.
     """
 
-    def __init__(
-        self,
-        triples: Tensor,
-        fact: npt.NDArray[np.integer],
-        weight: npt.NDArray[np.integer],
-    ) -> None:
+    def __init__(self, triples: Tensor, fact: Ids, weight: Ids) -> None:
         if (np.diff(fact) < 0).any():
             raise ValueError("triples must stand in the order of their facts")
         self.triples = triples
@@ -393,11 +364,6 @@ def check_batch(batch_size: int, count: int, unit: str = "triple") -> None:
             f"a batch of {batch_size:,} is larger than train, which has {count:,} {unit}s; lower"
             " batch_size"
         )
-
-
-def _place(key: str, table: Tensor) -> torch.device:
-    """Where the optimizers keep a part of their state."""
-    return torch.device("cpu") if key == "step" and not table.is_cuda else table.device
 
 
 LEARNING_RATES: Mapping[str, Axis] = {

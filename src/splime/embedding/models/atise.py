@@ -138,13 +138,9 @@ class _Drifting(Table):
     times: Tensor
 
     def __init__(self, rows: Lookup, times: Tensor) -> None:
-        super().__init__()
+        super().__init__(len(rows), 2 * (rows.width // 5))
         self.rows = rows
-        self.width = 2 * (rows.width // 5)
         self.register_buffer("times", times, persistent=False)
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The mean and the variance."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from splime.embedding.distances import dot
 from splime.embedding.gadgets import Gadget
-from splime.embedding.tables import Table, TableMaker, follows_in_time
+from splime.embedding.tables import Table, TableMaker
 from splime.errors import UsageError
 from splime.settings import PREDICATE, Settings
 
@@ -108,10 +108,6 @@ class Model(nn.Module):
                     f"{cls.__name__} moves entities in time itself; cut predicates alone"
                 )
             model.time_of = tables.times()
-        if cls.auxiliary:
-            follows = follows_in_time(tables.static.predicates, copies=tables.copies)
-            model.previous = torch.arange(len(predicates))
-            model.previous[1:] -= follows.long()
         model.prepare(tables)
         return model
 
@@ -158,7 +154,7 @@ class Model(nn.Module):
         """What the gadget adds to the scores of all entities as the object (or subject)."""
         if self.gadget is None or not bool(self.gadget.strength):
             return None
-        scopes = len(self.gadget.scopes)
+        scopes = self.gadget.scopes.shape[1]
         roles = (p < scopes) == (kind == "object")  # of an inverse, it is the other one
         scores = self.entities.vectors().new_zeros(len(p), len(self.entities))
         for role in (False, True):
@@ -190,6 +186,10 @@ class Model(nn.Module):
     @abstractmethod
     def subject_query(self, p: Tensor, o: Tensor) -> Tensor:
         """What `compare` scores subjects against."""
+
+    def query(self, kind: str, known: Tensor, p: Tensor) -> Tensor:
+        """What `compare` scores entities against as the object (or subject)."""
+        return self.object_query(known, p) if kind == "object" else self.subject_query(p, known)
 
     @abstractmethod
     def predicate_query(self, s: Tensor, o: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from splime.embedding.distances import complex_sizes, dot, l2, moduli, norm, root
 from splime.embedding.models.base import DISTANCES, Model
-from splime.embedding.tables import Table, TableMaker, complex_parts, complex_product
+from splime.embedding.tables import Table, TableMaker, complex_product
 
 
 class RotatE(Model):
@@ -62,8 +62,8 @@ class RotatE(Model):
             lengths = query.square().sum(-1, keepdim=True)
             product = dot(complex_product(o, s, conjugate=True), _turn(candidates))
             return -root(lengths - 2 * product)
-        (sr, si), (or_, oi) = complex_parts(s.unsqueeze(1)), complex_parts(o.unsqueeze(1))
-        cosine, sine = complex_parts(_turn(candidates))
+        (sr, si), (or_, oi) = (x.unsqueeze(1).chunk(2, dim=-1) for x in (s, o))
+        cosine, sine = _turn(candidates).chunk(2, dim=-1)
         scores = query.new_zeros(len(query), candidates.shape[-2])
         for k in range(sr.shape[-1]):
             c, d = cosine[..., k], sine[..., k]

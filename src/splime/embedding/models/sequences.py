@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from splime.embedding.initial import fill_recurrent
 from splime.embedding.models.distmult import DistMult
 from splime.embedding.models.transe import TransE
 from splime.embedding.tables import Lookup, Table, TableMaker
@@ -25,8 +26,8 @@ class Sequences(Table):
     tokens_of: Tensor
 
     def __init__(self, predicates: Lookup, tokens: Lookup, tokens_of: Tensor) -> None:
-        super().__init__()
-        self.predicates, self.tokens, self.width = predicates, tokens, predicates.width
+        super().__init__(len(predicates), predicates.width)
+        self.predicates, self.tokens = predicates, tokens
         self.register_buffer("tokens_of", tokens_of, persistent=False)
         width, place = self.width, predicates.weight.device
         self.input = nn.Parameter(torch.empty(4 * width, width, device=place))
@@ -38,15 +39,8 @@ class Sequences(Table):
         """For the scoped predicates of a graph."""
         predicates = tables.level(PREDICATE, width)
         table = cls(predicates, Lookup(tables.weights(_TOKENS, width)), tokens_of(tables))
-        if tables.generator is not None:
-            with torch.no_grad():
-                for weight in (table.input, table.recurrent):
-                    drawn = torch.rand(weight.shape, generator=tables.generator) * 2 - 1
-                    weight.copy_(drawn / np.sqrt(width))
+        fill_recurrent(tables.generator, table.input, table.recurrent)
         return table
-
-    def __len__(self) -> int:
-        return len(self.predicates)
 
     def parts(self, ids: Tensor) -> list[Tensor]:
         """The one vector that the LSTM makes for each id."""
@@ -94,10 +88,7 @@ class TATransE(TransE):
     name = "ta-transe"
     cuts = "timestamps"
 
-    @classmethod
-    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
-        """The LSTM's."""
-        return Sequences.make(tables, width)
+    predicate_table = Sequences.make
 
 
 class TADistMult(DistMult):
@@ -107,7 +98,4 @@ class TADistMult(DistMult):
     cuts = "timestamps"
     strong = DistMult.strong | {"optimizer": "adam", "learning_rate": 1e-3, "init": "xavier_normal"}
 
-    @classmethod
-    def predicate_table(cls, tables: TableMaker, width: int) -> Table:
-        """The LSTM's."""
-        return Sequences.make(tables, width)
+    predicate_table = Sequences.make

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, normalize
 
+from splime.embedding.initial import fill_recurrent
 from splime.embedding.models.hyte import HyTE
-from splime.embedding.tables import Lookup, Table, TableMaker, Timed, project
+from splime.embedding.tables import Lookup, Table, TableMaker, Timed, follows_in_time, project
 from splime.settings import PREDICATE, TIME
 
 
@@ -30,6 +31,12 @@ class TDG2E(HyTE):
         times = GatedTimes(tables.level(TIME, width), torch.from_numpy(gaps), tables.generator)
         return Timed(tables.level(PREDICATE, width), times, project)
 
+    def prepare(self, tables: TableMaker) -> None:
+        """The scope before each one."""
+        follows = follows_in_time(tables.static.predicates, copies=tables.copies)
+        self.previous = torch.arange(len(self.predicates))
+        self.previous[1:] -= follows.long()
+
 
 class GatedTimes(Table):
     """Normals hₖ / |hₖ| of times, where hₖ = (1 - z) n + z g hₖ₋₁.
@@ -40,22 +47,15 @@ class GatedTimes(Table):
     gaps: Tensor
 
     def __init__(self, inputs: Lookup, gaps: Tensor, generator: torch.Generator | None) -> None:
-        super().__init__()
-        self.inputs, self.width = inputs, inputs.width
+        super().__init__(len(inputs), inputs.width)
+        self.inputs = inputs
         self.register_buffer("gaps", gaps, persistent=False)
         width, place = self.width, inputs.weight.device
         self.input = nn.Parameter(torch.empty(3 * width, width, device=place))
         self.recurrent = nn.Parameter(torch.empty(3 * width, width, device=place))
         self.gate = nn.Parameter(torch.zeros(2, width, device=place))
-        if generator is not None:
-            with torch.no_grad():
-                for weight in (self.input, self.recurrent):
-                    drawn = torch.rand(weight.shape, generator=generator) * 2 - 1
-                    weight.copy_(drawn / np.sqrt(width))
+        fill_recurrent(generator, self.input, self.recurrent)
         self._kept: Tensor | None = None
-
-    def __len__(self) -> int:
-        return len(self.inputs)
 
     @property
     def weight(self) -> Tensor:

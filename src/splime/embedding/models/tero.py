@@ -9,7 +9,7 @@ from torch.nn.functional import embedding
 from splime.embedding.distances import complex_sizes, l1, norm
 from splime.embedding.models.base import Model
 from splime.embedding.models.hyte import MOVED
-from splime.embedding.tables import TableMaker, complex_parts, complex_product
+from splime.embedding.tables import TableMaker, complex_product
 
 
 class TeRo(Model):
@@ -61,5 +61,5 @@ class TeRo(Model):
 
 
 def _mirrored(x: Tensor) -> Tensor:
-    real, imaginary = complex_parts(x)
+    real, imaginary = x.chunk(2, dim=-1)
     return torch.cat([real, -imaginary], dim=-1)

@@ -67,8 +67,7 @@ class TIMEPLEX(ComplEx):
         if self.gadget is not None:
             late = epoch >= epochs - _LAST
             self.requires_grad_(not late)
-            for parameter in self.gadget.learned():
-                parameter.requires_grad_(late)
+            self.gadget.requires_grad_(late)
             self.gadget.strength.requires_grad_(False)
             self.gadget.strength.fill_(self.gadget.full if late else 0.0)
         return False
@@ -77,7 +76,7 @@ class TIMEPLEX(ComplEx):
         """Times have real and imaginary parts of length 1."""
         super().constrain(settings)
         if isinstance(self.predicates, Joined):
-            [time] = self.predicates["time"].lookups()
+            *_, time = self.predicates.lookups()
             time.weight.copy_(normalize(time.weight.unflatten(-1, (2, -1)), dim=-1).flatten(-2))
 
     def score(self, s: Tensor, p: Tensor, o: Tensor) -> Tensor:
