@@ -95,6 +95,7 @@ def cells_of(counts: Counts) -> dict[Any, list[int]]:
 
 
 @given(rows=rows_of, relative=relatives, most=st.sampled_from([5, 1000]))
+@settings(max_examples=60)
 def test_counts_are_those_of_a_loop(rows: list[Row], relative: IntervalScopes, most: int) -> None:
     counts = Counts.of(make(rows), ENTITIES, PREDICATES, relative, most=most)
     cells, usual, asked = literally(rows, relative, most)
@@ -164,7 +165,8 @@ def test_counts_do_not_depend_on_the_number_of_threads() -> None:
     columns = random.integers(0, [40, 9, 40], (400, 3)).T.astype(np.int32)
     unknown = random.choice([0, 0, 0, 1, 2, 3], 400).astype(np.uint8)
     facts = Facts(*columns, begin, begin + random.integers(0, 5, 400), unknown)
-    before, found = torch.get_num_threads(), []
+    before = torch.get_num_threads()
+    found: list[tuple[Any, ...]] = []
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
@@ -266,7 +268,7 @@ def test_the_smallest_graphs_have_features(rows: list[Row], past: bool) -> None:
     relative, predicates = IntervalScopes("year", (1, 3), past=past), 1 + any(r[1] for r in rows)
     counts = Counts.of(make(rows), ENTITIES, predicates, relative)
     assert cells_of(counts) == literally(rows, relative, 1000, predicates)[0]
-    for asked in (range(2 * predicates), []):
-        for part in counts.features([*asked]):
+    for asked in ([*range(2 * predicates)], list[int]()):
+        for part in counts.features(asked):
             assert len(part) == len(asked)
             assert bool(part.isfinite().all())

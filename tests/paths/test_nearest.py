@@ -101,7 +101,8 @@ def assert_reads(
 ) -> None:
     """Scores and gradients with a bound are those of the plain formulas over the facts in reach."""
     facts = make_facts(READ, 12, 3).to(device)
-    given, predicates, times = (part.to(device) for part in questions(5))
+    given, predicates, times = questions(5)
+    given, predicates, times = given.to(device), predicates.to(device), times.to(device)
     scopes, wanted = facts.scopes(relative, times), (given + 1) % 12
     every = facts.weights()
     near = nearest(facts, given, scopes, times, every, model.layers, 9)

@@ -22,6 +22,7 @@ from splime.paths.relative import (
     SingleScope,
     Times,
     fit_relative,
+    growing_scopes,
     parse_relative,
 )
 
@@ -205,6 +206,23 @@ def test_edges_follow_from_the_distances_in_train(
     assert isinstance(years, IntervalScopes)
     assert years.edges[:5] == (1, 3, 6, 11, 26)
     assert fit_relative("intervals:1,6", published_graphs["yago11k"]).edges == (1, 6)
+
+
+def test_distances_that_grow_end_at_the_median(published_graphs: dict[str, TemporalGraph]) -> None:
+    expected = {"icews14": (1, 2, 5, 10, 22, 47, 102), "yago11k": (1, 2, 3, 5, 9, 15, 25)}
+    for name, edges in expected.items():
+        graph = published_graphs[name]
+        assert growing_scopes(graph.train, graph.timeline.granularity, 7).edges == edges
+
+
+@given(begins=st.lists(st.integers(0, 500), max_size=20), bins=st.integers(2, 9))
+def test_every_graph_has_so_many_distances_that_grow(begins: list[int], bins: int) -> None:
+    rows = [("a", "p", f"b{i}", begin, begin) for i, begin in enumerate([0, *begins])]
+    graph = splime.read(rows, split="none")
+    relative = growing_scopes(graph.train, graph.timeline.granularity, bins)
+    assert len(relative.edges) == bins
+    assert relative.edges[0] == 1
+    assert relative.edges[-1] >= 8
 
 
 @pytest.mark.parametrize("unit", ["step", "month", "hour", "minute", "second"])

@@ -103,7 +103,7 @@ class Calibrations:
         return fitted
 
     def _by_hiding(self, kind: Kind) -> Calibration:
-        from splime.analysis.hidden import hidden_cases, hidden_numbers
+        from splime.analysis.hidden import HIDDEN, hidden_cases, hidden_numbers
 
         scorer = self._scoring.scorer
         numbers = hidden_numbers(scorer.known, scorer.statements)
@@ -111,7 +111,7 @@ class Calibrations:
         if len(numbers) < FEWEST // 2:
             return Calibration(None, len(numbers), "there are too few facts to calibrate them")
         cases = hidden_cases(self._run, self._scoring, kind, numbers)
-        return Calibration(fit_temperature(cases), len(cases), of="facts, each hidden in turn")
+        return Calibration(fit_temperature(cases), len(cases), of=HIDDEN)
 
     def _stored(self) -> StoredTemperatures:
         """What the folder keeps; without temperatures if they are those of another model."""

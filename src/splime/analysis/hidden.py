@@ -26,6 +26,7 @@ _READ = 1_500_000
 """Facts that all questions together read, about."""
 _SHARE = 10
 """At most the tenth part of a graph is left out of counts at once."""
+HIDDEN = "facts, each hidden in turn"
 SIDES: tuple[Kind, ...] = ("object", "subject")
 
 
@@ -44,9 +45,8 @@ class Measured(NamedTuple):
         """From ranks."""
         if not len(ranks):
             return cls(0, 0.0, 0.0, 0.0)
-        return cls(
-            len(ranks), float((1 / ranks).mean()), float((ranks < 2).mean()), float((ranks <= 10).mean())
-        )
+        shares = (1 / ranks, ranks < 2, ranks <= 10)
+        return cls(len(ranks), *(float(share.mean()) for share in shares))
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust
         guesses.append(_guessed(known, numbers, kind, len(run.graph.entities)))
         temperature = fit_temperature(cases) if len(cases) >= FEWEST // 2 else None
         why = "" if temperature else f"only {len(cases)} facts can be hidden"
-        calibrations[kind] = Calibration(temperature, len(cases), why, of="facts, each hidden in turn")
+        calibrations[kind] = Calibration(temperature, len(cases), why, of=HIDDEN)
         logits = cases.scores.double() / (temperature or 1.0)
         best = logits.softmax(1).max(1)
         sure.append(best.values.numpy())

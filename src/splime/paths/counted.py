@@ -1,6 +1,6 @@
 """A path model whose messages are made from counts of the graph.
 
-Its parameters belong to no predicate and no entity, so it answers graphs that it was not trained on.
+Its parameters belong to no predicate and no entity, so it answers graphs that it never saw.
 With the numbers x of a fact's predicate r and scope k for a question about p (`Counts.features`):
 
     z = relu(W1 x + scope[k] + b1);  z += relu(W2 z + b2);  messages of all layers = W3 z + b3
@@ -83,8 +83,8 @@ def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Count
     """The counts of some facts of a graph; an error unless the scopes are those that it knows."""
     if not isinstance(relative, IntervalScopes) or len(relative.edges) != BINS or relative.unknown:
         raise UsageError(
-            f"counted messages need relative scopes of the kind intervals with {BINS} distances, and"
-            " no separate ones for unknown times; leave out relative and unknown_scopes"
+            f"counted messages need relative scopes of the kind intervals with {BINS} distances,"
+            " and no separate ones for unknown times; leave out relative and unknown_scopes"
         )
     return Counts.of(known, len(graph.entities), len(graph.predicates), relative)
 
@@ -137,12 +137,10 @@ class _Training:
         size = self._directed
         distinct, number = (self.fold[asked] * size + predicates).unique(return_inverse=True)
         wanted = distinct.tolist()
-        parts = [
-            counts.features(
-                [one % size for one in wanted if one // size == fold], predicates.device
-            )
-            for fold, counts in enumerate(self.counts)
-        ]
+        parts = []
+        for fold, counts in enumerate(self.counts):
+            inside = [one % size for one in wanted if one // size == fold]
+            parts.append(counts.features(inside, predicates.device))
         features = self.model.change(Features(*map(torch.cat, zip(*parts, strict=True))))
         tables = self.model.make_messages(features.facts)
         return Start(self.model.begin(features.about)[number], CountedMessages(tables, number))

@@ -152,7 +152,7 @@ def _count(  # type: ignore[no-untyped-def]
 @compiled
 def _count_usual(  # type: ignore[no-untyped-def]
     usual, drawn, group, q_begin, q_end,
-    starts, predicate, target, of, begin, end, timeless, edges, kinds, past,
+    starts, predicate, _target, of, begin, end, timeless, edges, kinds, past,
 ):  # fmt: skip
     for q in range(len(drawn)):
         for i in range(starts[drawn[q]], starts[drawn[q] + 1]):
@@ -197,8 +197,8 @@ class Counts:
         seed: int = 0,
     ) -> Counts:
         """Those of some facts: of all of them as questions, both ways, or of a sample."""
-        graph, directed, kinds = _directed(facts, entities, predicates), 2 * predicates, 0
-        kinds = len(relative)
+        graph = _directed(facts, entities, predicates)
+        directed, kinds = 2 * predicates, len(relative)
         random = np.random.default_rng(seed)
         number = _sample(facts, graph, most, random)
         fact, inverse = number % max(len(facts), 1), number >= len(facts)

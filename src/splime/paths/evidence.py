@@ -205,7 +205,7 @@ def evidence(
     times: Times | None = None,
     most: int = 5,
 ) -> list[Chain]:
-    """The chains of facts that an answer rests on; `start` and `times` are those of its question."""
+    """The chains of facts that an answer rests on; its question has a `start` and `times`."""
     weights = facts.weights() if weights is None else weights
     asked = torch.tensor([given], device=facts.device)
     near = model.nearest(facts, asked, scopes, times, weights)
