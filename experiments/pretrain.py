@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from experiments.laws import random_graph
 from splime.datasets import DATASETS, load
 from splime.graph import Facts, TemporalGraph
-from splime.paths.counted import BINS, CountedPathModel
+from splime.paths.counted import BINS, CountedPathModel, FoldStarter
 from splime.paths.counting import Features
 from splime.paths.messages import fast
 from splime.paths.relative import growing_scopes
@@ -131,7 +132,8 @@ class Pretraining:
     def _load(name: str) -> TemporalGraph:
         if name not in DATASETS:
             return load(str(Path(os.environ["SPLIME_DATA"]) / name))
-        return load(name, **({"bucket": None} if "bucket" in DATASETS[name].options else {}))
+        options: Any = {"bucket": None} if "bucket" in DATASETS[name].options else {}
+        return load(name, **options)
 
     def run(self, progress: Progress = silent) -> CountedPathModel:
         """The trained model."""
@@ -182,6 +184,7 @@ class Pretraining:
 def _batch(questions: PathQuestions, random: np.random.Generator) -> Tensor:
     """Questions of one fold, about few enough predicates."""
     predicates, size = questions.predicate.numpy(), 2 * questions.facts.predicates
+    assert isinstance(questions.start, FoldStarter)
     fold = questions.start.fold.numpy()
     drawn = np.flatnonzero(np.tile(fold == random.choice(fold), 2))
     drawn = drawn[random.permutation(len(drawn))]

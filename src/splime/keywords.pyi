@@ -54,6 +54,8 @@ class TrialSettings(TypedDict, total=False):
     dropout: float | None
     precision: Literal["float32", "tf32"]
     past: Past | None
+    messages: Literal["counted", "learned"]
+    weights: str | None
     layers: int
     aggregation: Literal["sum", "mean"] | None
     reach: int | None
@@ -68,7 +70,7 @@ class TrialSettings(TypedDict, total=False):
     loss: str
     margin: float
     temperature: float
-    weights: Literal["fixed", "learned"]
+    negative_weights: Literal["fixed", "learned"]
     negatives: int
     share: Literal["batch", "none"]
     corrupt: Literal["both", "subject", "object"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from splime.errors import UsageError, check_fields, nearest
 from splime.static import Aggregate
@@ -64,9 +64,13 @@ class BaseSettings:
             raise UsageError(f"{name} has no effect on {model}; leave it out")
         raise UsageError(f"there is no setting {name!r}.{nearest(name, ALL_SETTINGS)}")
 
+    old_names: ClassVar[Mapping[str, str]] = {}
+    """What settings were called in earlier versions, with the names that they have now."""
+
     @classmethod
     def restore(cls, values: Mapping[str, Any]) -> Self:
         """Those of a run, which may keep some that have no effect: earlier versions allowed it."""
+        values = {cls.old_names.get(name, name): value for name, value in values.items()}
         others = {*ALL_SETTINGS} - {*cls.names()}
         return cls.of({name: value for name, value in values.items() if name not in others})
 
@@ -171,6 +175,8 @@ class Settings(SteppedSettings):
     50
     """
 
+    old_names = {"weights": "negative_weights"}
+
     norm: int = _setting(1, "norm of distance models, 1 or 2")
     init: str = _setting(
         "xavier_normal",
@@ -198,7 +204,7 @@ class Settings(SteppedSettings):
         least=0,
     )
     temperature: float = _setting(0.5, "how much self_adversarial prefers hard negatives", least=0)
-    weights: Literal["fixed", "learned"] = _setting(
+    negative_weights: Literal["fixed", "learned"] = _setting(
         "fixed", "whether gradients of self_adversarial flow through the weights of negatives"
     )
     negatives: int = _setting(
@@ -353,6 +359,11 @@ class PathSettings(LatestSettings, SteppedSettings):
         "path: what messages are made from: counts of the graph, so that the model fits any graph"
         " (counted), or parameters of each predicate (learned)",
     )
+    weights: str | None = _setting(
+        None,
+        "path, counted: the version of the shipped weights that training begins from, or none to"
+        " begin anew. Default: the latest, where layers and dimension are theirs",
+    )
     layers: int = _setting(4, "path: most facts in a chain", least=1)
     aggregation: Literal["sum", "mean"] | None = _setting(
         None, "path: whether the messages at an entity are summed or averaged"
@@ -374,6 +385,15 @@ class PathSettings(LatestSettings, SteppedSettings):
     unknown_scopes: bool | None = _setting(
         None, "path: whether facts with an unknown begin or end have separate scopes"
     )
+
+    def values(self) -> dict[str, Any]:
+        """Without the source of messages where it is that of earlier versions."""
+        learned = self.messages == "learned"
+        return {
+            name: value
+            for name, value in super().values().items()
+            if not (learned and name == "messages")
+        }
 
     @property
     def uses_time(self) -> bool:

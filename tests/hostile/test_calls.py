@@ -49,7 +49,9 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     settings: Wrong = {
         **number,
         **dict.fromkeys(("margin", "temperature", "l2", "n3", "smooth", "learning_rate"), NUMBER),
-        **dict.fromkeys(("weights", "share", "corrupt", "optimizer", "reduction", "each"), TEXT),
+        **dict.fromkeys(
+            ("negative_weights", "share", "corrupt", "optimizer", "reduction", "each"), TEXT
+        ),
         **dict.fromkeys(("model", "init", "loss", "levels", "precision"), TEXT),
         **dict.fromkeys(("reciprocal", "avoid_known", "distinct"), FLAG),
         "seed": (*WHOLE, -1),

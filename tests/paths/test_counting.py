@@ -27,8 +27,10 @@ Row = tuple[int, int, int, int, int, int]
 def make(rows: list[Row]) -> Facts:
     """Facts of (subject, predicate, object, begin, end, unknown)."""
     s, p, o, begin, end, unknown = np.array(rows, np.int64).reshape(-1, 6).T
-    ids = (np.array(column, np.int32) for column in (s, p, o))
-    return Facts(*ids, np.array(begin), np.array(end), np.array(unknown, np.uint8))
+    ids: Any = [np.array(column, np.int32) for column in (s, p, o)]
+    return Facts(
+        ids[0], ids[1], ids[2], np.array(begin), np.array(end), np.array(unknown, np.uint8)
+    )
 
 
 @st.composite
@@ -69,17 +71,18 @@ def literally(
     for number, one, another in zip(asked, drawn, others, strict=True):
         a, p, b, hidden = directed[number]
         seen = [fact for fact in directed if rows[fact[3]] != rows[hidden]]
-        near = {e: {z for u, _, z, _ in seen if u == e} for e in (a, b, another)}
+        then = [fact for fact in seen if scopes[fact[3]][hidden] != LEFT_OUT]
+        near = {e: {z for u, _, z, _ in then if u == e} for e in (a, b, another)}
         questions[p] += 1
         for u, r, z, i in seen:
             k = scopes[i][hidden]
             if k == LEFT_OUT:
                 continue
             if u == a:
-                found = (1, z == b, z in near[b], z in near[another], 0, 0)
+                found = [1, z == b, z in near[b], z in near[another], 0, 0]
                 cells[p, r, k] = [x + y for x, y in zip(cells[p, r, k], found, strict=True)]
             if u == b:
-                found = (0, 0, 0, 0, 1, z in near[a])
+                found = [0, 0, 0, 0, 1, z in near[a]]
                 cells[p, r, k] = [x + y for x, y in zip(cells[p, r, k], found, strict=True)]
             if u == one:
                 usual[r * len(relative) + k] += 1
@@ -112,7 +115,7 @@ def test_names_and_the_order_of_facts_do_not_matter(rows: list[Row], seed: int, 
     """But for what is drawn at random by the numbers of facts: chance, and what is usual."""
     random, whole = np.random.default_rng(seed), (ENTITIES, PREDICATES, RELATIVE)
     entities, predicates = random.permutation(ENTITIES), random.permutation(PREDICATES)
-    renamed = [(int(entities[s]), int(predicates[p]), int(entities[o]), *at)
+    renamed: Any = [(int(entities[s]), int(predicates[p]), int(entities[o]), *at)
                for s, p, o, *at in rows]  # fmt: skip
     directed = [*predicates.tolist(), *(predicates + PREDICATES).tolist()]
     plain, other = Counts.of(make(rows), *whole), Counts.of(make(renamed), *whole)
@@ -162,9 +165,10 @@ def test_facts_that_state_the_same_are_in_a_group() -> None:
 def test_counts_do_not_depend_on_the_number_of_threads() -> None:
     random = np.random.default_rng(0)
     begin = random.integers(0, 30, 400)
-    columns = random.integers(0, [40, 9, 40], (400, 3)).T.astype(np.int32)
+    columns: Any = random.integers(0, [40, 9, 40], (400, 3)).T.astype(np.int32)
     unknown = random.choice([0, 0, 0, 1, 2, 3], 400).astype(np.uint8)
-    facts = Facts(*columns, begin, begin + random.integers(0, 5, 400), unknown)
+    s, p, o = columns
+    facts = Facts(s, p, o, begin, begin + random.integers(0, 5, 400), unknown)
     before = torch.get_num_threads()
     found: list[tuple[Any, ...]] = []
     try:

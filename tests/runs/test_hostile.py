@@ -18,7 +18,7 @@ from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
 from splime.runs import Run, evaluate, evaluations
 from splime.runs.folder import fingerprint
-from splime.runs.tensors import load_tensors, save_tensors
+from splime.tensors import load_tensors, save_tensors
 from tests.runs.small import CUTS, call, small_graph, small_run
 
 

@@ -226,7 +226,7 @@ def test_trainings_that_fail(
 
 
 def test_weights_of_another_model(graph: TemporalGraph, tmp_path: Path) -> None:
-    from splime.runs.tensors import load_tensors, save_tensors
+    from splime.tensors import load_tensors, save_tensors
 
     run = pykeen_run(graph, tmp_path / "run")
     path = run.path / "model.safetensors"

@@ -22,7 +22,7 @@ from splime.errors import DataError, SplimeError, UsageError, explain_out_of_mem
 from splime.graph import Facts, TemporalGraph
 from splime.runs import Interrupted, Run, training
 from splime.runs.folder import is_finished
-from splime.runs.tensors import load_tensors, save_tensors
+from splime.tensors import load_tensors, save_tensors
 from splime.training.trainer import Trainer
 from tests.runs.small import CUTS, StopAfter, call, small_graph, small_run
 

@@ -18,7 +18,7 @@ from splime.embedding.models.distmult import DistMult
 from splime.errors import DataError
 from splime.graph import TemporalGraph
 from splime.runs import Interrupted, Run, evaluate
-from splime.runs.tensors import load_tensors, save_tensors
+from splime.tensors import load_tensors, save_tensors
 from tests.runs.small import StopAfter, small_run
 
 TABLES: dict[str, dict[str, Any]] = {

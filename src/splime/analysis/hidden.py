@@ -134,7 +134,8 @@ def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust
     scorer: PathScorer = scoring.scorer
     known = scorer.known
     numbers = hidden_numbers(known, scorer.statements)
-    ranks, guesses, calibrations, sure, right = [], [], {}, [], []
+    calibrations: dict[str, Calibration] = {}
+    ranks, guesses, sure, right = [], [], [], []
     for kind in SIDES:
         cases = hidden_cases(run, scoring, kind, numbers, progress)
         ranks.append(ranks_of(cases))

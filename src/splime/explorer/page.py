@@ -28,7 +28,7 @@ _HTML, _STYLE, _SCRIPT = (
     (files("splime.explorer") / f"page.{suffix}").read_text("utf-8")
     for suffix in ("html", "css", "js")
 )
-POLICY = (
+POLICY: str = (
     "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; connect-src 'self';"
     f" script-src {_hash(_SCRIPT)}; style-src {_hash(_STYLE)}"
 )

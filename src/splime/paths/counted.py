@@ -4,7 +4,7 @@ Its parameters belong to no predicate and no entity, so it answers graphs that i
 With the numbers x of a fact's predicate r and scope k for a question about p (`Counts.features`):
 
     z = relu(W1 x + scope[k] + b1);  z += relu(W2 z + b2);  messages of all layers = W3 z + b3
-    q = start + MLP(numbers of p)
+    q = query + MLP(numbers of p)
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _KEPT = 256 << 20
 class CountedPathModel(PathModel):
     """Messages are made from counts by a small network."""
 
+    steps_are_alike = False
+
     def _make_messages(self) -> None:
         width, hidden, uniform = self.width, _HIDDEN, self._uniform
         self.scope = nn.Parameter(0.3 * self._normal(self.scopes, hidden))
@@ -41,7 +43,7 @@ class CountedPathModel(PathModel):
         self.middle_bias = uniform(hidden, hidden)
         self.message_weight = uniform(hidden, self.layers * width, hidden)
         self.message_bias = uniform(hidden, self.layers * width)
-        self.start = nn.Parameter(self._normal(width))
+        self.query = nn.Parameter(self._normal(width))
         self.about_weight = uniform(ABOUT, width, ABOUT)
         self.about_bias = uniform(ABOUT, width)
         self.start_weight = uniform(width, width, width)
@@ -66,17 +68,17 @@ class CountedPathModel(PathModel):
         """q [predicates asked about, width] from features."""
         linear = nn.functional.linear
         x = linear(about, self.about_weight, self.about_bias).relu()
-        return self.start + linear(x, self.start_weight, self.start_bias)
+        return self.query + linear(x, self.start_weight, self.start_bias)
 
     def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
         """Counts of the facts; the tables of the predicates asked about last are kept."""
         return _Answering(self, count(known, graph, relative))
 
     def training_starter(
-        self, train: Facts, graph: TemporalGraph, relative: RelativeScopes
-    ) -> Starter:
+        self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
+    ) -> FoldStarter:
         """Counts of the facts outside of the part that a question's fact is in."""
-        return _Training(self, train, graph, relative)
+        return FoldStarter(self, known, graph, relative)
 
 
 def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
@@ -98,24 +100,21 @@ class _Answering:
 
     def __call__(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
         distinct, number = predicates.unique(return_inverse=True)
-        wanted = distinct.tolist()
-        features = self.counts.features(wanted, self.model.device)
-        tables = []
-        for row, predicate in enumerate(wanted):
-            table = self._tables.pop(predicate, None)
-            if table is None:
-                table = self.model.make_messages(features.facts[row : row + 1])
-            tables.append(table)
-            if not torch.is_grad_enabled():
-                self._tables[predicate] = table
-        size = sum(table.nbytes for table in self._tables.values())
-        while size > _KEPT and self._tables:
-            size -= self._tables.pop(next(iter(self._tables))).nbytes
-        every = tables[0] if len(tables) == 1 else torch.cat(tables, 1)
-        return Start(self.model.begin(features.about)[number], CountedMessages(every, number))
+        wanted, kept = distinct.tolist(), {} if torch.is_grad_enabled() else self._tables
+        for predicate in wanted:
+            kept[predicate] = kept.pop(predicate, None)  # the latest are at the end
+            if kept[predicate] is None:
+                facts = self.counts.facts([predicate], self.model.device)
+                kept[predicate] = self.model.make_messages(facts)
+        tables = torch.cat([kept[predicate] for predicate in wanted], 1)
+        size = sum(table.nbytes for table in kept.values())
+        while size > _KEPT and kept:
+            size -= kept.pop(next(iter(kept))).nbytes
+        about = self.counts.about(wanted, self.model.device)
+        return Start(self.model.begin(about)[number], CountedMessages(tables, number))
 
 
-class _Training:
+class FoldStarter:
     """A starter with the counts of a few folds of train."""
 
     def __init__(
@@ -133,6 +132,7 @@ class _Training:
         """Of each fact."""
 
     def __call__(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
+        """What questions made of some facts begin with."""
         assert asked is not None
         size = self._directed
         distinct, number = (self.fold[asked] * size + predicates).unique(return_inverse=True)

@@ -10,7 +10,8 @@ For questions made of facts, each without itself, and for each predicate p that 
     back        those whose other end is a neighbour of the given entity
     usual       facts (r, k) at an entity drawn by its number of facts
 
-where r is the directed predicate of a fact and k its scope relative to the question. Counts belong
+where r is the directed predicate of a fact and k its scope relative to the question. Of a forecast,
+neighbours by later facts are none. Counts belong
 to predicates and scopes, so they cost as much for a graph of any size, once they are made.
 """
 
@@ -85,7 +86,9 @@ def _directed(facts: Facts, entities: int, predicates: int) -> _Directed:
 
 
 @inlined
-def _scope(begin, end, timeless, q_begin, q_end, edges, past):
+def _scope(  # type: ignore[no-untyped-def]
+    begin, end, timeless, q_begin, q_end, edges, past
+):
     """What `IntervalScopes` gives, with its constants: the relations follow the bins."""
     bins = len(edges)
     if past and (timeless or begin >= q_begin):
@@ -117,13 +120,13 @@ def _count(  # type: ignore[no-untyped-def]
         asked, a, b, c, mark = group[q], given[q], answer[q], other[q], q + 1
         # Neighbours by all other facts are marked, so that each fact is looked at once.
         for i in range(starts[b], starts[b + 1]):
-            if of[i] != asked:
+            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
                 near_answer[target[i]] = mark
         for i in range(starts[c], starts[c + 1]):
-            if of[i] != asked:
+            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
                 near_other[target[i]] = mark
         for i in range(starts[a], starts[a + 1]):
-            if of[i] != asked:
+            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
                 near_given[target[i]] = mark
         for side in range(2):
             u = a if side == 0 else b
@@ -258,57 +261,64 @@ class Counts:
         return totals
 
     def features(self, predicates: Sequence[int], device: torch.device | str = "cpu") -> Features:
-        """The numbers that describe facts for questions about some predicates."""
+        """The numbers for questions about some predicates."""
+        return Features(self.facts(predicates, device), self.about(predicates, device))
+
+    def facts(self, predicates: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+        """[predicates, 2 x predicates x scopes, NUMBERS]: those that describe facts."""
         size, count = len(self.usual), len(predicates)
         dense = np.zeros((count, size, 6), np.float32)
         for row, p in enumerate(predicates):
             inside = slice(self.starts[p], self.starts[p + 1])
             dense[row, self.cell[inside]] = self.values[inside]
         begins, ends, near, chance, at_answer, back = torch.from_numpy(dense).to(device).unbind(-1)
-        asked = torch.from_numpy(self.asked[[*predicates]]).float().to(device)
-        totals = torch.from_numpy(self._of_predicates[[*predicates]]).float().to(device)
+        asked, totals = self._of(predicates, device)
         n = asked.clamp(min=1).unsqueeze(1)
         usual = torch.from_numpy(self.usual / max(self.asked.sum(), 1)).float().to(device)
         usual = (usual + _SMALL).log().expand(count, size)
         r = torch.arange(size, device=device) // self.scopes
-        own = torch.tensor([*predicates], device=device).unsqueeze(1)
-        half = len(self.asked) // 2
+        own, half = torch.tensor([*predicates], device=device).unsqueeze(1), len(self.asked) // 2
         leads = ((ends + 0.2) / (begins + 4)).log()
         lead = ((totals[:, 1] + 0.2) / (totals[:, 0] + 4)).log().unsqueeze(1)
         of_given, of_answer = (begins / n + _SMALL).log(), (at_answer / n + _SMALL).log()
         nearly = ((near + 0.5) / (begins + 2)).log()
-        facts = torch.stack(
-            [
-                leads + 3,
-                ends.log1p() / 3,
-                of_given + 2,
-                of_answer + 2,
-                of_answer - usual,
-                of_given - usual,
-                (ends / n + _SMALL).log() + 3,
-                nearly + 2,
-                nearly - ((chance + 0.5) / (begins + 2)).log(),
-                ((back + 0.5) / (at_answer + 2)).log() + 2,
-                begins.log1p() / 5 - 1,
-                at_answer.log1p() / 5 - 1,
-                2.0 * (r == own),
-                2.0 * (r == (own + half) % (2 * half)),
-                usual + 2,
-                leads - lead,
-            ],
-            -1,
+        numbers = (
+            leads + 3,
+            ends.log1p() / 3,
+            of_given + 2,
+            of_answer + 2,
+            of_answer - usual,
+            of_given - usual,
+            (ends / n + _SMALL).log() + 3,
+            nearly + 2,
+            nearly - ((chance + 0.5) / (begins + 2)).log(),
+            ((back + 0.5) / (at_answer + 2)).log() + 2,
+            begins.log1p() / 5 - 1,
+            at_answer.log1p() / 5 - 1,
+            2.0 * (r == own),
+            2.0 * (r == (own + half) % (2 * half)),
+            usual + 2,
+            leads - lead,
         )
-        n = n[:, 0]
-        about = torch.stack(
-            [
-                asked.log1p() / 5 - 1,
-                (totals[:, 0] / n).log1p() / 3 - 1,
-                (totals[:, 2] / n).log1p() / 3 - 1,
-                (totals[:, 1] / n + _SMALL).log() / 2 + 1,
-            ],
-            -1,
+        return (torch.stack(numbers, -1) / 1.5).clamp(-4, 4)
+
+    def about(self, predicates: Sequence[int], device: torch.device | str = "cpu") -> Tensor:
+        """[predicates, ABOUT]: those that describe the predicates that are asked about."""
+        asked, totals = self._of(predicates, device)
+        n = asked.clamp(min=1)
+        numbers = (
+            asked.log1p() / 5 - 1,
+            (totals[:, 0] / n).log1p() / 3 - 1,
+            (totals[:, 2] / n).log1p() / 3 - 1,
+            (totals[:, 1] / n + _SMALL).log() / 2 + 1,
         )
-        return Features((facts / 1.5).clamp(-4, 4), about)
+        return torch.stack(numbers, -1)
+
+    def _of(self, predicates: Sequence[int], device: torch.device | str) -> tuple[Tensor, Tensor]:
+        """How many questions there were about predicates, and the totals of their cells."""
+        columns = (self.asked[[*predicates]], self._of_predicates[[*predicates]])
+        asked, totals = (torch.from_numpy(column).float().to(device) for column in columns)
+        return asked, totals
 
 
 def _sample(facts: Facts, graph: _Directed, most: int, random: np.random.Generator) -> Ints:

@@ -54,6 +54,9 @@ class PathModel(nn.Module, ABC):
     A subclass makes its parameters in `_make_messages`, which is called first.
     """
 
+    steps_are_alike: bool = True
+    """Whether training steps do the same on other questions, so that a GPU can record one."""
+
     def __init__(
         self,
         predicates: int,
@@ -99,7 +102,7 @@ class PathModel(nn.Module, ABC):
 
     @abstractmethod
     def training_starter(
-        self, train: Facts, graph: TemporalGraph, relative: RelativeScopes
+        self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
     ) -> Starter:
         """The same for questions made of these facts, of which each is hidden from its own."""
 
@@ -206,12 +209,7 @@ class LearnedPathModel(PathModel):
         shift = torch.baddbmm(self.shift_bias, every, self.shift_weight)
         return Start(q, LearnedMessages(self.base, gate.view(shape), shift.view(shape)))
 
-    def starter(
-        self,
-        known: Facts,
-        graph: TemporalGraph,
-        relative: RelativeScopes,
-    ) -> Starter:
+    def starter(self, *_: object, **__: object) -> Starter:
         """Facts do not matter for it."""
         return self.start
 

@@ -135,15 +135,15 @@ class PathScorer(Explainer):
         scores = torch.empty(len(facts), self.read.entities, device=self.device)
         # Those about a predicate together, for what they begin with is the same.
         order = torch.from_numpy(predicate.argsort(kind="stable")).to(self.device)
-        given, predicate = (
+        entity, asked = (
             torch.from_numpy(ids.astype(np.int64)).to(self.device) for ids in (given, predicate)
         )
         with torch.inference_mode(), fast(self.device).at_work():
             for at in order.split(self.block):
-                own, start = times.take(at), self._start(predicate[at], None)
+                own, start = times.take(at), self._start(asked[at], None)
                 scopes = self.read.scopes(self.relative, own)
-                asked = (self.read, given[at], start, scopes, self._weights)
-                scores[at] = self.model(*asked, times=own)
+                inputs = (self.read, entity[at], start, scopes, self._weights)
+                scores[at] = self.model(*inputs, times=own)
         self.model.train(was_training)
         return scores
 

@@ -21,12 +21,12 @@ from splime.io.files import LOCK, atomic_folder, write_json
 from splime.progress import Progress, silent
 from splime.runs import folder as files
 from splime.runs.run import Run
-from splime.runs.tensors import save_tensors
 from splime.runs.training import machine
 from splime.scoring.combined import log_probabilities
 from splime.scoring.queries import Queries, Scoring
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.scorer import memory_errors
+from splime.tensors import save_tensors
 from splime.training.combined import entry
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0)

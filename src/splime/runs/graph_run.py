@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from splime import __version__
 from splime.datasets import load
 from splime.device import choose_device
-from splime.errors import DataError, UsageError, check_name
+from splime.errors import UsageError
 from splime.graph import TemporalGraph
+from splime.paths.shipped import LATEST, load_weights
 from splime.runs.folder import CONFIG, History
 from splime.runs.run import Run
-from splime.runs.tensors import load_tensors
 from splime.training.registry import find_engine, find_model
-
-LATEST = "1"
-"""The version of the weights that is used unless another one is chosen."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Shipped weights: they belong to no graph."""
-
-    version: str
-    settings: Mapping[str, Any]
-    """Of the model: layers, dimension."""
-    about: Mapping[str, Any]
-    """What they were trained on, and how."""
-    tensors: Mapping[str, Any]
-
-
-def weight_versions() -> list[str]:
-    """The versions of the weights that this splime has, the oldest first."""
-    folder = files("splime.runs") / "weights"
-    return sorted(Path(file.name).stem for file in folder.iterdir() if file.name[:1].isdigit())
-
-
-@cache
-def load_weights(version: str = LATEST) -> Weights:
-    """The weights of a version; a file that is damaged or of another kind is a DataError."""
-    check_name("version of the weights", version, weight_versions())
-    with as_file(files("splime.runs") / "weights" / f"{version}.safetensors") as path:
-        tensors, about = load_tensors(path)
-    missing = {"version", "settings"} - about.keys()
-    if missing or about["version"] != version:
-        raise DataError(f"{path}: not version {version} of the weights")
-    return Weights(version, about["settings"], about, tensors)
 
 
 class GraphRun(Run):

@@ -22,12 +22,12 @@ from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
 from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
-from splime.runs.tensors import load_tensors
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
 from splime.segmentation import Segmentation
 from splime.shown import Shown
 from splime.static import Aggregate, StaticGraph, apply
+from splime.tensors import load_tensors
 from splime.timeline import Timeline
 from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary

@@ -33,12 +33,12 @@ from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
 from splime.runs.run import Run
-from splime.runs.tensors import load_tensors, save_tensors
 from splime.runs.watching import Tracker, Watch, tracking
 from splime.scoring.scoping import Scoping
 from splime.segmentation import Segmentation
 from splime.settings import BaseSettings, TrainingSettings
 from splime.static import apply
+from splime.tensors import load_tensors, save_tensors
 from splime.training.engines import EpochEnd, Learner, TrainingStep
 from splime.training.registry import ModelEntry, Preset, entry_for, find_engine
 

@@ -38,6 +38,7 @@ from splime.paths.scorer import (
     make_path_model,
     relative_scopes,
 )
+from splime.paths.shipped import LATEST, NONE, load_weights
 from splime.scoring.scoping import Kind, keyed
 from splime.scoring.timed import TimedScoring
 from splime.settings import PathSettings
@@ -63,6 +64,8 @@ QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
+_SHAPE = ("layers", "dimension")
+"""The settings that weights have."""
 _FEW, _LAYERS_OF_FEW = 10_000, 3
 """Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 
@@ -73,15 +76,19 @@ class PathEngine(Engine[PathSettings]):
     def fitted(
         self, settings: PathSettings, source: ModelInput, given: Mapping[str, Any]
     ) -> PathSettings:
-        """The edges of the relative scopes; layers and batches that suit the number of facts."""
+        """What the settings leave open: it follows from the facts, and from shipped weights."""
+        graph, count = source.graph, len(source.graph.train)
+        relative: RelativeScopes
         if settings.messages == "counted" and settings.relative == AUTO:
-            graph = source.graph
             relative = growing_scopes(graph.train, graph.timeline.granularity, BINS)
         else:
-            relative = fit_relative(settings.relative, source.graph)
+            relative = fit_relative(settings.relative, graph)
         settings = replace(settings, relative=str(relative))
-        count = len(source.graph.train)
-        if "layers" not in given and count <= _FEW:
+        if settings.messages == "counted" and settings.weights is None:
+            shape = {name: getattr(settings, name) for name in _SHAPE}
+            fits = shape == load_weights().settings
+            settings = replace(settings, weights=LATEST if fits else NONE)
+        if settings.weights in (None, NONE) and "layers" not in given and count <= _FEW:
             settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:
             return settings
@@ -98,7 +105,10 @@ class PathEngine(Engine[PathSettings]):
 
     def learner(self, settings: PathSettings, source: ModelInput) -> PathTrainer:
         """A model that is not trained yet."""
-        return PathTrainer(source.graph, settings, source.device)
+        trainer = PathTrainer(source.graph, settings, source.device)
+        if settings.weights not in (None, NONE):
+            fill_parameters(trainer.model, load_weights(settings.weights).tensors)
+        return trainer
 
     def open(
         self, settings: PathSettings, source: ModelInput, tensors: Mapping[str, Tensor]
@@ -110,8 +120,18 @@ class PathEngine(Engine[PathSettings]):
         return TimedScoring(scorer, source.graph)
 
 
-def _check(settings: PathSettings, given: Mapping[str, Any]) -> None:  # noqa: ARG001
+def _check(settings: PathSettings, given: Mapping[str, Any]) -> None:
     parse_relative(settings.relative)
+    if settings.messages == "learned" and given.get("weights", NONE) != NONE:
+        raise UsageError("weights belong to counted messages; leave out weights, or messages")
+    if settings.weights not in (None, NONE):
+        shape = load_weights(settings.weights).settings
+        if any(getattr(settings, name) != shape[name] for name in _SHAPE):
+            expected = ", ".join(f"{name} {shape[name]}" for name in _SHAPE)
+            raise UsageError(
+                f"the weights {settings.weights} have {expected}; leave these out, or begin anew"
+                f" with weights {NONE}"
+            )
     if settings.dimension not in WIDTHS:
         raise UsageError(
             "the dimension of the path model, the width of its messages, is one of"
@@ -159,8 +179,8 @@ class PathTrainer(Loop):
 
     @property
     def steps_are_alike(self) -> bool:
-        """Not with a bound: the facts that are read differ."""
-        return self.model.reach is None
+        """Not with a bound: the facts that are read differ; nor with counts of predicates."""
+        return self.model.reach is None and self.model.steps_are_alike
 
     def shuffled(self) -> Tensor:
         """The questions of this epoch in their order; also its seeds and learning rates."""

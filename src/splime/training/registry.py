@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -89,6 +90,10 @@ class ModelEntry:
 
     def make_settings(self, preset: Preset | None = None, **given: Any) -> BaseSettings:
         """Settings of a preset, changed by what is given."""
+        for old in given.keys() & self.settings.old_names.keys():
+            new = self.settings.old_names[old]
+            warnings.warn(f"{old} is called {new} now", FutureWarning, stacklevel=3)
+            given[new] = given.pop(old)
         for name in given:
             self.settings.check_name(name, self.name)
         values = {**self._preset(preset or STRONG), **given, "model": self.name}

@@ -1,0 +1,50 @@
+"""The weights of counted messages that splime ships: they belong to no graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from splime.errors import DataError, check_name
+from splime.tensors import load_tensors
+
+LATEST = "1"
+"""The version that is used unless another one is chosen."""
+NONE = "none"
+"""In settings: no weights, so that a training begins anew."""
+_FOLDER = Path(__file__).parent / "weights"
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The parameters of a model, and what is known of them."""
+
+    version: str
+    settings: Mapping[str, Any]
+    """Of the model: layers and dimension."""
+    about: Mapping[str, Any]
+    """What they were trained on, and how."""
+    tensors: Mapping[str, Any]
+
+
+def weight_versions() -> list[str]:
+    """The versions that this splime has.
+
+    >>> LATEST in weight_versions()
+    True
+    """
+    return sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
+
+
+@cache
+def load_weights(version: str = LATEST) -> Weights:
+    """The weights of a version; a damaged file, or one of another kind, is a DataError."""
+    check_name("version of the weights", version, weight_versions())
+    path = _FOLDER / f"{version}.safetensors"
+    tensors, about = load_tensors(path)
+    if about.get("version") != version or "settings" not in about:
+        raise DataError(f"{path}: these are not version {version} of the weights")
+    return Weights(version, about["settings"], about, tensors)
