@@ -37,6 +37,8 @@ def published_settings(model: str, preset: str) -> dict[str, Any]:
 def resolved(training: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of `splime.train`, where such a preset is given by its settings."""
     preset = training.get("preset")
+    if training.get("model") == "path":  # results are of learned messages, unless they say so
+        return {"messages": "learned", **training}
     if preset not in PUBLISHED:
         return dict(training)
     return {**training, "preset": published_settings(training["model"], preset)}

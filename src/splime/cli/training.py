@@ -34,7 +34,10 @@ DataOrPlan = Annotated[
 
 
 @options.with_options(
-    model=options.name("The model, see `splime models`. Default: complex."),
+    model=options.name(
+        "The model, see `splime models`. Default: path, begun from the weights that splime ships;"
+        " complex where a method cuts the graph."
+    ),
     preset=options.Preset,
     engine=options.Engine,
 )
@@ -43,7 +46,9 @@ def train(
     out: Annotated[Path, options.folder("The folder of the run.")],
     method: Annotated[
         str | None,
-        options.name(f"{options.CUTS} Default: vanilla, and timestamp for temporal models."),
+        options.name(
+            f"{options.CUTS} Default: none for path, timestamp for temporal models, else vanilla."
+        ),
     ] = None,
     segmentation: Annotated[
         Path | None, options.file("Cuts that `splime transform` wrote, instead of a method.")
@@ -57,24 +62,27 @@ def train(
     settings: dict[str, Any],
     parameters: dict[str, Any],
 ) -> None:
-    """Cut a graph in time, train a model on its triples, and write a run folder.
+    """Train a model on a graph, which a method may cut in time, and write a run folder.
 
     The same command resumes a run that was interrupted. Options left out are those of the preset;
-    `splime train --model NAME --help` shows the settings of a model. Example: splime train demo
-    --method merge --shrink 4 --model complex --out run
+    `splime train --model NAME --help` shows the settings of a model. Examples: splime train
+    facts.csv --out run; splime train demo --method merge --shrink 4 --model complex --out run
     """
     from splime.device import choose_device
     from splime.io import load_segmentation
     from splime.reporting.results import run_table
     from splime.runs import is_finished, train as train_run
     from splime.runs.watching import tracking
-    from splime.training.registry import entry_for
+    from splime.settings import BaseSettings
+    from splime.training.registry import WITHOUT_CUTS, entry_for
 
     join_workers(workers, device)
     if segmentation is not None and (method not in (None, "vanilla") or parameters):
         raise UsageError("give the cuts as a segmentation or choose a method, not both")
     # Mistakes are errors before the facts are read.
-    entry = entry_for(**given)
+    has_cuts = method is not None or segmentation is not None
+    entry = entry_for(**given, default=BaseSettings.model if has_cuts else WITHOUT_CUTS)
+    given["model"] = entry.name
     entry.make_settings(given.get("preset"), **settings)
     if method is None:
         method = entry.method

@@ -40,7 +40,7 @@ from splime.settings import BaseSettings, TrainingSettings
 from splime.static import apply
 from splime.tensors import load_tensors, save_tensors
 from splime.training.engines import EpochEnd, Learner, TrainingStep
-from splime.training.registry import ModelEntry, Preset, entry_for, find_engine
+from splime.training.registry import WITHOUT_CUTS, ModelEntry, Preset, entry_for, find_engine
 
 if TYPE_CHECKING:
     from splime.keywords import Training
@@ -73,7 +73,8 @@ def train(
             each predicate at every timestamp, with facts of it or without.
         out: the folder of the run. If it holds the same run unfinished, that resumes, to the same
             bytes as if it had never stopped; if it holds another run, that is an error.
-        model: the name of a model (`splime models`).
+        model: the name of a model (`splime models`). By default path, begun from the weights that
+            splime ships, or complex where there are `cuts`.
         preset: the name of a preset, or settings to begin with; by default the strong one of the
             model.
         engine: splime, or pykeen for any model of PyKEEN.
@@ -93,7 +94,8 @@ def train(
     ...     len(run.history), tuple(run.model.entities.vectors().shape)
     (2, (1029, 8))
     """
-    entry = entry_for(model, preset, engine)
+    default = WITHOUT_CUTS if cuts is None else BaseSettings.model
+    entry = entry_for(model, preset, engine, default=default)
     trainer = find_engine(entry.engine)
     if not trainer.parallel and collective.size() > 1:
         raise UsageError(

@@ -48,6 +48,7 @@ from splime.training.registry import ModelEntry
 from splime.training.trainer import Loop, all_reduce_gradients, check_batch, sizes
 
 STRONG: Mapping[str, Any] = {
+    "messages": "counted",
     "layers": 4,
     "dimension": 32,
     "dropout": 0.1,
@@ -66,6 +67,8 @@ _WARM_UP, _LAST = 200, 0.05
 _LONGEST_GRADIENT = 1.0
 _SHAPE = ("layers", "dimension")
 """The settings that weights have."""
+_EPOCHS_BEGUN = 2
+"""From shipped weights: later ones gain little."""
 _FEW, _LAYERS_OF_FEW = 10_000, 3
 """Up to so many facts of train, so many layers: in the time of `demo` a fourth gains nothing."""
 
@@ -88,7 +91,10 @@ class PathEngine(Engine[PathSettings]):
             shape = {name: getattr(settings, name) for name in _SHAPE}
             fits = shape == load_weights().settings
             settings = replace(settings, weights=LATEST if fits else NONE)
-        if settings.weights in (None, NONE) and "layers" not in given and count <= _FEW:
+        begun = settings.weights not in (None, NONE)
+        if begun and "epochs" not in given:
+            settings = replace(settings, epochs=_EPOCHS_BEGUN)
+        if not begun and "layers" not in given and count <= _FEW:
             settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:
             return settings

@@ -32,6 +32,8 @@ _ENGINES = {
 """The module of each engine, which has an `engine`."""
 _OTHERS = {"path": "paths", "latest": "latest", "combined": "combined"}
 """Models without vectors of entities, each the `entry` in the module of its engine."""
+WITHOUT_CUTS = "path"
+"""The model that is trained where neither a model nor cuts are chosen."""
 LIBRARIES = ("splime", "pykeen")
 """The libraries that train: splime, or one with other models."""
 
@@ -166,7 +168,11 @@ def find_engine(name: str) -> Engine[Any]:
 
 
 def entry_for(
-    model: str | None = None, preset: Preset | None = None, engine: str = "splime"
+    model: str | None = None,
+    preset: Preset | None = None,
+    engine: str = "splime",
+    *,
+    default: str = BaseSettings.model,
 ) -> ModelEntry:
     """The model of a name; where there is none, that of the preset, or the default."""
     check_name("engine", engine, LIBRARIES)
@@ -175,7 +181,7 @@ def entry_for(
     if engine == "pykeen" and (model is None or preset is not None):
         raise UsageError("the engine pykeen needs a model, and has no presets")
     values = PRESETS.get(preset or "", {}) if isinstance(preset, str | None) else preset
-    return find_model(model or values.get("model", BaseSettings.model), engine)
+    return find_model(model or values.get("model", default), engine)
 
 
 def make_settings(
