@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from experiments import studies
+from experiments import studies, universal as universal_study
+from experiments.pretrain import SOURCES, Pretraining
 from experiments.rows import Results
 from experiments.studies import Study
 from experiments.tables import ResultTable
@@ -57,6 +58,8 @@ def make_app() -> typer.Typer:
         app.command(name)(counted_table)
     for name, page in studies.PAGES.items():
         app.command(name, short_help=f"docs/{page}.md")(document)
+    app.command("pretrain")(pretrain)
+    app.command("universal")(universal)
     app.command("world")(world)
     return app
 
@@ -142,6 +145,49 @@ def document(context: typer.Context, results: _ResultsFolder = None) -> None:
     """Print a page of the documentation with all its tables, from stored results."""
     page = studies.PAGES[str(context.info_name)]
     typer.echo(studies.document(results or STORED, page), nl=False)
+
+
+def pretrain(
+    out: Annotated[Path, Argument(metavar="FILE", help="The weights, a .safetensors file.")],
+    without: Annotated[
+        list[str] | None,
+        Option(metavar="SOURCE", help=f"Leave a source out: {', '.join(SOURCES)}."),
+    ] = None,
+    steps: Annotated[int, Option(help="How many batches.")] = Pretraining.steps,
+    seed: Annotated[int, Option(help="The same seed gives the same weights.")] = 0,
+) -> None:
+    """Train weights that answer any graph, on parts of many graphs (SPLIME_DATA has them).
+
+    Twenty minutes for 20,000 steps on one processor. Example: SPLIME_DATA=../datasets python -m
+    experiments pretrain weights.safetensors --without yago
+    """
+    made = Pretraining(universal_study.without(without or ()), steps, seed=seed)
+    with progress_bar() as progress:
+        universal_study.make_weights(out, made, out.stem, progress)
+    show(f"written to {out}")
+
+
+def universal(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Measure --weights on a dataset, and store it."),
+    ] = None,
+    weights: Annotated[Path | None, options.file(help="Weights of `pretrain`.")] = None,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Graphs that are asked without training: the figures, or measure them again.
+
+    Example: python -m experiments universal --weights weights.safetensors --measure yago11k
+    """
+    check_name("format", format, ["table", "markdown"])
+    if (weights is None) != (not measure):
+        raise UsageError("--weights and --measure go together")
+    for dataset in measure or ():
+        assert weights is not None
+        record = universal_study.measure(universal_study.read_weights(weights), dataset)
+        universal_study.store(results or STORED, record)
+    _show(universal_study.tables(results or STORED), format)
 
 
 def world(

@@ -107,7 +107,7 @@ class Pretraining:
     """Pre-training without some sources; the same steps and seed give the same weights."""
 
     without: Sequence[str] = ()
-    steps: int = 30_000
+    steps: int = 20_000
     layers: int = 4
     width: int = 32
     seed: int = 0

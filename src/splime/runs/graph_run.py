@@ -10,7 +10,7 @@ from splime.datasets import load
 from splime.device import choose_device
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
-from splime.paths.shipped import LATEST, load_weights
+from splime.paths.shipped import LATEST, NONE, Weights, load_weights
 from splime.runs.folder import CONFIG, History
 from splime.runs.run import Run
 from splime.training.registry import find_engine, find_model
@@ -29,14 +29,14 @@ class GraphRun(Run):
     own_facts = learned_from_facts = False
 
     def __init__(
-        self, graph: TemporalGraph, *, weights: str = LATEST, device: str = "auto"
+        self, graph: TemporalGraph, *, weights: str | Weights = LATEST, device: str = "auto"
     ) -> None:
         self.device = choose_device(device)
         self.path = Path(graph.name or "facts")
         self.engine = "paths"
-        self.weights = load_weights(weights)
+        self.weights = load_weights(weights) if isinstance(weights, str) else weights
         entry = find_model("path")
-        given = {"messages": "counted", **self.weights.settings, "batch_size": 1}
+        given = {"messages": "counted", **self.weights.settings, "batch_size": 1, "weights": NONE}
         self.graph = graph
         settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
         self.config = {
@@ -51,7 +51,7 @@ class GraphRun(Run):
         self.tensors = dict(self.weights.tensors)
         self.history = History()
         self.about = {
-            "versions": {"splime": __version__, "weights": weights},
+            "versions": {"splime": __version__, "weights": self.weights.version},
             "device": self.device.type,
             "seconds": 0.0,
             "parameters": sum(tensor.numel() for tensor in self.tensors.values()),

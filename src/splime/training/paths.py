@@ -60,7 +60,7 @@ STRONG: Mapping[str, Any] = {
     "patience": 5,
     "precision": "tf32",
 }
-QUICKER: Mapping[str, Any] = {"layers": 3, "dimension": 16, "epochs": 3}
+QUICKER: Mapping[str, Any] = {"messages": "learned", "layers": 3, "dimension": 16, "epochs": 3}
 """How the preset `quick` differs."""
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""

@@ -1,0 +1,115 @@
+"""Graphs that are asked without training: weights from other sources, measured and stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.pretrain import SOURCES, Pretraining
+from experiments.running import load_graph
+from experiments.tables import ResultTable, mrr
+from splime.device import choose_device
+from splime.errors import UsageError
+from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
+from splime.graph import SplitName
+from splime.io.files import read_json, write_json
+from splime.paths.shipped import Weights
+from splime.progress import Progress, silent
+from splime.runs.graph_run import GraphRun
+from splime.tensors import load_tensors, save_tensors
+
+FILE = "universal.json"
+PUBLISHED: Mapping[str, float] = {"icews14": 0.651, "yago11k": 0.241, "wikidata12k": 0.349}
+"""The best published MRR of models that were trained on the dataset (TPAR)."""
+_TITLES = {"icews14": "ICEWS14", "yago11k": "YAGO11k", "wikidata12k": "Wikidata12k", "demo": "demo"}
+
+
+def make_weights(
+    path: Path, pretraining: Pretraining, version: str, progress: Progress = silent
+) -> None:
+    """Train weights, and write them with what they were trained on."""
+    model = pretraining.run(progress)
+    trained_on = {
+        source: list(names) or "synthetic graphs with random laws"
+        for source, names in SOURCES.items()
+        if source not in pretraining.without
+    }
+    about = {
+        "version": version,
+        "settings": {"layers": pretraining.layers, "dimension": pretraining.width},
+        "trained_on": trained_on,
+        "steps": pretraining.steps,
+        "seed": pretraining.seed,
+        "command": "python -m experiments pretrain",
+        "measured": "docs/untrained.md: from weights without the source that is asked about",
+        "not_meant_for": "decisions about people without a person who checks the evidence",
+    }
+    save_tensors(path, model.state_dict(), about)
+
+
+def read_weights(path: Path) -> Weights:
+    """Weights of a file, shipped or not."""
+    tensors, about = load_tensors(path)
+    return Weights(about["version"], about["settings"], about, tensors)
+
+
+def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dict[str, Any]:
+    """MRR and more on valid and test; an error where the weights were trained on the source."""
+    for source in weights.about["trained_on"]:
+        if dataset in SOURCES[source]:
+            raise UsageError(f"the weights were trained on {source}, which has {dataset}")
+    graph = load_graph(dataset, "point")
+    run = GraphRun(graph, weights=weights)
+    record: dict[str, Any] = {"dataset": dataset, "trained_on": weights.about["trained_on"]}
+    record |= {"steps": weights.about["steps"], "seed": weights.about["seed"]}
+    splits: tuple[SplitName, ...] = ("valid", "test")
+    for split in splits:
+        options = EvaluationOptions(split=split, questions=questions)  # type: ignore[arg-type]
+        evaluation = evaluate_scoring(run.scoring(), "fact", options)
+        record[split] = {
+            name: {"mrr": one.mrr, "hits1": one.hits1, "hits3": one.hits3, "hits10": one.hits10}
+            for name, one in evaluation.metrics.items()
+        }
+    record["device"] = choose_device("auto").type
+    return record
+
+
+def store(folder: Path, record: Mapping[str, Any]) -> None:
+    """Keep a record in the place of an earlier one of the same dataset, sources and seed."""
+    path = folder / FILE
+    records = read_json(path) if path.exists() else {}
+    key = f"{record['dataset']}, from {', '.join(record['trained_on'])}, seed {record['seed']}"
+    write_json(path, {**records, key: dict(record)})
+
+
+def tables(folder: Path) -> list[ResultTable]:
+    """What is stored."""
+    path = folder / FILE
+    records: Mapping[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    rows = []
+    for record in sorted(records.values(), key=lambda one: (one["dataset"], one["seed"])):
+        test = record["test"]
+        rows.append(
+            (
+                _TITLES.get(record["dataset"], record["dataset"]),
+                ", ".join(record["trained_on"]),
+                *(mrr(test["exact"][name]) for name in ("mrr", "hits1", "hits3", "hits10")),
+                mrr(test["overlap"]["mrr"]),
+                mrr(record["valid"]["exact"]["mrr"]),
+                mrr(PUBLISHED.get(record["dataset"])),
+            )
+        )
+    columns = ("asked about", "trained on", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    more = ("MRR, overlap", "MRR, valid", "best published, trained")
+    note = "New sources: nothing of the source that is asked about was trained on, in any edition."
+    return [ResultTable("Asked without training", (*columns, *more), rows, [note], words=2)]
+
+
+def without(sources: Sequence[str]) -> Sequence[str]:
+    """Sources to leave out; an error for one that there is not."""
+    for name in sources:
+        if name not in SOURCES:
+            raise UsageError(f"there is no source {name!r}; there are {', '.join(SOURCES)}")
+    return sources
