@@ -1,5 +1,6 @@
 from . import leakage as leakage
 from .analysis import Comparison as Comparison, compare as compare, smoothness as smoothness
+from .analysis.hidden import Trust as Trust, trust as trust
 from .datasets import (
     Inspection as Inspection,
     Transformed as Transformed,

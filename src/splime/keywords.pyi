@@ -70,7 +70,7 @@ class TrialSettings(TypedDict, total=False):
     loss: str
     margin: float
     temperature: float
-    negative_weights: Literal["fixed", "learned"]
+    weighting: Literal["fixed", "learned"]
     negatives: int
     share: Literal["batch", "none"]
     corrupt: Literal["both", "subject", "object"]

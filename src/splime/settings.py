@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from splime.errors import UsageError, check_fields, nearest
 from splime.static import Aggregate
@@ -64,13 +64,15 @@ class BaseSettings:
             raise UsageError(f"{name} has no effect on {model}; leave it out")
         raise UsageError(f"there is no setting {name!r}.{nearest(name, ALL_SETTINGS)}")
 
-    old_names: ClassVar[Mapping[str, str]] = {}
-    """What settings were called in earlier versions, with the names that they have now."""
+    @classmethod
+    def new_name(cls, name: str, value: Any) -> str:  # noqa: ARG003
+        """What a setting of earlier versions is called now."""
+        return name
 
     @classmethod
     def restore(cls, values: Mapping[str, Any]) -> Self:
         """Those of a run, which may keep some that have no effect: earlier versions allowed it."""
-        values = {cls.old_names.get(name, name): value for name, value in values.items()}
+        values = {cls.new_name(name, value): value for name, value in values.items()}
         others = {*ALL_SETTINGS} - {*cls.names()}
         return cls.of({name: value for name, value in values.items() if name not in others})
 
@@ -175,8 +177,6 @@ class Settings(SteppedSettings):
     50
     """
 
-    old_names = {"weights": "negative_weights"}
-
     norm: int = _setting(1, "norm of distance models, 1 or 2")
     init: str = _setting(
         "xavier_normal",
@@ -204,7 +204,7 @@ class Settings(SteppedSettings):
         least=0,
     )
     temperature: float = _setting(0.5, "how much self_adversarial prefers hard negatives", least=0)
-    negative_weights: Literal["fixed", "learned"] = _setting(
+    weighting: Literal["fixed", "learned"] = _setting(
         "fixed", "whether gradients of self_adversarial flow through the weights of negatives"
     )
     negatives: int = _setting(
@@ -272,6 +272,11 @@ class Settings(SteppedSettings):
             raise UsageError("with reciprocal predicates both sides are corrupted; leave corrupt")
         if self.corrupts_both and self.negatives < 2:
             raise UsageError("negatives must be at least 2 where both sides are corrupted")
+
+    @classmethod
+    def new_name(cls, name: str, value: Any) -> str:
+        """What a setting of earlier versions is called now."""
+        return "weighting" if name == "weights" and value in ("fixed", "learned") else name
 
     @property
     def level_names(self) -> list[str]:
@@ -357,7 +362,8 @@ class PathSettings(LatestSettings, SteppedSettings):
     messages: Literal["counted", "learned"] = _setting(
         "learned",
         "path: what messages are made from: counts of the graph, so that the model fits any graph"
-        " (counted), or parameters of each predicate (learned)",
+        " (counted, the default), or parameters of each predicate (learned; the default where other"
+        " relative scopes or a forecast are chosen)",
     )
     weights: str | None = _setting(
         None,

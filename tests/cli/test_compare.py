@@ -78,7 +78,7 @@ def test_what_is_no_run(runs: list[Path], tmp_path: Path) -> None:
     assert call("compare").code == 2
     done = call("compare", runs[0], tmp_path / "nothing")
     assert (done.code, done.out) == (2, "")
-    assert "this is not a run of splime: there is no such folder" in done.err
+    assert "there is no such run, file, folder or dataset" in done.err
     done = call("compare", *runs, "--out", tmp_path / "no" / "such" / "table.md")
     assert done.code == 1
     assert "cannot be written" in done.err

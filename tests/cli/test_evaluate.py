@@ -103,10 +103,11 @@ def test_wrong_arguments(folder: Path, arguments: list[str], message: str) -> No
 
 
 def test_what_is_no_run(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
     for path, code, message in (
-        (tmp_path / "nowhere", 2, "this is not a run of splime: there is no such folder"),
-        (tmp_path, 2, "this is not a run of splime: it has no config.toml"),
-        (folder / "graph.parquet", 2, "this is not a run of splime"),
+        (tmp_path / "nowhere", 2, "there is no such run, file, folder or dataset"),
+        (tmp_path / "empty", 2, "this is not a run of splime"),
+        (tmp_path, 3, "this is not a run of splime (it has no config.toml)"),
     ):
         done = call("evaluate", path)
         assert (done.code, message in done.err) == (code, True), done.err

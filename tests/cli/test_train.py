@@ -62,15 +62,22 @@ def test_settings_and_presets(facts: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.code == 0, done.err
     settings = Run(tmp_path / "run").settings
-    assert (settings.model, settings.weights, settings.validate_every) == ("transe", "learned", 0)
+    assert (settings.model, settings.weighting, settings.validate_every) == (
+        "transe",
+        "learned",
+        0,
+    )
     assert (settings.margin, settings.distinct, settings.dimension) == (2.0, False, 5)
 
 
 def test_the_default_model(facts: Path, tmp_path: Path) -> None:
+    assert call("train", facts, "--epochs", "1", "--out", tmp_path / "run").code == 0
+    settings = Run(tmp_path / "run").settings
+    assert (settings.model, settings.messages, settings.weights) == ("path", "counted", "1")
     arguments = ("--dimension", "4", "--batch-size", "32", "--epochs", "1")
-    assert call("train", facts, *arguments, "--out", tmp_path / "run").code == 0
-    run = Run(tmp_path / "run")
-    assert (run.settings.model, run.config["method"]["name"]) == ("complex", "Vanilla")
+    done = call("train", facts, "--method", "vanilla", *arguments, "--out", tmp_path / "cut")
+    assert done.code == 0, done.err
+    assert Run(tmp_path / "cut").settings.model == "complex"
 
 
 def test_models_that_know_time_need_no_method(facts: Path, tmp_path: Path) -> None:
@@ -144,7 +151,18 @@ def test_a_presets_batch_fits_into_train(facts: Path, tmp_path: Path) -> None:
     for each, rows in (("fact", 87), ("triple", 66)):
         out = tmp_path / each
         done = call(
-            "train", facts, "--dimension", "4", "--epochs", "1", "--each", each, "--out", out
+            "train",
+            facts,
+            "--model",
+            "complex",
+            "--dimension",
+            "4",
+            "--epochs",
+            "1",
+            "--each",
+            each,
+            "--out",
+            out,
         )
         assert done.code == 0
         assert Run(out).settings.batch_size == rows
@@ -164,11 +182,14 @@ def failing(*arguments: object, out: Path) -> Called:
     ("arguments", "message"),
     [
         (["--model", "complx"], "Did you mean complex"),
-        (["--loss", "softmx", "--batch-size", "8"], "Did you mean softmax?"),
-        (["--preset", "papr"], "Did you mean paper?"),
-        (["--init", "small_norm", "--batch-size", "8"], "Did you mean small_normal?"),
-        (["--optimizer", "adan"], "Did you mean adam?"),
-        (["--corrupt", "objects"], "Did you mean object"),
+        (["--model", "complex", "--loss", "softmx", "--batch-size", "8"], "Did you mean softmax?"),
+        (["--model", "transe", "--preset", "papr"], "Did you mean paper?"),
+        (
+            ["--method", "split", "--init", "small_norm", "--batch-size", "8"],
+            "Did you mean small_normal?",
+        ),
+        (["--method", "split", "--optimizer", "adan"], "Did you mean adam?"),
+        (["--method", "split", "--corrupt", "objects"], "Did you mean object"),
         (["--method", "splt"], "Did you mean split?"),
         (["--method", "split", "--shrink", "4"], "split has no parameter 'shrink'"),
         (
@@ -181,8 +202,11 @@ def failing(*arguments: object, out: Path) -> Called:
         (["--learning-rate", "-1"], "learning_rate must be positive"),
         (["--learning-rate", "nan"], "learning_rate must be positive"),
         (["--seed", "-1"], "seed must not be negative"),
-        (["--batch-size", "100000"], "a batch of 100,000 is larger than train, which has 87 facts"),
-        (["--batch-size", "1000", "--each", "triple"], "larger than train, which has 66 triples"),
+        (["--batch-size", "100000"], "a batch of 100,000 is larger than train, which has 174 ques"),
+        (
+            ["--method", "vanilla", "--batch-size", "1000", "--each", "triple"],
+            "which has 66 triples",
+        ),
         (["--model", "transh", "--dimension", "1"], "TransH needs a dimension of at least 2"),
         (["--model", "transe", "--norm", "3"], "TransE measures distances with norm 1 or 2"),
         (["--device", "tpu"], "device is auto, cpu or cuda, not 'tpu'"),

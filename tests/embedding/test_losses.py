@@ -74,7 +74,7 @@ def plain_loss(
             one,
             many,
             settings,
-            held if settings.negative_weights == "fixed" else weights_of(many, settings),
+            held if settings.weighting == "fixed" else weights_of(many, settings),
         )
         for one, many, held in zip(positive, negative, fixed, strict=True)
     )
@@ -107,9 +107,7 @@ def loss_and_gradients(
 @pytest.mark.parametrize("weights", ["fixed", "learned"])
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_values_and_gradients(loss: str, weights: str) -> None:
-    settings = Settings.of(
-        {"loss": loss, "negative_weights": weights, "margin": 1.2, "temperature": 0.7}
-    )
+    settings = Settings.of({"loss": loss, "weighting": weights, "margin": 1.2, "temperature": 0.7})
     value, of_positive, of_negative = loss_and_gradients(settings, POSITIVE, NEGATIVE)
     fixed = [weights_of(many, settings) for many in NEGATIVE]
     assert float(value) == pytest.approx(plain_loss(settings, POSITIVE, NEGATIVE, fixed))
@@ -139,7 +137,7 @@ def test_the_loss_of_the_paper() -> None:
         loss="self_adversarial",
         margin=3.0,
         temperature=0.5,
-        negative_weights="learned",
+        weighting="learned",
         negatives=4,
     )
     value, of_f, of_negatives = loss_and_gradients(settings, POSITIVE[:1], NEGATIVE[:1])
@@ -150,11 +148,9 @@ def test_the_loss_of_the_paper() -> None:
 
 def test_fixed_and_learned_weights_differ_in_the_gradient_through_them() -> None:
     settings = {"loss": "self_adversarial", "margin": 1.2, "temperature": 0.7}
-    fixed = loss_and_gradients(
-        Settings.of({**settings, "negative_weights": "fixed"}), POSITIVE, NEGATIVE
-    )
+    fixed = loss_and_gradients(Settings.of({**settings, "weighting": "fixed"}), POSITIVE, NEGATIVE)
     learned = loss_and_gradients(
-        Settings.of({**settings, "negative_weights": "learned"}), POSITIVE, NEGATIVE
+        Settings.of({**settings, "weighting": "learned"}), POSITIVE, NEGATIVE
     )
     torch.testing.assert_close(fixed[0], learned[0])
     torch.testing.assert_close(fixed[1], learned[1])
@@ -171,9 +167,7 @@ def test_fixed_and_learned_weights_differ_in_the_gradient_through_them() -> None
 @pytest.mark.parametrize("nothing", [LEFT_OUT, -math.inf])
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_negatives_that_are_left_out(loss: str, nothing: float, weights: str) -> None:
-    settings = Settings.of(
-        {"loss": loss, "negative_weights": weights, "margin": 1.2, "temperature": 0.7}
-    )
+    settings = Settings.of({"loss": loss, "weighting": weights, "margin": 1.2, "temperature": 0.7})
     with_them = [[many[0], nothing, *many[1:], nothing] for many in NEGATIVE]
     value, of_positive, of_negative = loss_and_gradients(settings, POSITIVE, with_them)
     expected, expected_positive, expected_negative = loss_and_gradients(
@@ -194,7 +188,7 @@ def test_negatives_that_are_left_out(loss: str, nothing: float, weights: str) ->
 def test_positives_whose_negatives_are_all_left_out(
     loss: str, weights: str, temperature: float
 ) -> None:
-    settings = Settings.of({"loss": loss, "negative_weights": weights, "temperature": temperature})
+    settings = Settings.of({"loss": loss, "weighting": weights, "temperature": temperature})
     value, of_positive, of_negative = loss_and_gradients(settings, [0.5], [[LEFT_OUT] * 3])
     alone = {
         "self_adversarial": -log_sigmoid(settings.margin + 0.5),
@@ -209,7 +203,7 @@ def test_positives_whose_negatives_are_all_left_out(
 
 @pytest.mark.parametrize("loss", SAMPLED)
 def test_far_scores_stay_numbers(loss: str) -> None:
-    settings = Settings.of({"loss": loss, "negative_weights": "learned"})
+    settings = Settings.of({"loss": loss, "weighting": "learned"})
     for far in (-1e4, 1e4):
         found = loss_and_gradients(settings, [far, -far], [[far, -far], [far, far]])
         assert all(part.isfinite().all() for part in found)

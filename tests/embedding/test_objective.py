@@ -102,7 +102,7 @@ def plain_loss_of_one(positive: Tensor, negative: list[Tensor], settings: Settin
         )
     shares = [(settings.temperature * x).exp() for x in negative]
     weights = [share / sum(shares) for share in shares]
-    if settings.negative_weights == "fixed":
+    if settings.weighting == "fixed":
         weights = [weight.detach() for weight in weights]
     cost = -torch.log(torch.sigmoid(settings.margin + positive))
     for weight, x in zip(weights, negative, strict=True):
@@ -181,7 +181,7 @@ def test_every_model_with_penalties(name: str, norm: int) -> None:
         {"reciprocal": True, "l2": 0.2},
         {"reciprocal": True, "share": "none", "avoid_known": True, "smooth": 0.4},
         {"share": "none", "avoid_known": True, "n3": 0.2, "reduction": "sum"},
-        {"avoid_known": True, "negative_weights": "learned", "temperature": 1.1},
+        {"avoid_known": True, "weighting": "learned", "temperature": 1.1},
     ],
     ids=lambda values: "-".join(values),
 )

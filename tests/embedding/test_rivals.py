@@ -193,9 +193,7 @@ def test_penalties() -> None:
 
 
 def test_the_log_loss_of_atise_and_tero_is_ours_without_its_half() -> None:
-    settings = Settings(
-        loss="self_adversarial", margin=1.0, temperature=0.5, negative_weights="learned"
-    )
+    settings = Settings(loss="self_adversarial", margin=1.0, temperature=0.5, weighting="learned")
     loss = LOSSES[settings.loss].compute(real(-0.4), real(-0.9, -2.0)[None], settings)
     assert float(loss) / 2 == pytest.approx(0.51207383, abs=1e-6)
 
@@ -340,7 +338,7 @@ def test_the_scope_before(graph: TemporalGraph, loss: str) -> None:
 SETTINGS: list[dict[str, Any]] = [
     {"loss": "softmax", "reciprocal": True, "n3": 0.1, "smooth": 0.3, "smooth_cubes": True},
     {"loss": "softmax", "each": "ends"},
-    {"loss": "self_adversarial", "negative_weights": "learned", "share": "none", "negatives": 4},
+    {"loss": "self_adversarial", "weighting": "learned", "share": "none", "negatives": 4},
     {"loss": "margin", "share": "batch", "negatives": 4, "unit": "penalty", "l2": 0.1},
 ]
 

@@ -173,7 +173,7 @@ def test_on_the_command_line(
 ) -> None:
     done = call("explore", tmp_path / "nothing")
     assert done.code == 2
-    assert "not a run" in done.err
+    assert "there is no such run" in done.err
     done = call("explore", runs["split"].path, "--out", tmp_path / "a.html", "--port", 80)
     assert (done.code, "--port" in done.err) == (2, True)
     done = call("explore", runs["split"].path, "--out", tmp_path / "a.pdf")

@@ -49,9 +49,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Callable[
     settings: Wrong = {
         **number,
         **dict.fromkeys(("margin", "temperature", "l2", "n3", "smooth", "learning_rate"), NUMBER),
-        **dict.fromkeys(
-            ("negative_weights", "share", "corrupt", "optimizer", "reduction", "each"), TEXT
-        ),
+        **dict.fromkeys(("weighting", "share", "corrupt", "optimizer", "reduction", "each"), TEXT),
         **dict.fromkeys(("model", "init", "loss", "levels", "precision"), TEXT),
         **dict.fromkeys(("reciprocal", "avoid_known", "distinct"), FLAG),
         "seed": (*WHOLE, -1),

@@ -175,7 +175,7 @@ def test_a_search_among_models_with_and_without_cuts() -> None:
 
 
 def test_few_facts_have_few_layers() -> None:
-    graph, settings = small_graph(), make_settings("path", epochs=1)
+    graph, settings = small_graph(), make_settings("path", epochs=1, messages="learned")
     source = TrainingSource(graph, None, torch.device("cpu"))
     assert settings.layers == 4
     assert paths.engine.fitted(settings, source, {}).layers == 3

@@ -254,7 +254,9 @@ def test_no_fact_that_begins_later_changes_a_score(
     graph: TemporalGraph, past: Any, seed: int
 ) -> None:
     relative = "intervals:1,3,6"
-    chosen = make_settings("path", past=past, layers=2, dimension=16, seed=seed, relative=relative)
+    chosen = make_settings(
+        "path", messages="learned", past=past, layers=2, dimension=16, seed=seed, relative=relative
+    )
     scorer = PathScorer(make_path_model(graph, chosen), graph, chosen)
     for asked in (graph.test, graph.train):
         for row in range(len(asked)):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 import torch
 
 from splime.analysis.calibration import Calibration, Cases, fit_temperature, make_cases_of
 from splime.errors import UsageError
-from splime.graph import Facts
+from splime.graph import Facts, TemporalGraph
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
 from splime.runs import Run
@@ -19,6 +20,9 @@ from splime.runs.graph_run import open_source
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import Kind
 from splime.times import Ints
+
+if TYPE_CHECKING:
+    from splime.keywords import Reading
 
 MOST, FEWEST = 300, 50
 """Facts that are hidden: so many, or fewer in large graphs, but not fewer than these."""
@@ -72,6 +76,20 @@ class Trust:
     def works(self) -> bool:
         """Whether answers are better than the most frequent ones."""
         return self.facts >= FEWEST // 2 and self.all.mrr > 1.1 * self.guess
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        calibrations = {kind: one.temperature for kind, one in self.calibrations.items()}
+        return {
+            "facts": self.facts,
+            "works": self.works,
+            **{name: getattr(self, name)._asdict() for name in ("all", "repeated", "new")},
+            "guess": self.guess,
+            "kinds": {name: one._asdict() for name, one in self.kinds.items()},
+            "predicates": {name: one._asdict() for name, one in self.predicates.items()},
+            "temperatures": calibrations,
+            "calibration_error": self.error,
+        }
 
     def __str__(self) -> str:
         if not self.facts:
@@ -204,7 +222,14 @@ def _error(sure: np.ndarray[Any, Any], right: np.ndarray[Any, Any], bins: int = 
     )
 
 
-def trust(source: Any, *, progress: Progress = silent, **opening: Any) -> Trust:
+def trust(
+    source: TemporalGraph | str | Path,
+    *,
+    weights: str | None = None,
+    device: str = "auto",
+    progress: Progress = silent,
+    **reading: Unpack[Reading],
+) -> Trust:
     """Hide facts of a graph one by one, and see where the right answers come.
 
     A hidden fact is absent from the question, its evidence, its neighbours and all counts. Only a
@@ -212,8 +237,14 @@ def trust(source: Any, *, progress: Progress = silent, **opening: Any) -> Trust:
 
     Args:
         source: a graph, a file, or the name of a dataset.
+        weights: the version of the shipped weights; by default the latest.
+        device: cpu, cuda or auto.
         progress: called after each question.
-        **opening: `weights`, `device`, and how to read the facts, as `splime.load` has it.
+        **reading: how to read the facts, as `splime.load` has it.
+
+    >>> import splime
+    >>> splime.trust("demo").works
+    True
     """
-    run = open_source(source, **opening)
+    run = open_source(source, weights=weights, device=device, **reading)
     return measure(run, run.scoring(), progress=progress)

@@ -56,7 +56,9 @@ def evaluate(
     Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
+    from splime.analysis.hidden import measure
     from splime.reporting.results import evaluation_tables, members_table
+    from splime.reporting.trust import trust_tables
     from splime.runs import evaluate as evaluate_run
     from splime.runs.evaluating import kept_of_members
 
@@ -66,6 +68,14 @@ def evaluate(
     if given.get("questions", "").isdecimal():
         given["questions"] = int(given["questions"])
     opened = options.open_run(run, device, facts)
+    if not (opened.learned_from_facts or len(opened.graph.test)):
+        with progress_bar() as progress:
+            found = measure(opened, opened.scoring(), progress=progress)
+        if as_json:
+            show_json(found.to_json())
+        else:
+            show(*trust_tables(found))
+        return
     with progress_bar() as progress:
         evaluation = evaluate_run(opened, protocol, progress=progress, warn=warn, **given)
     if as_json:

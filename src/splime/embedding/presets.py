@@ -21,7 +21,7 @@ _AMPLIGRAPH: Mapping[str, Any] = {
     "loss": "self_adversarial",
     "margin": 1.0,
     "temperature": 0.5,
-    "negative_weights": "learned",
+    "weighting": "learned",
     "reduction": "sum",
     "negatives": 500,
     "batch_size": 500,

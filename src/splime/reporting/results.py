@@ -28,6 +28,13 @@ def run_table(run: Run) -> Table:
     shown = {name: settings[name] for name in names if name in settings}
     if "loss" in about:  # PyKEEN chose it
         shown["loss"] = about["loss"]
+    if not run.learned_from_facts:
+        rows = {
+            "data": f"{data['name'] or 'facts'}, {counted(data['train'], 'fact')} to answer from",
+            "model": described(settings["model"], shown),
+            "parameters": f"{about['parameters']:,}, weights {about['versions']['weights']}",
+        }
+        return list_table(f"{run.path}, without training", rows)
     last = history[-1]
     rows = {
         "data": f"{data['name'] or 'facts'}, {counted(data['train'], 'fact')} in train",

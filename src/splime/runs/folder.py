@@ -20,7 +20,7 @@ from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
 from splime.io.files import LOCK, atomic_write, read_toml, to_toml, whole_numbers, write_toml
 from splime.segmentation import Segmentation
-from splime.settings import Settings
+from splime.settings import BaseSettings, Settings
 from splime.shown import Tabular
 
 CONFIG = "config.toml"
@@ -186,8 +186,8 @@ def run_state(folder: Path, config: Config) -> State:
     there = read_config(folder)
     if MODEL in names and "cuts" not in config:
         there = {title: table for title, table in there.items() if title not in _OF_CUTS}
-    old_names = Settings.old_names if config["run"]["engine"] == "splime" else {}
-    settings = {old_names.get(name, name): value for name, value in there["settings"].items()}
+    kind = Settings if config["run"]["engine"] == "splime" else BaseSettings
+    settings = {kind.new_name(name, value): value for name, value in there["settings"].items()}
     there = {**there, "settings": settings}
     if names & {MODEL, CHECKPOINT, METRICS} and fingerprint(there) != fingerprint(config):
         raise UsageError(

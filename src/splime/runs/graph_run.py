@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from splime import __version__
-from splime.datasets import load
+from splime.datasets import DATASETS, load
 from splime.device import choose_device
-from splime.errors import UsageError
+from splime.errors import DataError, UsageError, nearest
 from splime.graph import TemporalGraph
+from splime.io.files import is_there
 from splime.paths.shipped import LATEST, NONE, Weights, load_weights
 from splime.runs.folder import CONFIG, History
 from splime.runs.run import Run
@@ -76,8 +77,24 @@ def open_source(
             name = "weights" if weights is not None else next(iter(reading))
             raise UsageError(f"{source} is a run; leave out {name}, which is for a graph")
         return Run(source, device=device)
-    graph = source if isinstance(source, TemporalGraph) else load_unsplit(source, **reading)
+    graph = source if isinstance(source, TemporalGraph) else _load(source, reading)
     return GraphRun(graph, weights=weights or LATEST, device=device)
+
+
+def _load(source: Any, reading: dict[str, Any]) -> TemporalGraph:
+    path = Path(source) if isinstance(source, str | Path) else None
+    if path is not None and str(source) not in DATASETS:
+        if not is_there(path):
+            hint = nearest(str(source), DATASETS)
+            raise UsageError(f"{source}: there is no such run, file, folder or dataset.{hint}")
+        if path.is_dir() and not any(path.iterdir()):
+            raise UsageError(f"{source}: this is not a run of splime, and the folder is empty")
+    try:
+        return load_unsplit(source, **reading)
+    except DataError as error:
+        if path is None or not path.is_dir():
+            raise
+        raise DataError(f"this is not a run of splime (it has no {CONFIG}): {error}") from None
 
 
 def load_unsplit(source: Any, **reading: Any) -> TemporalGraph:

@@ -26,6 +26,7 @@ from splime.paths.messages import fast
 from splime.paths.model import WIDTHS, PathModel
 from splime.paths.relative import (
     AUTO,
+    IntervalScopes,
     RelativeScopes,
     Times,
     fit_relative,
@@ -81,6 +82,8 @@ class PathEngine(Engine[PathSettings]):
     ) -> PathSettings:
         """What the settings leave open: it follows from the facts, and from shipped weights."""
         graph, count = source.graph, len(source.graph.train)
+        if "messages" not in given and _needs_learned(settings):
+            settings = replace(settings, messages="learned")
         relative: RelativeScopes
         if settings.messages == "counted" and settings.relative == AUTO:
             relative = growing_scopes(graph.train, graph.timeline.granularity, BINS)
@@ -126,8 +129,21 @@ class PathEngine(Engine[PathSettings]):
         return TimedScoring(scorer, source.graph)
 
 
+def _needs_learned(settings: PathSettings) -> bool:
+    """Whether only learned messages can have such scopes; counts would tell of the future."""
+    kind, _, listed = settings.relative.partition(":")
+    fits = kind == IntervalScopes.kind and len(listed.split(",")) == BINS
+    known = fits or settings.relative == AUTO
+    return not known or bool(settings.unknown_scopes) or settings.past is not None
+
+
 def _check(settings: PathSettings, given: Mapping[str, Any]) -> None:
     parse_relative(settings.relative)
+    if given.get("messages") == "counted" and _needs_learned(settings):
+        raise UsageError(
+            "counted messages have relative scopes of their own, and no forecasts: leave out"
+            " relative, unknown_scopes and past, or choose messages learned"
+        )
     if settings.messages == "learned" and given.get("weights", NONE) != NONE:
         raise UsageError("weights belong to counted messages; leave out weights, or messages")
     if settings.weights not in (None, NONE):

@@ -92,10 +92,10 @@ class ModelEntry:
 
     def make_settings(self, preset: Preset | None = None, **given: Any) -> BaseSettings:
         """Settings of a preset, changed by what is given."""
-        for old in given.keys() & self.settings.old_names.keys():
-            new = self.settings.old_names[old]
-            warnings.warn(f"{old} is called {new} now", FutureWarning, stacklevel=3)
-            given[new] = given.pop(old)
+        for old, value in [*given.items()]:
+            if (new := self.settings.new_name(old, value)) != old:
+                warnings.warn(f"{old} is called {new} now", FutureWarning, stacklevel=3)
+                given[new] = given.pop(old)
         for name in given:
             self.settings.check_name(name, self.name)
         values = {**self._preset(preset or STRONG), **given, "model": self.name}

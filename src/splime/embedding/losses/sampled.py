@@ -18,7 +18,7 @@ _MARGIN = Range(1.0, 12.0)
 def self_adversarial(positive: Tensor, negative: Tensor, settings: Settings) -> Tensor:
     """Sun et al.: -log σ(m + f⁺) - Σ wᵢ log σ(-m - fᵢ⁻), w = softmax(temperature f⁻)."""
     weights = torch.softmax(settings.temperature * negative, dim=1)
-    if settings.negative_weights == "fixed":
+    if settings.weighting == "fixed":
         weights = weights.detach()
     # softplus(x) = -log σ(-x); unlike log σ it has a derivative of 0 where negatives are left out.
     wrong = (weights * softplus(settings.margin + negative)).sum(1)
@@ -45,7 +45,7 @@ SELF_ADVERSARIAL = Loss(
     "log loss over negatives weighted by how hard they are (Sun et al.)",
     "sampled",
     self_adversarial,
-    (*_SETTINGS, "margin", "temperature", "negative_weights"),
+    (*_SETTINGS, "margin", "temperature", "weighting"),
     {"negatives": _NEGATIVES, "margin": _MARGIN, "temperature": Values((0.5, 1.0, 2.0))},
 )
 MARGIN = Loss(

@@ -41,7 +41,7 @@ class ATiSE(Model):
         "loss": "self_adversarial",
         "margin": 1.0,
         "temperature": 0.5,
-        "negative_weights": "learned",
+        "weighting": "learned",
         "negatives": 10,
         "share": "none",
         "optimizer": "adam",
