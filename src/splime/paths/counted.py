@@ -17,7 +17,7 @@ from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.paths.counting import ABOUT, NUMBERS, Counts, Features, statement_groups
 from splime.paths.messages import CountedMessages
-from splime.paths.model import PathModel, Start, Starter
+from splime.paths.model import Counting, PathModel, Start, Starter
 from splime.paths.relative import IntervalScopes, RelativeScopes
 
 BINS = 7
@@ -68,9 +68,15 @@ class CountedPathModel(PathModel):
         x = linear(about, self.about_weight, self.about_bias).relu()
         return self.start + linear(x, self.start_weight, self.start_bias)
 
-    def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
+    def starter(
+        self,
+        known: Facts,
+        graph: TemporalGraph,
+        relative: RelativeScopes,
+        counting: Counting | None = None,
+    ) -> Starter:
         """Counts of the facts; the tables of the predicates asked about last are kept."""
-        return _Answering(self, count(known, graph, relative))
+        return _Answering(self, (counting or count)(known, graph, relative))
 
     def training_starter(
         self, train: Facts, graph: TemporalGraph, relative: RelativeScopes

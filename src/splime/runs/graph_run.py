@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from splime import __version__
 from splime.datasets import load
 from splime.device import choose_device
 from splime.errors import DataError, UsageError, check_name
-from splime.graph import TemporalGraph
+from splime.graph import Facts, TemporalGraph
+from splime.io.cache import Entry
+from splime.io.files import checksum
+from splime.paths.counted import count
+from splime.paths.counting import Counts
+from splime.paths.relative import RelativeScopes
 from splime.runs.folder import CONFIG, History
+from splime.runs.keeping import (
+    entry_of,
+    keep_graph,
+    read_counts,
+    read_value,
+    write_counts,
+    write_value,
+)
 from splime.runs.run import Run
 from splime.runs.tensors import load_tensors
-from splime.training.registry import find_engine, find_model
+from splime.scoring.queries import Scoring
+from splime.training.paths import engine
+from splime.training.registry import find_model
 
+T = TypeVar("T")
 LATEST = "1"
 """The version of the weights that is used unless another one is chosen."""
 
@@ -33,6 +50,8 @@ class Weights:
     about: Mapping[str, Any]
     """What they were trained on, and how."""
     tensors: Mapping[str, Any]
+    sha256: str
+    """Of their file."""
 
 
 def weight_versions() -> list[str]:
@@ -46,11 +65,11 @@ def load_weights(version: str = LATEST) -> Weights:
     """The weights of a version; a file that is damaged or of another kind is a DataError."""
     check_name("version of the weights", version, weight_versions())
     with as_file(files("splime.runs") / "weights" / f"{version}.safetensors") as path:
-        tensors, about = load_tensors(path)
+        (tensors, about), sha256 = load_tensors(path), checksum(path)
     missing = {"version", "settings"} - about.keys()
     if missing or about["version"] != version:
         raise DataError(f"{path}: not version {version} of the weights")
-    return Weights(version, about["settings"], about, tensors)
+    return Weights(version, about["settings"], about, tensors, sha256)
 
 
 class GraphRun(Run):
@@ -66,16 +85,23 @@ class GraphRun(Run):
     own_facts = learned_from_facts = False
 
     def __init__(
-        self, graph: TemporalGraph, *, weights: str = LATEST, device: str = "auto"
+        self,
+        graph: TemporalGraph,
+        *,
+        weights: str = LATEST,
+        device: str = "auto",
+        entry: Entry | None = None,
     ) -> None:
+        self._entry = entry or Entry()
         self.device = choose_device(device)
         self.path = Path(graph.name or "facts")
         self.engine = "paths"
         self.weights = load_weights(weights)
-        entry = find_model("path")
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1}
         self.graph = graph
-        settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
+        settings = engine.fitted(
+            find_model("path").make_settings(**given), self, given
+        )
         self.config = {
             "run": {"engine": self.engine},
             "data": {
@@ -98,6 +124,28 @@ class GraphRun(Run):
         name, count = self.graph.name or "facts", len(self.graph.train)
         return f"GraphRun({name}: {count:,} facts, weights {self.weights.version})"
 
+    def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """What is made of the graph by the weights; kept for later if it was read from a file."""
+        name = f"{name}-{self.weights.sha256[:16]}-{self.device.type}.json"
+        return self._entry.get(name, make, read=partial(read_value, kind), write=write_value)
+
+    def _open(self) -> Scoring:
+        return engine.open(self.settings, self, self.tensors, self._count)
+
+    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
+        made_from = hashlib.sha256(repr((relative, len(known))).encode()).hexdigest()
+        return self._entry.get(
+            f"counts-{made_from[:16]}.npz",
+            lambda: count(known, graph, relative),
+            read=read_counts,
+            write=write_counts,
+        )
+
+    def _on(self, graph: TemporalGraph) -> Run:
+        other = super()._on(graph)
+        vars(other)["_entry"] = Entry()  # what is kept is that of the file alone
+        return other
+
 
 def open_source(
     source: Any, *, device: str = "auto", weights: str | None = None, **reading: Any
@@ -113,8 +161,12 @@ def open_source(
             name = "weights" if weights is not None else next(iter(reading))
             raise UsageError(f"{source} is a run; leave out {name}, which is for a graph")
         return Run(source, device=device)
-    graph = source if isinstance(source, TemporalGraph) else load_unsplit(source, **reading)
-    return GraphRun(graph, weights=weights or LATEST, device=device)
+    weights = weights or LATEST
+    if isinstance(source, TemporalGraph):
+        return GraphRun(source, weights=weights, device=device)
+    entry = entry_of(source, reading)
+    graph = keep_graph(entry, source, reading, load_unsplit)
+    return GraphRun(graph, weights=weights, device=device, entry=entry)
 
 
 def load_unsplit(source: Any, **reading: Any) -> TemporalGraph:
