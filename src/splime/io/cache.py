@@ -79,34 +79,40 @@ class Cache:
 
     def kept(self) -> list[Kept]:
         """All that is kept, what was used last first."""
-        if not self.folder.is_dir():
-            return []
         found = []
-        for folder in self.folder.iterdir():
-            with suppress(*_FAILURES):  # another process may be removing it
-                if folder.is_dir():
-                    about = Entry(self, folder.name).find(_ABOUT, read_json) or {}
-                    size = sum(path.stat().st_size for path in folder.rglob("*"))
-                    named = str(about.get("source", "?")), int(about.get("facts", 0))
-                    found.append(Kept(folder, *named, size, folder.stat().st_mtime))
+        for folder, size, used in self._folders():
+            about = Entry(self, folder.name).find(_ABOUT, read_json) or {}
+            source, facts = str(about.get("source", "?")), int(about.get("facts", 0))
+            found.append(Kept(folder, source, facts, size, used))
         return sorted(found, key=lambda one: -one.used)
+
+    def _folders(self) -> list[tuple[Path, int, float]]:
+        """Each folder, its bytes, and when it was used last."""
+        found = []
+        for folder in self.folder.iterdir() if self.folder.is_dir() else ():
+            with suppress(FileNotFoundError):  # another process removes it
+                if folder.is_dir():
+                    used = folder.stat().st_mtime
+                    size = sum(path.stat().st_size for path in folder.rglob("*"))
+                    found.append((folder, size, used))
+        return found
 
     def trim(self, most: int) -> None:
         """Remove what was used least recently, until all takes at most so many bytes."""
-        kept = self.kept()
-        size = sum(one.bytes for one in kept)
+        folders = self._folders()
+        total = sum(size for _, size, _ in folders)
         # First what is too large by itself, for which all the rest would have to go.
-        for one in sorted(kept, key=lambda one: (one.bytes <= most, one.used)):
-            if size <= most:
+        for folder, size, _ in sorted(folders, key=lambda one: (one[1] <= most, one[2])):
+            if total <= most:
                 break
-            shutil.rmtree(one.folder, ignore_errors=True)
-            size -= one.bytes
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= size
 
     def clear(self) -> None:
         """Remove all that is kept."""
-        for one in self.kept():
-            with suppress(FileNotFoundError):  # another process removes it, too
-                shutil.rmtree(one.folder)
+        for folder, _, _ in self._folders():
+            with suppress(FileNotFoundError):
+                shutil.rmtree(folder)
 
 
 class Entry:

@@ -99,9 +99,7 @@ class GraphRun(Run):
         self.weights = load_weights(weights)
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1}
         self.graph = graph
-        settings = engine.fitted(
-            find_model("path").make_settings(**given), self, given
-        )
+        settings = engine.fitted(find_model("path").make_settings(**given), self, given)
         self.config = {
             "run": {"engine": self.engine},
             "data": {
