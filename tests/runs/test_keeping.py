@@ -19,6 +19,7 @@ import pytest
 
 import splime
 from splime.analysis import calibration, hidden
+from splime.cli.main import main
 from splime.io import cache as caching
 from splime.paths.counting import Counts
 from splime.runs import Run, graph_run, keeping
@@ -53,7 +54,7 @@ def facts(tmp_path: Path) -> Path:
 
 
 def ask(source: object, *more: object, **environment: str) -> Called:
-    done = call("ask", source, *(more or QUESTION), **environment)
+    done = call("ask", source, *(more or QUESTION), program=main, **environment)
     assert done.code == 0, done.err
     return done
 
@@ -173,7 +174,7 @@ def test_graphs_are_the_same(
 def test_counts_are_the_same(cache: Path, facts: Path) -> None:
     runs = [open_source(facts) for _ in range(2)]
     runs.append(GraphRun(runs[0].graph))
-    first, *others = (run.scoring().scorer._start.counts for run in runs)  # type: ignore[attr-defined]
+    first, *others = (run.scoring().scorer._start.counts for run in runs)
     for other in others:
         for name, value in vars(first).items():
             one = getattr(other, name)
@@ -229,7 +230,7 @@ def test_every_file_of_a_folder_counts(name: str, cache: Path, tmp_path: Path) -
 def test_dictionaries_that_are_named(cache: Path, tmp_path: Path) -> None:
     folder = in_splits(tmp_path)
     other = shutil.move(folder / "entity2id.txt", tmp_path / "names.txt")
-    reading = {"entities": other}
+    reading: dict[str, Any] = {"entities": other}
     before = open_source(folder, **reading).graph
     Path(other).write_text(Path(other).read_text().replace("entity 3\t", "entity x\t"))
     assert open_source(folder, **reading).graph != before
@@ -285,7 +286,7 @@ def test_the_bound_holds(cache: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_damage_is_made_good(cache: Path, facts: Path) -> None:
     wanted = ask(facts)
-    for at, path in enumerate(cache.glob("*/*")):
+    for at, path in enumerate([*cache.glob("*/*")]):
         whole = path.read_bytes()
         broken = (b"", whole[: len(whole) // 2], whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:])
         path.write_bytes(broken[at % len(broken)])

@@ -228,4 +228,8 @@ class LearnedPathModel(PathModel):
         """Facts do not matter for it."""
         return self.start
 
-    training_starter = starter
+    def training_starter(
+        self, train: Facts, graph: TemporalGraph, relative: RelativeScopes
+    ) -> Starter:
+        """The same."""
+        return self.start

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +33,7 @@ from splime.runs.run import Run
 from splime.runs.tensors import load_tensors
 from splime.scoring.queries import Scoring
 from splime.training.paths import engine
-from splime.training.registry import find_model
+from splime.training.registry import find_engine, find_model
 
 T = TypeVar("T")
 LATEST = "1"
@@ -90,16 +90,17 @@ class GraphRun(Run):
         *,
         weights: str = LATEST,
         device: str = "auto",
-        entry: Entry | None = None,
+        kept: Entry | None = None,
     ) -> None:
-        self._entry = entry or Entry()
+        self._kept = kept or Entry()
         self.device = choose_device(device)
         self.path = Path(graph.name or "facts")
         self.engine = "paths"
         self.weights = load_weights(weights)
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1}
         self.graph = graph
-        settings = engine.fitted(find_model("path").make_settings(**given), self, given)
+        entry = find_model("path")
+        settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
         self.config = {
             "run": {"engine": self.engine},
             "data": {
@@ -125,14 +126,17 @@ class GraphRun(Run):
     def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
         """What is made of the graph by the weights; kept for later if it was read from a file."""
         name = f"{name}-{self.weights.sha256[:16]}-{self.device.type}.json"
-        return self._entry.get(name, make, read=partial(read_value, kind), write=write_value)
+        made: T = self._kept.get(
+            name, make, read=lambda path: read_value(kind, path), write=write_value
+        )
+        return made
 
     def _open(self) -> Scoring:
         return engine.open(self.settings, self, self.tensors, self._count)
 
     def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
         made_from = hashlib.sha256(repr((relative, len(known))).encode()).hexdigest()
-        return self._entry.get(
+        return self._kept.get(
             f"counts-{made_from[:16]}.npz",
             lambda: count(known, graph, relative),
             read=read_counts,
@@ -141,7 +145,7 @@ class GraphRun(Run):
 
     def _on(self, graph: TemporalGraph) -> Run:
         other = super()._on(graph)
-        vars(other)["_entry"] = Entry()  # what is kept is that of the file alone
+        vars(other)["_kept"] = Entry()  # what is kept is that of the file alone
         return other
 
 
@@ -164,7 +168,7 @@ def open_source(
         return GraphRun(source, weights=weights, device=device)
     entry = entry_of(source, reading)
     graph = keep_graph(entry, source, reading, load_unsplit)
-    return GraphRun(graph, weights=weights, device=device, entry=entry)
+    return GraphRun(graph, weights=weights, device=device, kept=entry)
 
 
 def load_unsplit(source: Any, **reading: Any) -> TemporalGraph:
