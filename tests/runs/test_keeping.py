@@ -402,9 +402,11 @@ def test_two_that_make_the_same(cache: Path, tmp_path: Path) -> None:
 
 @pytest.mark.system
 def test_many_processes_at_once(cache: Path, facts: Path) -> None:
-    wanted = ask(facts, SPLIME_NO_CACHE="1")
-    with ThreadPoolExecutor(4) as pool:
-        done = [*pool.map(lambda _: call_program("ask", facts, *QUESTION), range(4))]
+    wanted = call_program("ask", facts, *QUESTION, SPLIME_NO_CACHE="1")
+    with ThreadPoolExecutor(3) as pool:
+        done = [*pool.map(lambda _: call_program("ask", facts, *QUESTION), range(3))]
     assert {one.out for one in done} == {wanted.out}
-    assert {one.err for one in done} == {wanted.err}
+    for one in done:
+        assert "damaged" not in one.err
+        assert "nothing is kept" not in one.err
     assert kept(cache) == ALL
