@@ -82,6 +82,8 @@ def keep_graph(
             entry.forget()
         return graph
 
+    if not entry.key:
+        return make(source, **reading)
     # Parquet is read as quickly; a graph that splime saved gets no account of its rows again.
     if str(source).lower().endswith(".parquet"):
         graph = read_whole()
