@@ -19,6 +19,7 @@ from splime.cli import main as program, options
 from splime.cli.console import show
 from splime.device import choose_device
 from splime.errors import UsageError, check_name
+from splime.paths.shipped import read_weights
 from splime.progress import progress_bar
 from splime.reporting.style import save_pictures
 from splime.reporting.tables import make_table
@@ -185,7 +186,7 @@ def universal(
         raise UsageError("--weights and --measure go together")
     for dataset in measure or ():
         assert weights is not None
-        record = universal_study.measure(universal_study.read_weights(weights), dataset)
+        record = universal_study.measure(read_weights(weights), dataset)
         universal_study.store(results or STORED, record)
     _show(universal_study.tables(results or STORED), format)
 

@@ -18,7 +18,7 @@ from splime.io.files import read_json, write_json
 from splime.paths.shipped import Weights
 from splime.progress import Progress, silent
 from splime.runs.graph_run import GraphRun
-from splime.tensors import load_tensors, save_tensors
+from splime.tensors import save_tensors
 
 FILE = "universal.json"
 PUBLISHED: Mapping[str, float] = {"icews14": 0.651, "yago11k": 0.241, "wikidata12k": 0.349}
@@ -49,12 +49,6 @@ def make_weights(
     save_tensors(path, model.state_dict(), about)
 
 
-def read_weights(path: Path) -> Weights:
-    """Weights of a file, shipped or not."""
-    tensors, about = load_tensors(path)
-    return Weights(about["version"], about["settings"], about, tensors)
-
-
 def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dict[str, Any]:
     """MRR and more on valid and test; an error where the weights were trained on the source."""
     for source in weights.about["trained_on"]:
@@ -70,7 +64,7 @@ def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dic
         evaluation = evaluate_scoring(run.scoring(), "fact", options)
         record[split] = {
             name: {"mrr": one.mrr, "hits1": one.hits1, "hits3": one.hits3, "hits10": one.hits10}
-            for name, one in evaluation.metrics.items()
+            for name, one in ((name, of["both"]) for name, of in evaluation.metrics.items())
         }
     record["device"] = choose_device("auto").type
     return record

@@ -16,6 +16,9 @@ from splime.graph import TemporalGraph
 # Before anything imports torch, and for the programs that tests start, too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Tests leave the user's cache alone; those of the cache have one of their own.
+os.environ["SPLIME_NO_CACHE"] = "1"
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, which some of them test.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

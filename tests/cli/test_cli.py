@@ -50,7 +50,7 @@ def lossy(tmp_path: Path) -> Path:
         ["inspect"],
         ["inspect", "--json"],
         ["transform", "--method", "vanilla", "--out", "out"],
-        ["train", "--epochs", "1", "--dimension", "2", "--out", "run"],
+        ["train", "--method", "vanilla", "--epochs", "1", "--dimension", "2", "--out", "run"],
         ["run", "--method", "vanilla", "--epochs", "1", "--dimension", "2", "--out", "all"],
         ["tune", "--trials", "1", "--processes", "1", "--methods", "vanilla", "--epochs", "1",
          "--dimension", "2", "--out", "search"],

@@ -284,7 +284,7 @@ def test_no_fact_that_begins_later_changes_a_score(
 
 
 def test_training_reads_train_alone(graph: TemporalGraph) -> None:
-    chosen = make_settings(**SMALL, past="all", relative="intervals:1,3")
+    chosen = make_settings(**SMALL, messages="learned", past="all", relative="intervals:1,3")
     trainer = PathTrainer(graph, chosen, torch.device("cpu"))
     assert trainer.questions.facts.facts == len(graph.train)
     assert trainer.questions.relative.past

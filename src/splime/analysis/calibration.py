@@ -85,7 +85,8 @@ class Calibrations:
 
     def _fit(self, kind: Kind) -> Calibration:
         if not self._run.learned_from_facts:
-            return self._by_hiding(kind)
+            name = f"calibration-{kind}-{self._scoring.how}"
+            return self._run.keep(name, Calibration, lambda: self._by_hiding(kind))
         if (valid := len(self._run.graph.valid)) < FEWEST:
             return _too_few(valid)
         most = _AFFORDED // self._scoring.questions_for(kind)

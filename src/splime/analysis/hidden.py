@@ -148,7 +148,11 @@ def _asked(
 
 
 def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust:
-    """Hide facts of a graph, and ask for their objects and subjects."""
+    """Hide facts of a graph, and ask for their objects and subjects; once for each file."""
+    return run.keep(f"trust-{scoring.how}", Trust, lambda: _measure(run, scoring, progress))
+
+
+def _measure(run: Run, scoring: Scoring, progress: Progress) -> Trust:
     scorer: PathScorer = scoring.scorer
     known = scorer.known
     numbers = hidden_numbers(known, scorer.statements)

@@ -15,6 +15,7 @@ import typer
 import splime
 from splime import collective
 from splime.cli.ask import ask, explore
+from splime.cli.cache import cache
 from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.help import Command, Group
@@ -26,7 +27,7 @@ from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
     "Start": (run, ask, explore),
-    "Data": (inspect, transform, methods),
+    "Data": (inspect, transform, methods, cache),
     "Train": (train, models, tune),
     "Results": (evaluate, compare, combine, plot, report),
 }

@@ -17,6 +17,7 @@ from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import checksum, is_there
 from splime.io.options import ReadOptions
+from splime.io.sources import files_read
 from splime.progress import progress_bar
 from splime.reading import LOG
 
@@ -68,11 +69,16 @@ def load(source: Any, **options: Unpack[Reading]) -> TemporalGraph:
     """
     ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
     graph = _load(source, options)
+    announce(graph)
+    return graph
+
+
+def announce(graph: TemporalGraph) -> None:
+    """Say in the log what was read, and what was noticed."""
     account = graph.reading if graph.reading.kept == len(graph) else f"read {len(graph):,} facts"
     LOG.info("%s: %s", graph.name or "facts", account)
     for remark in graph.reading.remarks:
         LOG.debug("%s: %s", graph.name or "facts", remark)
-    return graph
 
 
 def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
@@ -89,6 +95,16 @@ def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
     if not dataset.checksums:
         return read(parquet.read_table(_HERE / f"{source}.parquet"), **{"name": source, **options})
     return read(fetch_dataset(source), **{**dataset.options, **options})
+
+
+def files_of_source(source: str, options: Mapping[str, Any]) -> list[Path]:
+    """The files that decide what `load` makes of a source, those of a dataset if they are here."""
+    chosen = ReadOptions.of(options)
+    if source not in DATASETS:
+        return files_read(source, chosen)
+    if not DATASETS[source].checksums:
+        return [_HERE / f"{source}.parquet"]
+    return files_read(given_folder(DATASETS[source]) or cache_folder() / source, chosen)
 
 
 def fetch_dataset(name: str) -> Path:

@@ -35,6 +35,11 @@ def name_ids(raws: list[RawFacts], source: object, options: ReadOptions) -> list
     return raws
 
 
+def dictionaries_in(folder: Path) -> list[Path]:
+    """The dictionary files of a folder that are looked at unless others are named."""
+    return [path for kind in _STEMS if (path := _dictionary_in(folder, kind)) is not None]
+
+
 def _dictionary_in(folder: Path, kind: str) -> Path | None:
     names = [stem + end for stem in _STEMS[kind] for end in (".txt", ".tsv", ".dict", "")]
     paths = (folder / name for name in (*names, _DICTIONARIES[kind]))

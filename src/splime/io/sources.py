@@ -13,12 +13,12 @@ from splime.io.assemble import assemble
 from splime.io.cleaning import date_numbers, doubt_columns, without_constant_end, without_times
 from splime.io.columns import RawFacts
 from splime.io.files import is_there
-from splime.io.folders import best_files, files_of, has_parts
-from splime.io.ids import name_ids
+from splime.io.folders import best_files, files_of, has_parts, split_files
+from splime.io.ids import dictionaries_in, name_ids
 from splime.io.inputs import InputFile
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquets
-from splime.io.parts import is_triples
+from splime.io.parts import MANIFEST, is_triples
 from splime.io.readers import builtin_formats, read_file
 from splime.io.since_until import qualify
 from splime.io.statements import name_items
@@ -76,6 +76,20 @@ read.__doc__ = (
 )
 
 
+def files_read(source: str | Path, options: ReadOptions) -> list[Path]:
+    """All files that decide what `read` makes of a file, folder or pattern."""
+    path = Path(source)
+    if has_parts(path):
+        facts = files_of(path) + [path / MANIFEST] * is_triples(path)
+    elif path.is_dir():
+        facts = [file for ranked in split_files(path).values() for _, file in ranked]
+    else:
+        facts = [path]
+    named = (options.entities, options.predicates, options.times)
+    beside = dictionaries_in(path if path.is_dir() else path.parent)
+    return [*facts, *beside, *(Path(name) for name in named if name is not None)]
+
+
 def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) -> TemporalGraph:
     """The graph of facts as they were read, split if they come without splits."""
     has_splits = len(raws) > 1 or bool(raws[0].split or raws[0].splits)
@@ -99,7 +113,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
         raws = date_numbers(raws, options.granularity, options.origin)
         if options.granularity != "year":  # hours that all stand at midnight are days
             options = replace(options, origin=None, granularity=None)
-    graph = assemble(raws, options, name=options.name or _name_of(source))
+    graph = assemble(raws, options, name=options.name or name_of(source))
     how = options.chosen(*SPLITTING)
     if has_splits:
         if not how:
@@ -176,7 +190,8 @@ def _folder(folder: Path, options: ReadOptions) -> list[RawFacts]:
     ]
 
 
-def _name_of(source: FactSource) -> str:
+def name_of(source: FactSource) -> str:
+    """What a graph is called that is read from somewhere."""
     if not isinstance(source, str | Path):
         return ""
     path = Path(source)

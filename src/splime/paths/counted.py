@@ -17,7 +17,7 @@ from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.paths.counting import ABOUT, NUMBERS, Counts, Features, statement_groups
 from splime.paths.messages import CountedMessages
-from splime.paths.model import PathModel, Start, Starter
+from splime.paths.model import Counting, PathModel, Start, Starter
 from splime.paths.relative import IntervalScopes, RelativeScopes
 
 BINS = 7
@@ -70,9 +70,15 @@ class CountedPathModel(PathModel):
         x = linear(about, self.about_weight, self.about_bias).relu()
         return self.query + linear(x, self.start_weight, self.start_bias)
 
-    def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
+    def starter(
+        self,
+        known: Facts,
+        graph: TemporalGraph,
+        relative: RelativeScopes,
+        counting: Counting | None = None,
+    ) -> Starter:
         """Counts of the facts; the tables of the predicates asked about last are kept."""
-        return _Answering(self, count(known, graph, relative))
+        return _Answering(self, (counting or count)(known, graph, relative))
 
     def training_starter(
         self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
@@ -104,8 +110,9 @@ class _Answering:
         distinct, number = predicates.unique(return_inverse=True)
         wanted, kept = distinct.tolist(), {} if torch.is_grad_enabled() else self._tables
         for predicate in wanted:
-            kept[predicate] = kept.pop(predicate, None)  # the latest are at the end
-            if kept[predicate] is None:
+            if predicate in kept:
+                kept[predicate] = kept.pop(predicate)  # the latest are at the end
+            else:
                 facts = self.counts.facts([predicate], self.model.device)
                 kept[predicate] = self.model.make_messages(facts)
         tables = torch.cat([kept[predicate] for predicate in wanted], 1)

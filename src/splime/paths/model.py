@@ -26,6 +26,7 @@ from splime.paths.messages import Layers, LearnedMessages, Messages, PathInputs
 from splime.paths.relative import RelativeScopes, Times
 
 if TYPE_CHECKING:
+    from splime.paths.counting import Counts
     from splime.paths.nearest import Nearest
 
 Aggregation: TypeAlias = Literal["sum", "mean"]
@@ -46,6 +47,8 @@ Starter: TypeAlias = Callable[[Tensor, Tensor | None], Start]
 Predicates are numbered as those of directed facts: p asks for the object of p, p + predicates for
 its subject.
 """
+Counting: TypeAlias = Callable[[Facts, TemporalGraph, RelativeScopes], "Counts"]
+"""Counts of some facts of a graph."""
 
 
 class PathModel(nn.Module, ABC):
@@ -97,8 +100,17 @@ class PathModel(nn.Module, ABC):
         """The parameters of messages and of what questions begin with."""
 
     @abstractmethod
-    def starter(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Starter:
-        """What questions begin with that are answered from some facts of a graph."""
+    def starter(
+        self,
+        known: Facts,
+        graph: TemporalGraph,
+        relative: RelativeScopes,
+        counting: Counting | None = None,
+    ) -> Starter:
+        """What questions begin with that are answered from some facts of a graph.
+
+        `counting` is what counts the facts, for models that need it.
+        """
 
     @abstractmethod
     def training_starter(

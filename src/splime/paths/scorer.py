@@ -18,7 +18,7 @@ from splime.paths.counting import statement_groups
 from splime.paths.evidence import evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
-from splime.paths.model import LearnedPathModel, PathModel
+from splime.paths.model import Counting, LearnedPathModel, PathModel
 from splime.paths.relative import RelativeScopes, SingleScope, Times, parse_relative
 from splime.scoring.scoping import Kind
 from splime.scoring.timed import Chain, Explainer
@@ -111,7 +111,13 @@ def check_memory(
 class PathScorer(Explainer):
     """Scores of all entities, from the facts that are given and the time that is asked about."""
 
-    def __init__(self, model: PathModel, graph: TemporalGraph, settings: PathSettings) -> None:
+    def __init__(
+        self,
+        model: PathModel,
+        graph: TemporalGraph,
+        settings: PathSettings,
+        counting: Counting | None = None,
+    ) -> None:
         self.model, self.relative = model, relative_scopes(graph, settings)
         self.forecasts = settings.forecasts
         self.device = model.device
@@ -119,7 +125,8 @@ class PathScorer(Explainer):
         """What questions are answered from."""
         check_memory(graph, len(self.known), settings, self.device)
         entities, predicates = len(graph.entities), len(graph.predicates)
-        self._graph, self._start = graph, model.starter(self.known, graph, self.relative)
+        self._graph = graph
+        self._start = model.starter(self.known, graph, self.relative, counting)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
         self._weights: Tensor | None = None
         state, own = _sizes(entities, len(self.known), settings)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from splime.errors import DataError, check_name
+from splime.io.files import checksum
 from splime.tensors import load_tensors
 
 LATEST = "1"
@@ -28,6 +29,8 @@ class Weights:
     about: Mapping[str, Any]
     """What they were trained on, and how."""
     tensors: Mapping[str, Any]
+    sha256: str
+    """Of their file."""
 
 
 def weight_versions() -> list[str]:
@@ -44,7 +47,12 @@ def load_weights(version: str = LATEST) -> Weights:
     """The weights of a version; a damaged file, or one of another kind, is a DataError."""
     check_name("version of the weights", version, weight_versions())
     path = _FOLDER / f"{version}.safetensors"
-    tensors, about = load_tensors(path)
+    return read_weights(path)
+
+
+def read_weights(path: Path) -> Weights:
+    """The weights of a file, shipped or not, which is called by their version."""
+    version, (tensors, about) = path.stem, load_tensors(path)
     if about.get("version") != version or "settings" not in about:
         raise DataError(f"{path}: these are not version {version} of the weights")
-    return Weights(version, about["settings"], about, tensors)
+    return Weights(version, about["settings"], about, tensors, checksum(path))

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from splime import __version__
 from splime.datasets import DATASETS, load
 from splime.device import choose_device
 from splime.errors import DataError, UsageError, nearest
-from splime.graph import TemporalGraph
+from splime.graph import Facts, TemporalGraph
+from splime.io.cache import Entry
 from splime.io.files import is_there
+from splime.paths.counted import count
+from splime.paths.counting import Counts
+from splime.paths.relative import RelativeScopes
 from splime.paths.shipped import LATEST, NONE, Weights, load_weights
 from splime.runs.folder import CONFIG, History
+from splime.runs.keeping import (
+    entry_of,
+    keep_graph,
+    read_counts,
+    read_value,
+    write_counts,
+    write_value,
+)
 from splime.runs.run import Run
+from splime.scoring.queries import Scoring
+from splime.training.paths import engine
 from splime.training.registry import find_engine, find_model
+
+T = TypeVar("T")
 
 
 class GraphRun(Run):
@@ -30,15 +48,21 @@ class GraphRun(Run):
     own_facts = learned_from_facts = False
 
     def __init__(
-        self, graph: TemporalGraph, *, weights: str | Weights = LATEST, device: str = "auto"
+        self,
+        graph: TemporalGraph,
+        *,
+        weights: str | Weights = LATEST,
+        device: str = "auto",
+        kept: Entry | None = None,
     ) -> None:
+        self._kept = kept or Entry()
         self.device = choose_device(device)
         self.path = Path(graph.name or "facts")
         self.engine = "paths"
         self.weights = load_weights(weights) if isinstance(weights, str) else weights
-        entry = find_model("path")
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1, "weights": NONE}
         self.graph = graph
+        entry = find_model("path")
         settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
         self.config = {
             "run": {"engine": self.engine},
@@ -62,6 +86,33 @@ class GraphRun(Run):
         name, count = self.graph.name or "facts", len(self.graph.train)
         return f"GraphRun({name}: {count:,} facts, weights {self.weights.version})"
 
+    def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """What is made of the graph by the weights; kept for later if it was read from a file."""
+        name = f"{name}-{self.weights.sha256[:16]}-{self.device.type}.json"
+        made: T = self._kept.get(
+            name, make, read=lambda path: read_value(kind, path), write=write_value
+        )
+        return made
+
+    def _open(self) -> Scoring:
+        return engine.open(self.settings, self, self.tensors, self._count)
+
+    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
+        made_from = hashlib.sha256(repr(relative).encode())
+        for column in known.columns():
+            made_from.update(column.tobytes())
+        return self._kept.get(
+            f"counts-{made_from.hexdigest()[:16]}.npz",
+            lambda: count(known, graph, relative),
+            read=read_counts,
+            write=write_counts,
+        )
+
+    def _on(self, graph: TemporalGraph) -> Run:
+        other = super()._on(graph)
+        vars(other)["_kept"] = Entry()  # what is kept is that of the file alone
+        return other
+
 
 def open_source(
     source: Any, *, device: str = "auto", weights: str | None = None, **reading: Any
@@ -77,11 +128,15 @@ def open_source(
             name = "weights" if weights is not None else next(iter(reading))
             raise UsageError(f"{source} is a run; leave out {name}, which is for a graph")
         return Run(source, device=device)
-    graph = source if isinstance(source, TemporalGraph) else _load(source, reading)
-    return GraphRun(graph, weights=weights or LATEST, device=device)
+    weights = weights or LATEST
+    if isinstance(source, TemporalGraph):
+        return GraphRun(source, weights=weights, device=device)
+    entry = entry_of(source, reading)
+    graph = keep_graph(entry, source, reading, _load)
+    return GraphRun(graph, weights=weights, device=device, kept=entry)
 
 
-def _load(source: Any, reading: dict[str, Any]) -> TemporalGraph:
+def _load(source: Any, **reading: Any) -> TemporalGraph:
     path = Path(source) if isinstance(source, str | Path) else None
     if path is not None and str(source) not in DATASETS:
         if not is_there(path):

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,8 @@ from splime.tensors import load_tensors
 from splime.timeline import Timeline
 from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
+
+T = TypeVar("T")
 
 
 class _About(TypedDict):
@@ -197,10 +199,17 @@ class Run(Shown):
             members.append(member)
         return members
 
+    def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        """What is made of the graph; kept for later by what knows the file it was read from."""
+        return make()
+
+    def _open(self) -> Scoring:
+        return find_engine(self.engine).open(self.settings, self, self.tensors)
+
     @cached_property
     def _scoring(self) -> Scoring:
         try:
-            return find_engine(self.engine).open(self.settings, self, self.tensors)
+            return self._open()
         except (ValueError, UsageError) as error:
             path = self.path / files.MODEL
             raise DataError(f"{path}: not the parameters of this run: {error}") from None

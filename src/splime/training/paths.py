@@ -23,7 +23,7 @@ from splime.graph import TemporalGraph
 from splime.paths.counted import BINS
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
-from splime.paths.model import WIDTHS, PathModel
+from splime.paths.model import WIDTHS, Counting, PathModel
 from splime.paths.relative import (
     AUTO,
     IntervalScopes,
@@ -120,12 +120,16 @@ class PathEngine(Engine[PathSettings]):
         return trainer
 
     def open(
-        self, settings: PathSettings, source: ModelInput, tensors: Mapping[str, Tensor]
+        self,
+        settings: PathSettings,
+        source: ModelInput,
+        tensors: Mapping[str, Tensor],
+        counting: Counting | None = None,
     ) -> TimedScoring:
         """The scores of a trained model."""
         model = make_path_model(source.graph, settings)
         fill_parameters(model, tensors)
-        scorer = PathScorer(model.to(source.device), source.graph, settings)
+        scorer = PathScorer(model.to(source.device), source.graph, settings, counting)
         return TimedScoring(scorer, source.graph)
 
 
