@@ -142,9 +142,7 @@ class Pretraining:
             0, scopes, layers=self.layers, width=self.width, dropout=0.1, seed=self.seed
         )
         model.random = torch.Generator().manual_seed(self.seed)
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=_RATE, weight_decay=_DECAY, fused=True
-        )
+        optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=_DECAY, fused=True)
         graphs = self.graphs()
         pool = [self._questions(model, next(graphs)) for _ in range(_POOL)]
         loss, begun = 0.0, time.monotonic()
@@ -170,7 +168,9 @@ class Pretraining:
                 loss += float(value.detach())
                 if (step + 1) % 500 == 0:
                     seconds = time.monotonic() - begun
-                    progress("pretrain", step + 1, self.steps, f"loss {loss / 500:.3f}, {seconds:,.0f} s")
+                    progress(
+                        "pretrain", step + 1, self.steps, f"loss {loss / 500:.3f}, {seconds:,.0f} s"
+                    )
                     loss = 0.0
         return model.eval()
 

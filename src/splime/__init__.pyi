@@ -1,5 +1,6 @@
 from . import leakage as leakage
 from .analysis import Comparison as Comparison, compare as compare, smoothness as smoothness
+from .analysis.rules import Rule as Rule, Rules as Rules, rules as rules
 from .datasets import (
     Inspection as Inspection,
     Transformed as Transformed,

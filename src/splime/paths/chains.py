@@ -33,13 +33,19 @@ class Ways(NamedTuple):
     """Of the first fact; of two, times the number of cells, and the second's is added."""
 
 
-class Chains(NamedTuple):
-    """How often two facts in a row in some cells begin at the given entity, and end right."""
+class Counted(NamedTuple):
+    """How often facts in some cells, or two in a row, begin at given entities, and end right."""
 
     cell: Ints
-    """As of `Ways`, ascending."""
+    """As of `Ways`."""
     begins: Ints
     ends: Ints
+    pairs: Ints
+    """How many different given entities and answers those that end right are of."""
+
+    def take(self, rows: Ints) -> Counted:
+        """Some of them, by their positions."""
+        return Counted(*(column[rows] for column in self))
 
 
 @compiled
@@ -129,6 +135,13 @@ def find_ways(
     return Ways(*out.T)
 
 
+def count_pairs(ways: Ways, questions: Questions, cell: Ints) -> Ints:
+    """The different given entities and answers of the ways in each of some cells."""
+    ends = (questions.given[ways.question], questions.answer[ways.question])
+    found = np.sort(ways.cell[grouped([ways.cell, *ends])[1]])
+    return np.searchsorted(found, cell, "right") - np.searchsorted(found, cell)
+
+
 def count_chains(
     ways: Ways,
     questions: Questions,
@@ -137,7 +150,7 @@ def count_chains(
     relative: IntervalScopes,
     *,
     support: int,
-) -> Chains:
+) -> Counted:
     """Count two facts in a row, in cells in which they end right at least so often."""
     _, given, _, group, begin, end, _ = questions
     number, row = grouped([ways.cell])
@@ -152,4 +165,4 @@ def count_chains(
         *(given, group, begin, end, *graph, edges, kinds, relative.past, cells),
         *(wanted, is_first, is_second, begins),
     )
-    return Chains(wanted, begins, ends)
+    return Counted(wanted, begins, ends, count_pairs(ways, questions, wanted))
