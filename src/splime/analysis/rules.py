@@ -126,12 +126,18 @@ class Rule:
 class Curve(NamedTuple):
     """How often facts of one predicate end at the answer, by their distance in time."""
 
-    asked: Asked
+    question: str
     fact: str
     begins: tuple[int, ...]
     """From long before over the same time to long after, by `Rules.edges`."""
     ends: tuple[int, ...]
     pairs: tuple[int, ...]
+
+    def confidence(self, least: int = 1) -> tuple[Any, Any, Any]:
+        """Shares, and the ends of their intervals; NaN where fewer facts begin."""
+        begins, ends, pairs = (np.array(column, float) for column in self[2:])
+        begins[begins < max(least, 1)] = np.nan
+        return ends / begins, *interval(begins, ends, pairs)
 
 
 @dataclass(frozen=True)
@@ -241,7 +247,6 @@ def rules(
     support: int = 5,
     limit: int | None = None,
     examples: int = 0,
-    device: str = "auto",
     **reading: Any,
 ) -> Rules:
     """What the counts of a graph say about its predicates, or one of them, as rules.
@@ -258,7 +263,6 @@ def rules(
         limit: how many rules of a kind for a question. Default: 10, and 3 where no predicate is
             named.
         examples: how many examples each rule has at most.
-        device: where a run is opened.
         **reading: how to read the facts, as `splime.load` has it.
 
     >>> import splime
@@ -272,7 +276,7 @@ def rules(
         check_kind(name, number, int | None if name == "limit" else int)
         if number is not None and number < least:
             raise UsageError(f"{name} is a number from {least} on, not {number}")
-    run = open_source(source, device=device, **reading)
+    run = open_source(source, device="cpu", **reading)
     if not run.reads_facts:
         raise UsageError(
             f"{run.path}: rules are counted from facts, which this model does not answer from; name"
@@ -334,7 +338,8 @@ class _Counter:
         ways = find_ways(questions, self.by_entity, *whole)
         cells = self._cells(directed, ways, questions)
         if self.about is not None:
-            self.curves += self._curves(asked, cells, support)
+            question = question_text(self.graph.predicates[predicate], asked)
+            self.curves += self._curves(question, cells, support)
         ways = ways._replace(question=questions.fact[ways.question])
         for counted in zip(*_best(cells, support, limit), strict=True):
             yield self._rule(predicate, asked, counted, ways, examples, two=False)
@@ -402,7 +407,7 @@ class _Counter:
             asked, *known = replace(self.graph, train=self.known.take(numbers)).rows("train")
             yield Example(asked, tuple(known))
 
-    def _curves(self, asked: Asked, cells: Counted, support: int) -> Iterator[Curve]:
+    def _curves(self, question: str, cells: Counted, support: int) -> Iterator[Curve]:
         """By distance, of the predicates that lead best to answers at some distance."""
         bins = len(self.relative.edges)
         table = np.zeros((3, 2 * self.predicates, self.kinds), np.int64)
@@ -415,9 +420,8 @@ class _Counter:
         best = np.argsort(-low, kind="stable")[:_CURVES]
         for directed in best[low[best] > 0].tolist():
             fact = self._pattern(directed * self.kinds, "X", "?").fact
-            yield Curve(
-                asked, fact, *(tuple(one[directed].tolist()) for one in (begins, ends, pairs))
-            )
+            numbers = (tuple(one[directed].tolist()) for one in (begins, ends, pairs))
+            yield Curve(question, fact, *numbers)
 
     def remarks(self, support: int, found: bool) -> Iterator[str]:
         """What one should know to read the rules."""
@@ -433,15 +437,20 @@ class _Counter:
             )
         if self.relative.past:
             yield "only facts that begin before the time asked about, as the run forecasts"
-        timeless = int((self.known.unknown == BEGIN_UNKNOWN | END_UNKNOWN).sum())
+        unknown = self.known.unknown
+        timeless = int((unknown == BEGIN_UNKNOWN | END_UNKNOWN).sum())
+        if half := int((unknown > 0).sum()) - timeless:
+            yield f"{_facts(half)} an unknown begin or end, for which the known one is taken"
         if timeless:
-            are = (
-                "fact without any time counts" if timeless == 1 else "facts without any time count"
-            )
-            yield f'{timeless:,} {are} as "contains it"'
+            yield f'{_facts(timeless)} no time at all, which counts as "contains it"'
         if not found:
             of = "any predicate" if self.about is None else self.graph.predicates[self.about]
-            yield f"no rules: no kind of known fact ends at the answer about {of} {support} times"
+            times = "once" if support == 1 else f"{support:,} times"
+            yield f"no rules: no kind of known fact ends at the answer about {of} {times} or more"
+
+
+def _facts(count: int) -> str:
+    return f"{count:,} fact has" if count == 1 else f"{count:,} facts have"
 
 
 def _relative(run: Run) -> IntervalScopes:
