@@ -15,11 +15,11 @@ from splime.query.evidence import Step
 from splime.reporting.tables import make_table
 
 _MEANING = (
-    "X: given; ?: the answer; Z: in between. right: how many of the known facts (or chains) of X"
-    " like this, in all questions, end at the answer; the fact that is asked for is left out each"
-    " time. pairs: of how many different X and answers those are. at least: the lower end of"
-    " Wilson's interval (95 %) for as many cases as pairs; the best by it come first, those of one"
-    " fact before chains."
+    "X: given; ?: the answer; Z: in between; its time: seen from the question. right: how many of"
+    " the known facts (or chains) of X like this, in all questions, end at the answer; the fact"
+    " that is asked for is left out each time. pairs: of how many different X and answers those"
+    " are. at least: the lower end of Wilson's interval (95 %) for as many right ones as pairs; the"
+    " best by it come first, rules of one fact before chains."
 )
 
 
@@ -35,7 +35,7 @@ def rule_tables(rules: Rules) -> Iterator[RenderableType]:
 
 
 def _table(rules: Rules) -> Table:
-    words = ("known fact", "its time, seen from the question")
+    words = ("known fact", "its time")
     table = make_table("", *words, "right", "support", "pairs", "at least", words=words)
     table.title = Text(f"{rules.source}: rules")
     for group in rules.groups():
