@@ -191,7 +191,8 @@ def test_repeated_facts_of_one_pair_count_once_for_the_order() -> None:
     same += [("a", "q", "b", year, year) for year in range(1900, 1940)]
     others = [(f"a{n}", "p", f"b{n}", 1950, 1950) for n in range(40)]
     others += [(f"a{n}", "r", f"b{n if n < 36 else 0}", 1950, 1950) for n in range(40)]
-    rules = splime.rules(splime.read(same + others, split="none", granularity="year"), "p")
+    graph = splime.read(same + others, split="none", granularity="year")
+    rules = splime.rules(graph, "p", limit=1000)
     at_once = [
         rule
         for rule in rules
@@ -202,7 +203,8 @@ def test_repeated_facts_of_one_pair_count_once_for_the_order() -> None:
 
 
 def test_the_interval_is_that_of_wilson() -> None:
-    low, high = interval(*map(np.array, ([20, 40, 10], [10, 20, 0], [10, 10, 0])))
+    begins, ends, pairs = np.array([[20, 40, 10], [10, 20, 0], [10, 10, 0]])
+    low, high = interval(begins, ends, pairs)
     assert low == pytest.approx([0.299, 0.299, 0], abs=1e-3)
     assert high == pytest.approx([0.701, 0.701, 0.278], abs=1e-3)
 

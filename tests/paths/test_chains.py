@@ -77,7 +77,7 @@ def test_ways_and_chains_are_those_of_loops(
     ways = find_ways(questions, graph, *whole, two=True)
     assert Counter(ways.cell.tolist()) == {cell: ends for cell, (_, ends) in two.items() if ends}
     chains = count_chains(ways, questions, graph, *whole, support=support)
-    assert {cell: (begins, ends) for cell, begins, ends in zip(*chains, strict=True)} == {
+    assert {cell: (begins, ends) for cell, begins, ends in zip(*chains[:3], strict=True)} == {
         cell: both for cell, both in two.items() if both[1] >= support
     }
 

@@ -50,8 +50,6 @@ def _table(rules: Rules) -> Table:
                 cells = [""] * len(cells)
     for column in table.columns[2:]:
         column.no_wrap = True
-        # What tells whether the table is too wide looks at words, not at lines that do not wrap.
-        column.min_width = max(len(str(cell)) for cell in (column.header, *column.cells))
     return table
 
 
