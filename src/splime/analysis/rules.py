@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
@@ -44,6 +44,8 @@ from splime.shown import Shown, Tabular
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from splime.keywords import Reading
 
 Asked = Literal["object", "subject"]
 ASKED: tuple[Asked, ...] = ("object", "subject")
@@ -247,7 +249,7 @@ def rules(
     support: int = 5,
     limit: int | None = None,
     examples: int = 0,
-    **reading: Any,
+    **reading: Unpack[Reading],
 ) -> Rules:
     """What the counts of a graph say about its predicates, or one of them, as rules.
 
@@ -266,9 +268,9 @@ def rules(
         **reading: how to read the facts, as `splime.load` has it.
 
     >>> import splime
-    >>> found = splime.rules("demo", "playsFor", limit=1)
+    >>> found = splime.rules("demo", "wonElection", limit=1)
     >>> print(found[0])
-    X playsFor ? (...) ⇒ X playsFor ?: ... % of ...
+    X holdsOffice ? (same begin) ⇒ X wonElection ?: 100 % of ...
     """
     for name, number, least in (
         ("support", support, 1), ("limit", limit, 1), ("examples", examples, 0),
