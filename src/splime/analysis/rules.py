@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
@@ -384,15 +384,14 @@ class _Counter:
         *,
         two: bool,
     ) -> Rule:
-        cell, *numbers = (int(column) for column in counted)
+        cell, begins, ends, pairs = (int(column) for column in counted)
         shown = islice(self._examples(ways, cell, two), examples)
-        if two:
-            first, second = divmod(cell, 2 * self.predicates * self.kinds)
-            patterns = self._pattern(first, "X", "Z"), self._pattern(second, "Z", "?")
-        else:
-            patterns = (self._pattern(cell, "X", "?"),)
+        size = 2 * self.predicates * self.kinds
+        cells, places = (divmod(cell, size), "XZ?") if two else ((cell,), "X?")
+        steps = zip(cells, pairwise(places), strict=True)
+        patterns = tuple(self._pattern(one, *between) for one, between in steps)
         name = self.graph.predicates[predicate]
-        return Rule(name, asked, patterns, *numbers, tuple(shown))
+        return Rule(name, asked, patterns, begins, ends, pairs, tuple(shown))
 
     def _pattern(self, cell: int, here: str, there: str) -> Pattern:
         directed, scope = divmod(cell, self.kinds)
@@ -434,8 +433,9 @@ class _Counter:
         if self.about is not None:
             most = int(min(QUESTIONS, self.counts.asked.max(initial=0)))
             yield (
-                f"chains: from at most {most:,} questions for the object and for the subject each;"
-                f" of an entity with more than {FACTS} facts, {FACTS} drawn at random are looked at"
+                "chains: those that are surely better than each of their facts alone, from at most"
+                f" {most:,} questions for the object and for the subject each; of an entity with"
+                f" more than {FACTS} facts, {FACTS} drawn at random are looked at"
             )
         if self.relative.past:
             yield "only facts that begin before the time asked about, as the run forecasts"

@@ -6,7 +6,7 @@ A cell (r, k) is a directed predicate and its scope relative to the question, as
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,8 @@ def thinned(graph: FactsByEntity, most: int = FACTS, seed: int = 0) -> tuple[Fac
     order = np.lexsort((np.random.default_rng(seed).random(len(source)), source))
     kept = np.sort(order[np.arange(len(source)) - graph.starts[source] < most])
     starts = np.searchsorted(source[kept], np.arange(len(graph.starts)))
-    return FactsByEntity(starts, *(column[kept] for column in graph[1:])), kept
+    columns: Any = (column[kept] for column in graph[1:])
+    return FactsByEntity(starts, *columns), kept
 
 
 def find_ways(
