@@ -274,7 +274,7 @@ def test_lists_as_json(arguments: list[str], name: str) -> None:
     assert name in json.dumps(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("width", [36, 40, 46, 52, 80])
+@pytest.mark.parametrize("width", [39, 40, 46, 52, 80])
 def test_narrow_tables_break_no_word(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
