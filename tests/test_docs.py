@@ -38,6 +38,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/paths.md",
         "docs/python.md",
         "docs/relative-scopes.md",
+        "docs/rules.md",
         "docs/training.md",
         "docs/tuning.md",
     ],

@@ -1,6 +1,7 @@
 from . import leakage as leakage
 from .analysis import Comparison as Comparison, compare as compare, smoothness as smoothness
 from .analysis.hidden import Trust as Trust, trust as trust
+from .analysis.rules import Rule as Rule, Rules as Rules, rules as rules
 from .datasets import (
     Inspection as Inspection,
     Transformed as Transformed,

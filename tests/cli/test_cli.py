@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import splime
 from splime.cli.console import show
 from splime.cli.main import app
+from splime.reporting.tables import make_table
 from tests.runs.small import call, call_program
 
 
@@ -271,6 +272,22 @@ def test_terminals_that_are_not_utf8() -> None:
 def test_lists_as_json(arguments: list[str], name: str) -> None:
     done = CliRunner().invoke(app, [*arguments, "--json"])
     assert name in json.dumps(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("width", [39, 40, 46, 52, 80])
+def test_narrow_tables_break_no_word(
+    width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though one column has a long word, another many short ones, and a third does not wrap."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    table = make_table("", "fact", "time", "right", words=("fact", "time"))
+    table.add_row("X hasLongPredicate ?", "ended more than 13 years before it", "100.0 %")
+    table.columns[2].no_wrap = True
+    show(table)
+    printed = capsys.readouterr().out
+    for word in ("hasLongPredicate", "before", "years", "100.0 %"):
+        assert word in printed
+    assert max(map(len, printed.splitlines())) <= width
 
 
 def test_narrow_tables_leave_columns_out(

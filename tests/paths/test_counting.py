@@ -138,7 +138,7 @@ def test_a_scope_is_that_of_relative_scopes(facts: Any, questions: Any, like: An
         for wanted, question in zip(row, questions, strict=True):
             begin, end = known(question)
             asked = (begin, begin if like.begin_only else end)
-            assert counting._scope(*known(fact), timeless, *asked, edges, like.past) == wanted
+            assert counting.scope_of(*known(fact), timeless, *asked, edges, like.past) == wanted
 
 
 def test_a_fact_is_not_counted_for_its_own_question() -> None:

@@ -33,11 +33,29 @@ def show(*parts: RenderableType) -> None:
 
 
 def _fit(table: Table, console: Console) -> list[str]:
-    """Drop columns from the right until no word and no number is broken; their headers."""
-    dropped = []
+    """Drop columns from the right until no word and no number is broken; their headers.
+
+    What room there is then is shared: rich would narrow the widest column, to less than its words.
+    """
+    dropped: list[str] = []
     free = console.options.update_width(10_000)
-    while len(table.columns) > 2 and Measurement.get(console, free, table).minimum > console.width:
-        dropped.append(str(table.columns.pop().header))
+    wide = Measurement.get(console, free, table).maximum > console.width
+    while wide:
+        ranges = [table._measure_column(console, free, column) for column in table.columns]
+        least = [
+            one.maximum if column.no_wrap and column.overflow != "crop" else one.minimum
+            for one, column in zip(ranges, table.columns, strict=True)
+        ]
+        room = console.width - table._extra_width - sum(least)
+        if room < 0 and len(least) > 2:
+            dropped.append(str(table.columns.pop().header))
+            continue
+        wanted = [one.maximum - low for one, low in zip(ranges, least, strict=True)]
+        for at, column in enumerate(table.columns):
+            if room >= 0 and not column.no_wrap:
+                more = min(wanted[at], room * wanted[at] // max(sum(wanted), 1))
+                column.width = least[at] + more - table._get_padding_width(at)
+        break
     return dropped[::-1]
 
 

@@ -20,6 +20,7 @@ from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
 from splime.cli.help import Command, Group
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
+from splime.cli.rules import rules
 from splime.cli.training import models, run, train, tune
 from splime.errors import SplimeError, not_installed
 from splime.progress import SIGNALS
@@ -27,7 +28,7 @@ from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
     "Start": (run, ask, explore),
-    "Data": (inspect, transform, methods, cache),
+    "Data": (inspect, rules, transform, methods, cache),
     "Train": (train, models, tune),
     "Results": (evaluate, compare, combine, plot, report),
 }

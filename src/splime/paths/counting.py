@@ -46,7 +46,7 @@ BEGINS, ENDS, NEAR, CHANCE, AT_ANSWER, BACK = range(6)
 _SMALL = 0.01
 
 
-class _Directed(NamedTuple):
+class FactsByEntity(NamedTuple):
     """Facts both ways, by source: those of entity e are at starts[e] to starts[e + 1]."""
 
     starts: Ints
@@ -64,7 +64,8 @@ def statement_groups(facts: Facts) -> Ints:
     return grouped([*facts.columns()])[0]
 
 
-def _directed(facts: Facts, entities: int, predicates: int) -> _Directed:
+def facts_by_entity(facts: Facts, entities: int, predicates: int) -> FactsByEntity:
+    """All facts, both ways."""
     begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
     end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
     source = np.concatenate([facts.subject, facts.object]).astype(np.int64)
@@ -74,7 +75,7 @@ def _directed(facts: Facts, entities: int, predicates: int) -> _Directed:
     predicate = np.concatenate([facts.predicate, facts.predicate + predicates]).astype(np.int64)
     target = np.concatenate([facts.object, facts.subject]).astype(np.int64)
     timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
-    return _Directed(
+    return FactsByEntity(
         starts,
         predicate[order],
         target[order],
@@ -86,7 +87,7 @@ def _directed(facts: Facts, entities: int, predicates: int) -> _Directed:
 
 
 @inlined
-def _scope(  # type: ignore[no-untyped-def]
+def scope_of(  # type: ignore[no-untyped-def]
     begin, end, timeless, q_begin, q_end, edges, past
 ):
     """What `IntervalScopes` gives, with its constants: the relations follow the bins."""
@@ -133,7 +134,7 @@ def _count(  # type: ignore[no-untyped-def]
             for i in range(starts[u], starts[u + 1]):
                 if of[i] == asked:
                     continue
-                k = _scope(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
+                k = scope_of(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
                 if k == LEFT_OUT:
                     continue
                 cell, z = predicate[i] * kinds + k, target[i]
@@ -160,7 +161,7 @@ def _count_usual(  # type: ignore[no-untyped-def]
     for q in range(len(drawn)):
         for i in range(starts[drawn[q]], starts[drawn[q] + 1]):
             if of[i] != group[q]:
-                k = _scope(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
+                k = scope_of(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
                 if k != LEFT_OUT:
                     usual[predicate[i] * kinds + k] += 1
 
@@ -198,22 +199,20 @@ class Counts:
         *,
         most: int = QUESTIONS,
         seed: int = 0,
+        about: int | None = None,
     ) -> Counts:
-        """Those of some facts: of all of them as questions, both ways, or of a sample."""
-        graph = _directed(facts, entities, predicates)
-        directed, kinds = 2 * predicates, len(relative)
-        random = np.random.default_rng(seed)
-        number = _sample(facts, graph, most, random)
-        fact, inverse = number % max(len(facts), 1), number >= len(facts)
-        given = np.where(inverse, facts.object[fact], facts.subject[fact]).astype(np.int64)
-        answer = np.where(inverse, facts.subject[fact], facts.object[fact]).astype(np.int64)
-        predicate = facts.predicate[fact] + predicates * inverse.astype(np.int64)
-        begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)[fact]
-        end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)[fact]
-        end = begin if relative.begin_only else end
-        group = statement_groups(facts)[fact]
+        """Those of some facts: of all of them as questions, both ways, or of a sample.
+
+        With `about` of the facts of one predicate.
+        """
+        graph, directed = facts_by_entity(facts, entities, predicates), 2 * predicates
+        kinds, random = len(relative), np.random.default_rng(seed)
+        questions = sample_questions(
+            facts, graph, predicates, relative, random, most=most, about=about
+        )
+        predicate, given, answer, group, begin, end, _ = questions
         drawn = np.concatenate([facts.subject, facts.object])[
-            random.integers(0, max(2 * len(facts), 1), len(number))
+            random.integers(0, max(2 * len(facts), 1), len(given))
         ].astype(np.int64)
         other = answer[random.permutation(len(answer))]
         edges = np.array(relative.edges, np.int64)
@@ -321,11 +320,55 @@ class Counts:
         return asked, totals
 
 
-def _sample(facts: Facts, graph: _Directed, most: int, random: np.random.Generator) -> Ints:
-    """The numbers of questions: fact i asks for its object, i + facts for its subject."""
-    order = random.permutation(2 * len(facts))[:most]
+class Questions(NamedTuple):
+    """Facts that are asked for their object or their subject."""
+
+    predicate: Ints
+    """Directed: the inverse one where the subject is asked for."""
+    given: Ints
+    answer: Ints
+    group: Ints
+    """The statement that is asked for, which is left out."""
+    begin: Ints
+    end: Ints
+    fact: Ints
+    """The number of the fact."""
+
+    def about(self, predicate: int, most: int | None = None) -> Questions:
+        """Those about a directed predicate, at most so many."""
+        rows = np.flatnonzero(self.predicate == predicate)[:most]
+        return Questions(*(column[rows] for column in self))
+
+
+def sample_questions(
+    facts: Facts,
+    graph: FactsByEntity,
+    predicates: int,
+    relative: IntervalScopes,
+    random: np.random.Generator,
+    *,
+    most: int = QUESTIONS,
+    about: int | None = None,
+) -> Questions:
+    """Both questions about each fact, of one predicate where it is given, or a sample of them."""
+    order = random.permutation(2 * len(facts))
+    if about is not None:
+        order = order[facts.predicate[order % max(len(facts), 1)] == about]
+    order = order[:most]
+    ends = np.concatenate([facts.subject, facts.object]).astype(np.int64)
+    others = np.concatenate([facts.object, facts.subject]).astype(np.int64)
     degree = np.diff(graph.starts)
-    ends = np.concatenate([facts.subject, facts.object])
-    both = degree[ends] + degree[np.concatenate([facts.object, facts.subject])]
-    cost = np.cumsum(both[order])
-    return order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]
+    cost = np.cumsum((degree[ends] + degree[others])[order])
+    number = order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]
+    fact, inverse = number % max(len(facts), 1), number >= len(facts)
+    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)[fact]
+    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)[fact]
+    return Questions(
+        facts.predicate[fact] + predicates * inverse.astype(np.int64),
+        ends[number],
+        others[number],
+        statement_groups(facts)[fact],
+        begin,
+        begin if relative.begin_only else end,
+        fact,
+    )

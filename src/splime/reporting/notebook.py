@@ -27,7 +27,8 @@ def html_of(result: Shown) -> str:
         from splime.reporting.answers import answer_parts
         from splime.reporting.comparison import comparison_table
         from splime.reporting.results import evaluation_tables, run_table
+        from splime.reporting.rules import rule_tables
 
-        _TABLES.update(Answers=answer_parts, Comparison=comparison_table)
+        _TABLES.update(Answers=answer_parts, Comparison=comparison_table, Rules=rule_tables)
         _TABLES.update(Run=run_table, Evaluation=evaluation_tables)
     return str(rendered(_TABLES[name](result)))

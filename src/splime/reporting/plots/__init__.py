@@ -1,9 +1,10 @@
-"""Pictures of graphs, cuts, runs, evidence and embeddings; nothing here needs PyTorch."""
+"""Pictures of graphs, cuts, runs, evidence, rules and embeddings; nothing here needs PyTorch."""
 
 from splime.reporting.plots.embeddings import plot_predicate, plot_predicates
 from splime.reporting.plots.evidence import plot_evidence
 from splime.reporting.plots.graph import plot_change_costs, plot_facts_over_time, plot_segmentation
 from splime.reporting.plots.results import plot_learning, plot_strata
+from splime.reporting.plots.rules import plot_rules
 
 __all__ = [
     "plot_change_costs",
@@ -12,6 +13,7 @@ __all__ = [
     "plot_learning",
     "plot_predicate",
     "plot_predicates",
+    "plot_rules",
     "plot_segmentation",
     "plot_strata",
 ]
