@@ -17,9 +17,11 @@ import numpy as np
 
 from splime.arrays import distinct, expand
 from splime.evaluation.metrics import Floats
-from splime.graph import Facts, TemporalGraph
+from splime.graph import TemporalGraph
 from splime.times import Bools, Ints, When
 
+OTHER_TIMES, ALL = "entities with such a fact at another time", "all"
+"""What estimates are checked for."""
 _MOMENTS = 1 << 16
 """That are counted at most; a sample with a fixed seed in larger graphs."""
 _ROWS = 1 << 15
@@ -38,6 +40,8 @@ _EDGES = np.array((1, 2, 4, 8, 16, 64))
 _BINS = len(_EDGES) + 2
 """Of the distance to the nearest fact on one side: none, 1, 2, 3 to 4, …"""
 _CELLS = (_VISIBLE + 1) * _BINS * _BINS
+_SEEN = slice(3, 6)
+"""The features that say whether there are facts before, after and now."""
 _SMOOTH = 2.0
 _RIDGE = 1e-3
 _PARTS = 10
@@ -221,9 +225,7 @@ class Existence:
         steps = np.minimum(now, _VISIBLE) + 1
         item, visible = expand(np.zeros(len(now), np.int64), steps)
         some = forward[item]
-        rows = _Rows(
-            moments.entity[row[some]], kind[some], moments.at[row[some]], visible
-        )
+        rows = _Rows(moments.entity[row[some]], kind[some], moments.at[row[some]], visible)
         more, weights = now[item] > visible, weight[row[some]]
         cell = _cell(visible, *(gap[some] for gap in around[1:]))
         # An entity that has no fact of a predicate at any time is in the first cell.
@@ -274,9 +276,9 @@ class Existence:
                 density,
                 own.before > 0,
                 own.after > 0,
+                np.minimum(visible, _VISIBLE),
                 np.log1p(own.before),
                 np.log1p(own.after),
-                np.minimum(visible, _VISIBLE),
                 *self._others(rows, fold),
             ],
             axis=1,
@@ -340,18 +342,16 @@ class Existence:
         rows, more, weights = rows.take(chosen), more[chosen], weights[chosen]
         x = self._in_blocks(rows)
         self._mean, self._spread = x.mean(0), np.maximum(x.std(0), 1e-6)
+        seen = (x[:, _SEEN] > 0).any(axis=1)
         x = self._scaled(x)
         held_out = self._fold[rows.entity] == 0
         self._line = _regress(x[~held_out], more[~held_out], weights[~held_out])
-        seen = np.isin(
-            rows.entity * 2 * self._predicates + rows.predicate, self._pairs
-        )
         said = _logistic(x @ self._line)
         self.checks = {
             name: Check.of(said[part], more[part], weights[part])
             for name, part in (
-                ("has it at some time", held_out & seen),
-                ("any predicate", held_out),
+                (OTHER_TIMES, held_out & seen),
+                (ALL, held_out),
             )
         }
         self._line = _regress(x, more, weights)
@@ -397,8 +397,9 @@ class Existence:
         states = csr_matrix((np.ones(len(row), bool), (row, state)), shape)
         row_, predicate = (states @ self._ever).nonzero()
         forward = kind < self._predicates
-        key = np.concatenate([row_ * self._predicates + predicate,
-                              row[forward] * self._predicates + kind[forward]])
+        key = np.concatenate(
+            [row_ * self._predicates + predicate, row[forward] * self._predicates + kind[forward]]
+        )
         key = distinct(key.astype(np.int64))
         return entity[key // self._predicates], key % self._predicates
 

@@ -45,7 +45,10 @@ class Measured(NamedTuple):
         if not len(ranks):
             return cls(0, 0.0, 0.0, 0.0)
         return cls(
-            len(ranks), float((1 / ranks).mean()), float((ranks < 2).mean()), float((ranks <= 10).mean())
+            len(ranks),
+            float((1 / ranks).mean()),
+            float((ranks < 2).mean()),
+            float((ranks <= 10).mean()),
         )
 
 
@@ -141,7 +144,9 @@ def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust
         guesses.append(_guessed(known, numbers, kind, len(run.graph.entities)))
         temperature = fit_temperature(cases) if len(cases) >= FEWEST // 2 else None
         why = "" if temperature else f"only {len(cases)} facts can be hidden"
-        calibrations[kind] = Calibration(temperature, len(cases), why, of="facts, each hidden in turn")
+        calibrations[kind] = Calibration(
+            temperature, len(cases), why, of="facts, each hidden in turn"
+        )
         logits = cases.scores.double() / (temperature or 1.0)
         best = logits.softmax(1).max(1)
         sure.append(best.values.numpy())
