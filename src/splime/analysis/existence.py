@@ -44,6 +44,8 @@ _SEEN = slice(3, 6)
 """The features that say whether there are facts before, after and now."""
 _SMOOTH = 2.0
 _RIDGE = 1e-3
+_FEWEST, _NEAR = 20, 20.0
+"""With as many stated rows a predicate has a regression of its own, and how near the common one."""
 _PARTS = 10
 
 _Sparse: TypeAlias = Any
@@ -345,8 +347,8 @@ class Existence:
         seen = (x[:, _SEEN] > 0).any(axis=1)
         x = self._scaled(x)
         held_out = self._fold[rows.entity] == 0
-        self._line = _regress(x[~held_out], more[~held_out], weights[~held_out])
-        said = _logistic(x @ self._line)
+        self._lines = self._regress(x, rows.predicate, more, weights * ~held_out)
+        said = self._said(x, rows.predicate)
         self.checks = {
             name: Check.of(said[part], more[part], weights[part])
             for name, part in (
@@ -354,7 +356,24 @@ class Existence:
                 (ALL, held_out),
             )
         }
-        self._line = _regress(x, more, weights)
+        self._lines = self._regress(x, rows.predicate, more, weights)
+
+    def _regress(self, x: Floats, predicate: Ints, more: Bools, weights: Floats) -> Floats:
+        """The weights for each predicate, near those for all where it has few rows."""
+        every = _regress(x, more, weights, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
+        lines = np.tile(every, (self._predicates, 1))
+        order = np.argsort(predicate, kind="stable")
+        ends = np.searchsorted(predicate[order], np.arange(self._predicates + 1))
+        for number in range(self._predicates):
+            own = order[ends[number] : ends[number + 1]]
+            own = own[weights[own] > 0]
+            if (right := int(more[own].sum())) >= _FEWEST:
+                ridge = np.full(x.shape[1], _NEAR / right)
+                lines[number] = _regress(x[own], more[own], weights[own], ridge, every)
+        return lines
+
+    def _said(self, x: Floats, predicate: Ints) -> Floats:
+        return _logistic(np.einsum("ij,ij->i", x, self._lines[predicate]))
 
     def _in_blocks(self, rows: _Rows) -> Floats:
         parts = [
@@ -376,7 +395,7 @@ class Existence:
             at = np.full(len(entity), time)
             visible = self._own(entity, predicate, at).now
             x = self._scaled(self._in_blocks(_Rows(entity, predicate, at, visible)))
-            best = np.maximum(best, _logistic(x @ self._line))
+            best = np.maximum(best, self._said(x, predicate))
         return best
 
     def one(self, entity: str, predicate: str, at: When) -> float:
@@ -429,24 +448,24 @@ def _logistic(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-x.clip(-30, 30))))
 
 
-def _regress(x: Floats, right: Bools, weight: Floats) -> Floats:
-    """The weights of a logistic regression, by Newton's method."""
-    line = np.zeros(x.shape[1])
+def _regress(
+    x: Floats, right: Bools, weight: Floats, ridge: Floats, near: Floats | None = None
+) -> Floats:
+    """The weights of a logistic regression, by Newton's method; `ridge` draws them to others."""
+    line = near = np.zeros(x.shape[1]) if near is None else near
     if not weight.sum() > 0:
         return line
     weight = weight / weight.sum()
-    share = weight @ right
-    line[0] = _logit(np.array([share]))[0]
-    ridge = np.full(len(line), _RIDGE * share)
-    ridge[0] = 1e-9
+    share = float(weight @ right)
+    ridge = ridge * max(share, 1e-9) + 1e-12
 
     def loss(line: Floats) -> float:
         z = x @ line
-        return float(weight @ (np.logaddexp(0, z) - right * z) + ridge @ line**2 / 2)
+        return float(weight @ (np.logaddexp(0, z) - right * z) + ridge @ (line - near) ** 2 / 2)
 
     for _ in range(50):
         said = _logistic(x @ line)
-        gradient = x.T @ (weight * (said - right)) + ridge * line
+        gradient = x.T @ (weight * (said - right)) + ridge * (line - near)
         curved = (x * (weight * said * (1 - said))[:, None]).T @ x + np.diag(ridge)
         step, size, before = np.linalg.solve(curved, gradient), 1.0, loss(line)
         while loss(line - size * step) > before and size > 1e-6:
