@@ -45,7 +45,7 @@ _SEEN = slice(3, 6)
 _SMOOTH = 2.0
 _RIDGE = 1e-3
 _FEWEST, _NEAR = 20, 20.0
-"""With as many stated rows a predicate has a regression of its own, and how near the common one."""
+"""Stated rows from which a kind of question has its own regression, and how near the common one."""
 _PARTS = 10
 
 _Sparse: TypeAlias = Any
@@ -218,9 +218,9 @@ class Existence:
         self._with: list[_Sparse] = [(sum(parts) - part).tocsr() for part in parts]
         sizes = np.array([states[fold == one].T @ weight[fold == one] for one in range(_FOLDS)])
         self._of_state = sizes.sum(0) - sizes
-        shares = np.array([np.asarray(weighed[fold == one].sum(0))[0] for one in range(_FOLDS)])
+        # Not by fold: among the rows of a predicate it would only tell the folds apart.
+        self._share = (np.asarray(weighed.sum(0))[0] + 0.5) / (weight.sum() + 1)
         every = np.bincount(fold, weight, minlength=_FOLDS)
-        self._share = (shares.sum(0) - shares + 0.5) / (every.sum() - every + 1)[:, None]
         # The facts of a predicate that hold are hidden one by one.
         forward = np.flatnonzero(kind < predicates)
         now, at = around.now[forward], row[forward]
@@ -270,11 +270,11 @@ class Existence:
         counted = np.asarray(some[fold, key])[0], np.asarray(many[fold, key])[0]
         rate = (counted[0] + _SMOOTH * general) / (counted[1] + _SMOOTH)
         holding = self._of_predicate.around(predicate, at).now - own.now
-        density = np.log((holding + 1) / (self._share[fold, predicate] * len(self._fold) + 1))
+        density = np.log((holding + 1) / (self._share[predicate] * len(self._fold) + 1))
         return np.stack(
             [
                 _logit(rate),
-                _logit(self._share[fold, predicate]),
+                _logit(self._share[predicate]),
                 density,
                 own.before > 0,
                 own.after > 0,
@@ -299,7 +299,7 @@ class Existence:
             inside = of_row == one
             if inside.any():
                 stated[inside] = np.asarray(self._with[one][state[inside], asked[inside]])[0]
-        chance = self._of_state[of_row, state] * self._share[of_row, asked]
+        chance = self._of_state[of_row, state] * self._share[asked]
         lift = np.log((stated + _SMOOTH) / (chance + _SMOOTH))
         size = len(rows.entity)
         count = np.maximum(np.bincount(row, minlength=size), 1)
@@ -347,8 +347,8 @@ class Existence:
         seen = (x[:, _SEEN] > 0).any(axis=1)
         x = self._scaled(x)
         held_out = self._fold[rows.entity] == 0
-        self._lines = self._regress(x, rows.predicate, more, weights * ~held_out)
-        said = self._said(x, rows.predicate)
+        self._lines = self._regress(x, _question(rows), more, weights * ~held_out)
+        said = self._said(x, _question(rows))
         self.checks = {
             name: Check.of(said[part], more[part], weights[part])
             for name, part in (
@@ -356,15 +356,15 @@ class Existence:
                 (ALL, held_out),
             )
         }
-        self._lines = self._regress(x, rows.predicate, more, weights)
+        self._lines = self._regress(x, _question(rows), more, weights)
 
-    def _regress(self, x: Floats, predicate: Ints, more: Bools, weights: Floats) -> Floats:
-        """The weights for each predicate, near those for all where it has few rows."""
+    def _regress(self, x: Floats, question: Ints, more: Bools, weights: Floats) -> Floats:
+        """The weights for each kind of question, near those for all where it has few rows."""
         every = _regress(x, more, weights, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
-        lines = np.tile(every, (self._predicates, 1))
-        order = np.argsort(predicate, kind="stable")
-        ends = np.searchsorted(predicate[order], np.arange(self._predicates + 1))
-        for number in range(self._predicates):
+        lines = np.tile(every, (2 * self._predicates, 1))
+        order = np.argsort(question, kind="stable")
+        ends = np.searchsorted(question[order], np.arange(len(lines) + 1))
+        for number in range(len(lines)):
             own = order[ends[number] : ends[number + 1]]
             own = own[weights[own] > 0]
             if (right := int(more[own].sum())) >= _FEWEST:
@@ -372,8 +372,8 @@ class Existence:
                 lines[number] = _regress(x[own], more[own], weights[own], ridge, every)
         return lines
 
-    def _said(self, x: Floats, predicate: Ints) -> Floats:
-        return _logistic(np.einsum("ij,ij->i", x, self._lines[predicate]))
+    def _said(self, x: Floats, question: Ints) -> Floats:
+        return _logistic(np.einsum("ij,ij->i", x, self._lines[question]))
 
     def _in_blocks(self, rows: _Rows) -> Floats:
         parts = [
@@ -394,8 +394,9 @@ class Existence:
         for time in times:
             at = np.full(len(entity), time)
             visible = self._own(entity, predicate, at).now
-            x = self._scaled(self._in_blocks(_Rows(entity, predicate, at, visible)))
-            best = np.maximum(best, self._said(x, predicate))
+            rows = _Rows(entity, predicate, at, visible)
+            said = self._said(self._scaled(self._in_blocks(rows)), _question(rows))
+            best = np.maximum(best, said)
         return best
 
     def one(self, entity: str, predicate: str, at: When) -> float:
@@ -426,6 +427,11 @@ class Existence:
     def _ever(self) -> _Sparse:
         """Which predicates are ever stated where an entity has a kind of fact."""
         return (sum(self._with) > 0).tocsr()
+
+
+def _question(rows: _Rows) -> Ints:
+    """A number for a predicate, and whether it is asked for a fact or for one more."""
+    return 2 * rows.predicate + (rows.visible > 0)
 
 
 def _state(kind: Ints, around: _Around) -> Ints:
