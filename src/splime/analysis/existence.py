@@ -469,7 +469,7 @@ def _regress(
         z = x @ line
         return float(weight @ (np.logaddexp(0, z) - right * z) + ridge @ (line - near) ** 2 / 2)
 
-    for _ in range(50):
+    for _ in range(30):
         said = _logistic(x @ line)
         gradient = x.T @ (weight * (said - right)) + ridge * (line - near)
         curved = (x * (weight * said * (1 - said))[:, None]).T @ x + np.diag(ridge)
@@ -477,6 +477,6 @@ def _regress(
         while loss(line - size * step) > before and size > 1e-6:
             size /= 2
         line = line - size * step
-        if np.abs(size * step).max() < 1e-6:
+        if np.abs(size * step).max() < 1e-4:
             break
     return line
