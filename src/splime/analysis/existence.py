@@ -267,8 +267,9 @@ class Existence:
         (many, all_many), (some, all_some) = self._cells
         key = predicate * _CELLS + cell
         general = (all_some[fold, cell] + _SMOOTH * 0.1) / (all_many[fold, cell] + _SMOOTH)
-        counted = np.asarray(some[fold, key])[0], np.asarray(many[fold, key])[0]
-        rate = (counted[0] + _SMOOTH * general) / (counted[1] + _SMOOTH)
+        rate = (_entries(some, fold, key) + _SMOOTH * general) / (
+            _entries(many, fold, key) + _SMOOTH
+        )
         holding = self._of_predicate.around(predicate, at).now - own.now
         density = np.log((holding + 1) / (self._share[predicate] * len(self._fold) + 1))
         return np.stack(
@@ -297,8 +298,7 @@ class Existence:
         stated = np.empty(len(row))
         for one in range(_FOLDS):
             inside = of_row == one
-            if inside.any():
-                stated[inside] = np.asarray(self._with[one][state[inside], asked[inside]])[0]
+            stated[inside] = _entries(self._with[one], state[inside], asked[inside])
         chance = self._of_state[of_row, state] * self._share[asked]
         lift = np.log((stated + _SMOOTH) / (chance + _SMOOTH))
         size = len(rows.entity)
@@ -427,6 +427,11 @@ class Existence:
     def _ever(self) -> _Sparse:
         """Which predicates are ever stated where an entity has a kind of fact."""
         return (sum(self._with) > 0).tocsr()
+
+
+def _entries(table: _Sparse, rows: Ints, columns: Ints) -> Floats:
+    """Some entries of a sparse matrix; scipy gives none where none are asked for."""
+    return np.asarray(table[rows, columns])[0] if len(rows) else np.zeros(0)
 
 
 def _question(rows: _Rows) -> Ints:

@@ -158,8 +158,9 @@ def predict(
     if path is not None:
         check_suffix(path)
     with memory_errors():
-        asking = _Asking(Query(open_source(source, **opening)), options, least, at)
-        asking.choose(predicate, entity, progress)
+        query = Query(open_source(source, **opening))
+        asking = _Asking(query, options, least, at, (predicate, entity))
+        asking.choose(progress)
         work = _Work.open(path, asking.fingerprint())
         asking.tell_cost(work, evidence)
         try:
@@ -248,7 +249,14 @@ class _Work:
 class _Asking:
     """The questions to a run, and their answers."""
 
-    def __init__(self, query: Query, options: AnswerOptions, least: float, at: When | None) -> None:
+    def __init__(
+        self,
+        query: Query,
+        options: AnswerOptions,
+        least: float,
+        at: When | None,
+        chosen: tuple[Names | None, Names | None],
+    ) -> None:
         self.query, self.graph, self.least = query, query.run.graph, least
         if query.run.settings.forecasts:
             raise UsageError(
@@ -257,11 +265,11 @@ class _Asking:
             )
         timeline = self.graph.timeline
         self.begin, self.end = (timeline.last,) * 2 if at is None else timeline.interval(at, at)
-        dates = format_ticks(np.array([self.begin, self.end]), timeline.granularity)
-        self.dates = dates
-        self.time = dates[0] if self.begin == self.end else "..".join(dates)
-        self.options = options
+        self.dates = format_ticks(np.array([self.begin, self.end]), timeline.granularity)
+        self.time = self.dates[0] if self.begin == self.end else "..".join(self.dates)
         self.limit: int = options.limit or LIMIT
+        self.predicates = _ids(chosen[0], self.graph, "predicate")
+        self.entities = _ids(chosen[1], self.graph, "entity")
         self.calibration = query.calibration("object")
         if self.calibration.temperature is None:
             raise UsageError(f"{query.run.path}: {self.calibration}")
@@ -269,16 +277,11 @@ class _Asking:
 
     # Which questions
 
-    def choose(self, predicate: Names | None, entity: Names | None, progress: Progress) -> None:
+    def choose(self, progress: Progress) -> None:
         """The questions, from the likeliest to have an answer to the least likely."""
-        graph = self.graph
-        predicates, entities = (
-            _ids(names, graph, kind)
-            for names, kind in ((predicate, "predicate"), (entity, "entity"))
-        )
-        self.chosen = [predicates.tolist(), entities.tolist()]
+        graph, entities = self.graph, self.entities
         wanted = np.zeros(len(graph.predicates), bool)
-        wanted[predicates] = True
+        wanted[self.predicates] = True
         kept = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
         for start in range(0, len(entities), _ENTITIES):
             some = entities[start : start + _ENTITIES]
@@ -304,7 +307,8 @@ class _Asking:
         """Of everything that decides about the result."""
         run, graph = self.query.run, self.graph
         about = (__version__, run.config, run.about["versions"], self.begin, self.end, self.least)
-        asked = json.dumps([*about, self.limit, self.chosen], default=str, sort_keys=True)
+        chosen = (self.predicates.tolist(), self.entities.tolist())
+        asked = json.dumps([*about, self.limit, *chosen], default=str, sort_keys=True)
         found = hashlib.sha256(asked.encode())
         for name in sorted(run.tensors):
             found.update(run.tensors[name].cpu().contiguous().numpy().tobytes())

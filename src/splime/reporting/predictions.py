@@ -30,7 +30,7 @@ def prediction_parts(found: Predictions, most: int = _SHOWN) -> Iterator[Rendera
             table.add_row(fact, *(percent(one) for one in row[4:7]))
         yield table
     if len(found) > most:
-        yield Text(f"and {len(found) - most:,} others", style="dim")
+        yield Text(f"the first {most} of {len(found):,}", style="dim")
     yield Text(f"objects, {found.calibration}", style="dim")
     yield Text("there is one: stated in this table, as far as its other facts tell", style="dim")
     for name, check in found.checks.items():
