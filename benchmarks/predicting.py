@@ -61,7 +61,7 @@ def measure(data: str, year: int, share: float, seed: int = 0) -> dict[str, Any]
     }
 
 
-def chance(graph: splime.TemporalGraph, gone: set[tuple[str, ...]], tick: int) -> float:
+def chance(graph: splime.TemporalGraph, gone: set[tuple[str, str, str]], tick: int) -> float:
     """How many would be expected of random questions, with the most frequent answers."""
     existence, everyone = Existence(graph), np.arange(len(graph.entities))
     questions = len(existence.candidates(everyone, tick, tick)[0])

@@ -173,7 +173,7 @@ class Existence:
         both += np.concatenate([own, own + self._predicates])
         self._pairs, number = np.unique(both, return_inverse=True)
         twice = [np.tile(time, 2) for time in (begin, end)]
-        self._of_pair = _Groups.of(number, len(self._pairs), *twice, self._times)
+        self._of_pair = _Groups.of(number, len(self._pairs), twice[0], twice[1], self._times)
         self._of_predicate = _Groups.of(own, self._predicates, begin, end, self._times)
         owner = self._pairs // (2 * self._predicates)
         self._starts = np.searchsorted(owner, np.arange(entities + 1))
@@ -202,7 +202,7 @@ class Existence:
 
     def _count(self, random: np.random.Generator) -> None:
         """Count what moments have, in each fold of entities and in all others."""
-        from scipy.sparse import coo_matrix, csr_matrix
+        from scipy.sparse import csr_matrix
 
         moments, predicates = self._draw(random), self._predicates
         row, pair = self._kinds(moments.entity)
@@ -220,31 +220,44 @@ class Existence:
         self._of_state = sizes.sum(0) - sizes
         # Not by fold: among the rows of a predicate it would only tell the folds apart.
         self._share = (np.asarray(weighed.sum(0))[0] + 0.5) / (weight.sum() + 1)
-        every = np.bincount(fold, weight, minlength=_FOLDS)
         # The facts of a predicate that hold are hidden one by one.
         forward = np.flatnonzero(kind < predicates)
-        now, at = around.now[forward], row[forward]
-        steps = np.minimum(now, _VISIBLE) + 1
-        item, visible = expand(np.zeros(len(now), np.int64), steps)
+        now = around.now[forward]
+        item, visible = expand(np.zeros(len(now), np.int64), np.minimum(now, _VISIBLE) + 1)
         some = forward[item]
-        rows = _Rows(moments.entity[row[some]], kind[some], moments.at[row[some]], visible)
-        more, weights = now[item] > visible, weight[row[some]]
-        cell = _cell(visible, *(gap[some] for gap in around[1:]))
-        # An entity that has no fact of a predicate at any time is in the first cell.
-        had = csr_matrix((weight[at], (fold[at], kind[forward])), (_FOLDS, predicates)).toarray()
-        place, size = self._fold[rows.entity], predicates * _CELLS
-        first = np.arange(predicates) * _CELLS
-        self._cells: list[tuple[_Sparse, Floats]] = []
-        for values, rest in ((weights, every[:, None] - had), (weights * more, 0 * had)):
-            key = np.concatenate([rows.predicate * _CELLS + cell, np.tile(first, _FOLDS)])
-            folds = np.concatenate([place, np.repeat(np.arange(_FOLDS), predicates)])
-            values = np.concatenate([values, rest.ravel()])
-            total = np.bincount(key % _CELLS + folds * _CELLS, values, _FOLDS * _CELLS)
-            total = total.reshape(_FOLDS, _CELLS)
-            table = coo_matrix((values, (folds, key)), (_FOLDS, size)).tocsr()
-            others = csr_matrix(1 - np.eye(_FOLDS)) @ table
-            self._cells.append((others, total.sum(0) - total))
+        of = row[some]
+        rows = _Rows(moments.entity[of], kind[some], moments.at[of], visible)
+        cell = _cell(visible, around.before[some], around.after[some])
+        more, weights = now[item] > visible, weight[of]
+        self._cells = self._count_cells(moments, rows, cell, more, weights)
         self._fit(random, moments, rows, more, weights)
+
+    def _count_cells(
+        self, moments: _Moments, rows: _Rows, cell: Ints, more: Bools, weights: Floats
+    ) -> list[tuple[_Sparse, Floats]]:
+        """How many rows there are outside of each fold, and how many state one more.
+
+        By predicate and cell, and by cell alone.
+        """
+        from scipy.sparse import coo_matrix, csr_matrix
+
+        predicates, of_row = self._predicates, self._fold[rows.entity]
+        # An entity that has no fact of a predicate at any time is in the first cell.
+        every = np.bincount(self._fold[moments.entity], moments.weight, minlength=_FOLDS)
+        once = rows.visible == 0
+        pairs = of_row[once] * predicates + rows.predicate[once]
+        had = np.bincount(pairs, weights[once], minlength=_FOLDS * predicates)
+        never = np.repeat(every, predicates) - had
+        first, folds = np.arange(predicates) * _CELLS, np.repeat(np.arange(_FOLDS), predicates)
+        key = np.concatenate([rows.predicate * _CELLS + cell, np.tile(first, _FOLDS)])
+        fold = np.concatenate([of_row, folds])
+        found = []
+        for values in (np.append(weights, never), np.append(weights * more, 0 * never)):
+            total = np.bincount(fold * _CELLS + key % _CELLS, values, _FOLDS * _CELLS)
+            total = total.reshape(_FOLDS, _CELLS)
+            table = coo_matrix((values, (fold, key)), (_FOLDS, predicates * _CELLS)).tocsr()
+            found.append((csr_matrix(1 - np.eye(_FOLDS)) @ table, total.sum(0) - total))
+        return found
 
     def _kinds(self, entity: Ints) -> tuple[Ints, Ints]:
         """The pairs of entity and predicate that each entity has, both ways: row, pair."""
@@ -324,6 +337,7 @@ class Existence:
         weights: Floats,
     ) -> None:
         """Fit the regression: without a fold of entities to check it, then on all of them."""
+        # Beside those that an entity has at some time, some that it never has.
         drawn = min(_DRAWN, self._predicates)
         entity, at = np.repeat(moments.entity, drawn), np.repeat(moments.at, drawn)
         predicate = random.integers(0, max(self._predicates, 1), len(entity))
@@ -402,8 +416,8 @@ class Existence:
     def one(self, entity: str, predicate: str, at: When) -> float:
         """The same for one question, by names and a date."""
         of = self.graph.entities.id(entity), self.graph.predicates.id(predicate)
-        ids = (np.array([number], np.int64) for number in of)
-        return float(self.estimate(*ids, *self.graph.timeline.interval(at, at))[0])
+        given, asked = (np.array([number], np.int64) for number in of)
+        return float(self.estimate(given, asked, *self.graph.timeline.interval(at, at))[0])
 
     def candidates(self, entity: Ints, begin: int, end: int) -> tuple[Ints, Ints]:
         """The predicates that entities like each of some have at such times: entity, predicate."""
@@ -426,7 +440,8 @@ class Existence:
     @cached_property
     def _ever(self) -> _Sparse:
         """Which predicates are ever stated where an entity has a kind of fact."""
-        return (sum(self._with) > 0).tocsr()
+        every: _Sparse = sum(self._with)
+        return (every > 0).tocsr()
 
 
 def _entries(table: _Sparse, rows: Ints, columns: Ints) -> Floats:

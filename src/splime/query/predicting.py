@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -186,11 +186,18 @@ class _Best(NamedTuple):
     if_there: Floats
     there: Floats
 
+    @classmethod
+    def concat(cls, parts: Sequence[_Best]) -> _Best:
+        """Those of all parts."""
+        columns: Any = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(*columns)
+
     def with_others(self, others: _Best, most: int) -> _Best:
         """The best of these and others; equal ones in the order of names."""
-        both = _Best(*(np.concatenate(columns) for columns in zip(self, others, strict=True)))
+        both = _Best.concat([self, others])
         order = np.lexsort((both.object, both.predicate, both.subject, -both.probability))[:most]
-        return _Best(*(column[order] for column in both))
+        columns: Any = (column[order] for column in both)
+        return _Best(*columns)
 
 
 class _State(msgspec.Struct):
@@ -356,10 +363,12 @@ class _Asking:
                 probability = best.probability * there[best.question]
                 good = (probability > 0) & (probability >= self.least) & ~doubtful
                 at = best.question[good]
-                names = (column[some][at] for column in (self.subject, self.predicate))
+                subject, predicate = (column[some][at] for column in (self.subject, self.predicate))
                 sure = best.probability[good]
-                parts.append(_Best(*names, best.id[good], probability[good], sure, there[at]))
-        return _Best(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+                parts.append(
+                    _Best(subject, predicate, best.id[good], probability[good], sure, there[at])
+                )
+        return _Best.concat(parts)
 
     def ask(self, work: _Work, progress: Progress) -> None:
         """Ask until no other question can have one of the best answers."""
@@ -388,7 +397,7 @@ class _Asking:
 
     def _why(self, best: _Best, row: int) -> str | None:
         names = self._names(best, row)
-        question = Question("object", names[0], names[1], ASKED, *self.dates)
+        question = Question("object", names[0], names[1], ASKED, self.dates[0], self.dates[1])
         facts = self._facts(best.subject[[row]], best.predicate[[row]])
         reasons = make_evidence(self.query.run, question, facts, names[2], 1).reasons
         return str(reasons[0]) if reasons else None
@@ -402,9 +411,10 @@ class _Asking:
         """The best answers by name."""
         best, asked = work.done
         evidence = work.state.evidence or [None] * len(best.object)
+        estimates = (best.probability.tolist(), best.if_there.tolist(), best.there.tolist())
         rows = [
-            Prediction(*self._names(best, row), self.time, *map(float, sure), evidence[row])
-            for row, sure in enumerate(zip(*best[3:], strict=True))
+            Prediction(*self._names(best, row), self.time, *sure, evidence[row])
+            for row, sure in enumerate(zip(*estimates, strict=True))
         ]
         checks = {name: check for name, check in self.existence.checks.items() if check}
         return Predictions(rows, self.time, asked, self.calibration, checks)
