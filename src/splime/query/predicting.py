@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 import msgspec
 import numpy as np
@@ -35,6 +35,9 @@ from splime.scoring.scorer import memory_errors
 from splime.shown import Shown, Tabular
 from splime.times import Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from splime.keywords import Reading
 
 LIMIT = 1000
 _BLOCK = 64
@@ -127,7 +130,9 @@ def predict(
     limit: int = LIMIT,
     evidence: bool = True,
     progress: Progress = silent,
-    **opening: Any,
+    device: str = "auto",
+    weights: str | None = None,
+    **reading: Unpack[Reading],
 ) -> Predictions:
     """The most probable facts that a graph does not state, with probability and evidence.
 
@@ -142,7 +147,9 @@ def predict(
         limit: at most so many facts.
         evidence: whether to look for the facts that each one rests on.
         progress: called after each block of questions.
-        **opening: `weights`, `device`, and how to read the facts, as `splime.load` has it.
+        device: where to compute: auto, cpu or cuda.
+        weights: the version of the weights that a graph is answered by.
+        **reading: how to read the facts, as `splime.load` has it.
 
     >>> import splime
     >>> some = splime.load("demo").where(predicate="livesIn")
@@ -158,7 +165,7 @@ def predict(
     if path is not None:
         check_suffix(path)
     with memory_errors():
-        query = Query(open_source(source, **opening))
+        query = Query(open_source(source, device=device, weights=weights, **reading))
         asking = _Asking(query, options, least, at, (predicate, entity))
         asking.choose(progress)
         work = _Work.open(path, asking.fingerprint())
