@@ -29,6 +29,7 @@ from tests.runs.small import call, small_graph
 
 Names = tuple[str, str, str]
 AT = 2006
+predict = predicting.predict  # in the module that the tests change
 FORMULA = "=HYPERLINK(1)"
 
 
@@ -83,7 +84,7 @@ def law() -> tuple[Run, set[Names]]:
 
 @pytest.fixture(scope="module")
 def found(law: tuple[Run, set[Names]]) -> Predictions:
-    return splime.predict(law[0], at=AT)
+    return predict(law[0], at=AT)
 
 
 def test_facts_that_were_taken_away_come_first(
@@ -120,35 +121,35 @@ def test_the_first_are_the_first_of_all(
     """Asking ends as soon as no other question can have one of them."""
     monkeypatch.setattr(predicting, "_BLOCK", 4)
     monkeypatch.setattr(predicting, "_ENTITIES", 5)
-    some = splime.predict(law[0], at=AT, limit=limit)
+    some = predict(law[0], at=AT, limit=limit)
     assert some.rows == found.rows[:limit]
     assert some.questions < found.questions
 
 
 def test_the_likeliest_and_the_chosen_ones(law: tuple[Run, set[Names]], found: Predictions) -> None:
-    likely = splime.predict(law[0], at=AT, least=0.3)
+    likely = predict(law[0], at=AT, least=0.3)
     assert likely.rows == [row for row in found if row.probability >= 0.3]
-    visits = splime.predict(law[0], at=AT, predicate="visits", entity=["person 2", "person 5"])
+    visits = predict(law[0], at=AT, predicate="visits", entity=["person 2", "person 5"])
     chosen = [r for r in found if r.predicate == "visits" and r.subject in ("person 2", "person 5")]
     assert visits.rows[: len(chosen)] == chosen  # `found` has the first thousand
     assert {row.predicate for row in visits} == {"visits"}
     assert {row.subject for row in visits} == {"person 2", "person 5"}
-    assert splime.predict(law[0], limit=1).time == "2009"
-    assert splime.predict(law[0], at=AT, least=1.0).rows == []
+    assert predict(law[0], limit=1).time == "2009"
+    assert predict(law[0], at=AT, least=1.0).rows == []
 
 
 def test_evidence_is_a_chain_from_the_subject_to_the_object() -> None:
     run = GraphRun(firms(8, valid=0)[0])
-    for row in splime.predict(run, at=AT, limit=5):
+    for row in predict(run, at=AT, limit=5):
         assert row.evidence is None or (row.subject in row.evidence and row.object in row.evidence)
         assert row.evidence is None or "(" in row.evidence  # how its time relates to the one asked
-    assert all(row.evidence is None for row in splime.predict(run, limit=3, evidence=False))
+    assert all(row.evidence is None for row in predict(run, limit=3, evidence=False))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_files(law: tuple[Run, set[Names]], tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"missing{suffix}"
-    made = splime.predict(law[0], at=AT, out=out, limit=30)
+    made = predict(law[0], at=AT, out=out, limit=30)
     assert [path.name for path in tmp_path.iterdir()] == [out.name]  # nothing else is left
     expected = [row._asdict() for row in made]
     if suffix == ".parquet":
@@ -192,9 +193,9 @@ def test_an_interrupted_one_goes_on(
     run, out, whole = law[0], tmp_path / "missing.csv", tmp_path / "whole.csv"
     work = tmp_path / "missing.csv.unfinished"
     options: dict[str, Any] = {"at": AT, "limit": 40}
-    expected = splime.predict(run, out=whole, **options)
+    expected = predict(run, out=whole, **options)
     with pytest.raises(KeyboardInterrupt):
-        splime.predict(run, out=out, progress=stopping(8), **options)
+        predict(run, out=out, progress=stopping(8), **options)
     assert not out.exists()
     assert read_json(work)["questions"] == 8
     asked: list[int] = []
@@ -202,7 +203,7 @@ def test_an_interrupted_one_goes_on(
     def watched(what: str, done: int, total: int | None = None, note: str = "") -> None:
         asked.extend([done] * (what == "asking"))
 
-    assert splime.predict(run, out=out, progress=watched, **options) == expected
+    assert predict(run, out=out, progress=watched, **options) == expected
     assert asked[0] == 16
     assert out.read_bytes() == whole.read_bytes()
     assert not work.exists()
@@ -216,24 +217,24 @@ def test_other_work_starts_anew(
     run, out = law[0], tmp_path / "missing.csv"
     options: dict[str, Any] = {"at": AT, "limit": 40}
     with pytest.raises(KeyboardInterrupt):
-        splime.predict(run, out=out, progress=stopping(8), **options)
+        predict(run, out=out, progress=stopping(8), **options)
     if other == "graph":
         run = make_run(firms(seed=1)[0])
     elif other == "broken":
         (tmp_path / "missing.csv.unfinished").write_text('{"what": 3')
     else:
         options |= other
-    expected = splime.predict(run, **options)
-    assert splime.predict(run, out=out, **options) == expected
+    expected = predict(run, **options)
+    assert predict(run, out=out, **options) == expected
 
 
 def test_an_interruption_while_evidence_is_looked_for(tmp_path: Path) -> None:
     run, out = GraphRun(firms(8, valid=0)[0]), tmp_path / "missing.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        splime.predict(run, at=AT, out=out, limit=6, progress=stopping(2, "evidence"))
+        predict(run, at=AT, out=out, limit=6, progress=stopping(2, "evidence"))
     assert len(read_json(tmp_path / "missing.jsonl.unfinished")["evidence"]) == 2
-    again = splime.predict(run, at=AT, out=out, limit=6)
-    assert again == splime.predict(run, at=AT, limit=6)
+    again = predict(run, at=AT, out=out, limit=6)
+    assert again == predict(run, at=AT, limit=6)
 
 
 def test_hostile_arguments(law: tuple[Run, set[Names]], tmp_path: Path) -> None:
@@ -250,19 +251,19 @@ def test_hostile_arguments(law: tuple[Run, set[Names]], tmp_path: Path) -> None:
     ):
         options: dict[str, Any] = wrong
         with pytest.raises(UsageError, match=message):
-            splime.predict(run, **options)
+            predict(run, **options)
     with pytest.raises(SplimeError, match="cannot be written"):
-        splime.predict(run, out=tmp_path / "no folder" / "a.csv")
+        predict(run, out=tmp_path / "no folder" / "a.csv")
     assert not list(tmp_path.iterdir())
 
 
 def test_runs_that_cannot_answer(tmp_path: Path) -> None:
     few = splime.read([("a", "p", "b", 1990)] * 3 + [("c", "p", "b", 1991)], split="none")
     with pytest.raises(UsageError, match="too few facts to calibrate"):
-        splime.predict(few)
+        predict(few)
     ahead = train(small_graph(), splime.Vanilla(), tmp_path / "run", model="latest", past="all")
     with pytest.raises(UsageError, match="this run forecasts"):
-        splime.predict(ahead)
+        predict(ahead)
 
 
 def test_names_with_commas() -> None:

@@ -303,7 +303,8 @@ class _Asking:
             facts = self._facts(subject, which)
             fits = wanted[which] & ~self.query.scoring.coverage.asked("object", facts)
             subject, which = subject[fits], which[fits]
-            there = self.existence.estimate(subject, which, self.begin, self.end)
+            # Rounded, so that an interrupted work finds the same order on another processor.
+            there = self.existence.estimate(subject, which, self.begin, self.end).round(9)
             likely = there >= max(self.least, np.finfo(float).tiny)
             new = subject[likely], which[likely], there[likely]
             both = [np.concatenate(columns) for columns in zip(kept, new, strict=True)]
