@@ -36,6 +36,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/howto.md",
         "docs/methods.md",
         "docs/paths.md",
+        "docs/predicting.md",
         "docs/python.md",
         "docs/relative-scopes.md",
         "docs/rules.md",

@@ -57,7 +57,15 @@ from .plans import (
     run as run,
 )
 from .progress import progress_bar as progress_bar
-from .query import Answer as Answer, Answers as Answers, Query as Query, ask as ask
+from .query import (
+    Answer as Answer,
+    Answers as Answers,
+    Prediction as Prediction,
+    Predictions as Predictions,
+    Query as Query,
+    ask as ask,
+    predict as predict,
+)
 from .reporting.showing import plot as plot, report as report, write_page as write_page
 from .runs import Run as Run, combine as combine, evaluate as evaluate, train as train
 from .scoring.scorer import Scorer as Scorer

@@ -4,6 +4,7 @@ from splime.analysis.calibration import Calibration
 from splime.query.answers import Answer, Answers
 from splime.query.evidence import Evidence
 from splime.query.many import write_answers
+from splime.query.predicting import Prediction, Predictions, predict
 from splime.query.query import Query, ask, reliability
 
 __all__ = [
@@ -11,8 +12,11 @@ __all__ = [
     "Answers",
     "Calibration",
     "Evidence",
+    "Prediction",
+    "Predictions",
     "Query",
     "ask",
+    "predict",
     "reliability",
     "write_answers",
 ]

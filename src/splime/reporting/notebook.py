@@ -26,9 +26,10 @@ def html_of(result: Shown) -> str:
     if name not in _TABLES:  # all need PyTorch
         from splime.reporting.answers import answer_parts
         from splime.reporting.comparison import comparison_table
+        from splime.reporting.predictions import prediction_parts
         from splime.reporting.results import evaluation_tables, run_table
         from splime.reporting.rules import rule_tables
 
         _TABLES.update(Answers=answer_parts, Comparison=comparison_table, Rules=rule_tables)
-        _TABLES.update(Run=run_table, Evaluation=evaluation_tables)
+        _TABLES.update(Run=run_table, Evaluation=evaluation_tables, Predictions=prediction_parts)
     return str(rendered(_TABLES[name](result)))

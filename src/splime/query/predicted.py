@@ -1,0 +1,71 @@
+"""Files of predicted facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splime.errors import UsageError, nearest
+from splime.io.files import atomic_write
+from splime.scoring.scoping import NAMES
+
+_TEXT, _NUMBER = pa.large_string(), pa.float64()
+SCHEMA = pa.schema(
+    [
+        *((name, _TEXT) for name in (*NAMES, "time")),
+        *((name, _NUMBER) for name in ("probability", "if_there_is_one", "there_is_one")),
+        ("evidence", _TEXT),
+    ]
+)
+_FORMULA = r"^([=+\-@])"
+"""What spreadsheets read as the beginning of a formula."""
+
+
+def check_suffix(path: Path) -> None:
+    """An error if facts cannot be written in the format of a file's ending."""
+    if path.suffix.lower() not in _WRITERS:
+        raise UsageError(
+            f"{path}: predicted facts are written as {', '.join(_WRITERS)}."
+            f"{nearest(path.suffix, _WRITERS)}"
+        )
+
+
+def write_predictions(table: pa.Table, path: Path) -> None:
+    """Write predicted facts to a file (.csv, .jsonl, .parquet)."""
+    check_suffix(path)
+    with atomic_write(path) as beside:
+        _WRITERS[path.suffix.lower()](table, beside)
+
+
+def _csv(table: pa.Table, path: Path) -> None:
+    """Cells that a spreadsheet would read as formulas begin with an apostrophe."""
+    from pyarrow import csv
+
+    for at, column in enumerate(table.schema):
+        if column.type == _TEXT:
+            safe = pc.replace_substring_regex(table.column(at), _FORMULA, r"'\1")
+            table = table.set_column(at, column, safe)
+    csv.write_csv(table, path)
+
+
+def _jsonl(table: pa.Table, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in table.to_pylist():
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _parquet(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table, path, compression="zstd")
+
+
+_WRITERS: Mapping[str, Callable[[pa.Table, Path], None]] = {
+    ".csv": _csv,
+    ".parquet": _parquet,
+    ".jsonl": _jsonl,
+}

@@ -1,0 +1,456 @@
+"""The facts that a graph does not state, from the most to the least probable one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import torch
+
+from splime import __version__
+from splime.analysis.calibration import Calibration
+from splime.analysis.existence import Check, Existence
+from splime.errors import DataError, UsageError, check_kind
+from splime.evaluation.metrics import Floats
+from splime.graph import Facts, Names, TemporalGraph
+from splime.io.files import read_json, validated, write_json
+from splime.progress import Progress, silent
+from splime.query.answers import AnswerOptions, best_of, percent
+from splime.query.evidence import make_evidence
+from splime.query.predicted import SCHEMA, check_suffix, write_predictions
+from splime.query.query import Query
+from splime.query.questions import ASKED, Question, find_name, question_facts
+from splime.reading import LOG
+from splime.runs.graph_run import open_source
+from splime.scoring.scorer import memory_errors
+from splime.shown import Shown, Tabular
+from splime.times import Ints, When, format_ticks
+from splime.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from splime.keywords import Reading
+
+LIMIT = 1000
+_BLOCK = 64
+"""Questions between two looks at whether others can be among the best."""
+_ENTITIES = 1 << 12
+"""Whose questions are looked for at once."""
+_MOST = 1 << 20
+"""Questions that are kept, the likeliest to have an answer."""
+_MEASURED = 8
+"""Questions that are asked to know what all of them take."""
+_SAVE = 10.0
+"""Seconds between two times that what is done is saved."""
+_UNFINISHED = ".unfinished"
+"""The end of the file beside the one to write, for what is done."""
+
+
+class Prediction(NamedTuple):
+    """A fact that the graph does not state."""
+
+    subject: str
+    predicate: str
+    object: str
+    time: str
+    probability: float
+    """The product of the other two."""
+    if_there_is_one: float
+    """That this is the object, if the subject has one (more) then."""
+    there_is_one: float
+    """How often a graph like this one states one (more) in such a case."""
+    evidence: str | None = None
+    """The chain of facts that it rests on most; only a path model knows it."""
+
+
+@dataclass(frozen=True)
+class Predictions(Shown, Tabular):
+    """Facts that a graph does not state, from the most to the least probable one."""
+
+    rows: list[Prediction]
+    time: str
+    """That is asked about."""
+    questions: int
+    """Subjects and predicates whose object was asked for."""
+    calibration: Calibration
+    """Of the objects."""
+    checks: dict[str, Check]
+    """Of the estimates whether there is a fact, on entities that were held out."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Prediction]:
+        return iter(self.rows)
+
+    def __getitem__(self, position: int) -> Prediction:
+        return self.rows[position]
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self):,} facts that the graph does not state, {self.time}"]
+        for row in self.rows[:10]:
+            lines.append(f"{percent(row.probability):>7}  {' '.join(row[:3])}")
+        return "\n".join([*lines, *["…"] * (len(self) > 10)])
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: a row for each fact."""
+        return pa.Table.from_pylist([row._asdict() for row in self.rows], schema=SCHEMA)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        checks: dict[str, Any] = {
+            name: {**check._asdict(), "bins": [one._asdict() for one in check.bins]}
+            for name, check in self.checks.items()
+        }
+        return {
+            "time": self.time,
+            "questions": self.questions,
+            "facts": [row._asdict() for row in self.rows],
+            "probability_of_objects": msgspec.to_builtins(self.calibration),
+            "stated_in_this_table": checks,
+        }
+
+
+def predict(
+    source: Any,
+    *,
+    out: str | Path | None = None,
+    predicate: Names | None = None,
+    entity: Names | None = None,
+    at: When | None = None,
+    least: float = 0.0,
+    limit: int = LIMIT,
+    evidence: bool = True,
+    progress: Progress = silent,
+    device: str = "auto",
+    weights: str | None = None,
+    **reading: Unpack[Reading],
+) -> Predictions:
+    """The most probable facts that a graph does not state, with probability and evidence.
+
+    Args:
+        source: a graph, a file, the name of a dataset, a run or its folder.
+        out: a file (.csv, .parquet, .jsonl) that they are written to. What is done is kept beside
+            it until then, so that the same call goes on where one was interrupted.
+        predicate: only facts of these predicates.
+        entity: only facts of these subjects.
+        at: the time that is asked about; by default the last one of the graph.
+        least: only facts at least as probable.
+        limit: at most so many facts.
+        evidence: whether to look for the facts that each one rests on.
+        progress: called after each block of questions.
+        device: where to compute: auto, cpu or cuda.
+        weights: the version of the weights that a graph is answered by.
+        **reading: how to read the facts, as `splime.load` has it.
+
+    >>> import splime
+    >>> some = splime.load("demo").where(predicate="livesIn")
+    >>> found = predict(some, at=1990, entity="Sara Finnby", limit=3, evidence=False)
+    >>> len(found), found[0].subject, found[0].predicate
+    (3, 'Sara Finnby', 'livesIn')
+    """
+    options = AnswerOptions(limit, "drop")
+    check_kind("least", least, float)
+    if not 0 <= least <= 1:
+        raise UsageError(f"least is a probability, from 0 to 1, not {least}")
+    path = None if out is None else Path(out)
+    if path is not None:
+        check_suffix(path)
+    with memory_errors():
+        query = Query(open_source(source, device=device, weights=weights, **reading))
+        asking = _Asking(query, options, least, at, (predicate, entity))
+        asking.choose(progress)
+        work = _Work.open(path, asking.fingerprint())
+        asking.tell_cost(work, evidence)
+        try:
+            asking.ask(work, progress)
+            if evidence:
+                asking.explain(work, progress)
+        finally:
+            work.save()
+    found = asking.found(work)
+    if path is not None:
+        write_predictions(found.to_table(), path)
+        work.remove()
+    return found
+
+
+class _Best(NamedTuple):
+    """The most probable facts so far, best first."""
+
+    subject: Ints
+    predicate: Ints
+    object: Ints
+    probability: Floats
+    if_there: Floats
+    there: Floats
+
+    @classmethod
+    def concat(cls, parts: Sequence[_Best]) -> _Best:
+        """Those of all parts."""
+        columns: Any = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return cls(*columns)
+
+    def with_others(self, others: _Best, most: int) -> _Best:
+        """The best of these and others; equal ones in the order of names."""
+        both = _Best.concat([self, others])
+        order = np.lexsort((both.object, both.predicate, both.subject, -both.probability))[:most]
+        columns: Any = (column[order] for column in both)
+        return _Best(*columns)
+
+
+class _State(msgspec.Struct):
+    """What the file beside the one to write holds."""
+
+    what: str = ""
+    """The fingerprint of source and options."""
+    questions: int = 0
+    best: list[list[float]] = msgspec.field(default_factory=lambda: [[] for _ in _Best._fields])
+    evidence: list[str | None] = msgspec.field(default_factory=list)
+
+
+@dataclass
+class _Work:
+    """What is done, kept in a file if there is one."""
+
+    path: Path | None
+    state: _State
+    done: tuple[_Best, int]
+    """The best facts, and how many questions were asked for them; replaced at once."""
+    saved: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def open(cls, out: Path | None, what: str) -> Self:
+        """What is done of this work, if it was begun; a file of other work is replaced."""
+        path, state = None, _State(what)
+        if out is not None:
+            path = out.with_name(out.name + _UNFINISHED)
+            with suppress(DataError):
+                if path.exists():
+                    there = validated(path, read_json(path), _State)
+                    sizes = {len(column) for column in there.best}
+                    if there.what == what and len(sizes) == 1 and len(there.best) == 6:
+                        state = there
+                        LOG.info(f"{path}: going on after {state.questions:,} questions")
+        columns = [np.array(column, np.int64) for column in state.best[:3]]
+        columns += [np.array(column, np.float64) for column in state.best[3:]]
+        work = cls(path, state, (_Best(*columns), state.questions))  # type: ignore[arg-type]
+        work.save()  # an error before the work, not after it, where nothing can be written
+        return work
+
+    def save(self, every: float = 0.0) -> None:
+        """Write what is done, unless it was written so many seconds ago or less."""
+        if self.path is not None and time.monotonic() - self.saved >= every:
+            best, self.state.questions = self.done
+            self.state.best = [column.tolist() for column in best]
+            write_json(self.path, msgspec.to_builtins(self.state))
+            self.saved = time.monotonic()
+
+    def remove(self) -> None:
+        """Remove the file: the other one is written."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+class _Asking:
+    """The questions to a run, and their answers."""
+
+    def __init__(
+        self,
+        query: Query,
+        options: AnswerOptions,
+        least: float,
+        at: When | None,
+        chosen: tuple[Names | None, Names | None],
+    ) -> None:
+        self.query, self.graph, self.least = query, query.run.graph, least
+        if query.run.settings.forecasts:
+            raise UsageError(
+                f"{query.run.path}: this run forecasts: it knows only facts before a time, and"
+                " cannot fill in what a graph does not state; give a graph, or a run without --past"
+            )
+        timeline = self.graph.timeline
+        self.begin, self.end = (timeline.last,) * 2 if at is None else timeline.interval(at, at)
+        self.dates = format_ticks(np.array([self.begin, self.end]), timeline.granularity)
+        self.time = self.dates[0] if self.begin == self.end else "..".join(self.dates)
+        self.limit: int = options.limit or LIMIT
+        self.predicates = _ids(chosen[0], self.graph, "predicate")
+        self.entities = _ids(chosen[1], self.graph, "entity")
+        self.calibration = query.calibration("object")
+        if self.calibration.temperature is None:
+            raise UsageError(f"{query.run.path}: {self.calibration}")
+        self.existence = Existence(self.graph)
+
+    # Which questions
+
+    def choose(self, progress: Progress) -> None:
+        """The questions, from the likeliest to have an answer to the least likely."""
+        graph, entities = self.graph, self.entities
+        wanted = np.zeros(len(graph.predicates), bool)
+        wanted[self.predicates] = True
+        kept = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        for start in range(0, len(entities), _ENTITIES):
+            some = entities[start : start + _ENTITIES]
+            subject, which = self.existence.candidates(some, self.begin, self.end)
+            facts = self._facts(subject, which)
+            fits = wanted[which] & ~self.query.scoring.coverage.asked("object", facts)
+            subject, which = subject[fits], which[fits]
+            # Rounded, so that an interrupted work finds the same order on another processor.
+            there = self.existence.estimate(subject, which, self.begin, self.end).round(9)
+            likely = there >= max(self.least, np.finfo(float).tiny)
+            new = subject[likely], which[likely], there[likely]
+            both = [np.concatenate(columns) for columns in zip(kept, new, strict=True)]
+            order = np.lexsort((both[1], both[0], -both[2]))[:_MOST]
+            kept = (both[0][order], both[1][order], both[2][order])
+            progress("looking for questions", start + len(some), len(entities))
+        self.subject, self.predicate, self.there = kept
+
+    def _facts(self, subject: Ints, predicate: Ints) -> Facts:
+        size = len(subject)
+        ticks = (np.full(size, tick, np.int64) for tick in (self.begin, self.end))
+        return question_facts(subject, predicate, np.zeros(size, np.int64), *ticks)
+
+    def fingerprint(self) -> str:
+        """Of everything that decides about the result."""
+        run, graph = self.query.run, self.graph
+        about = (__version__, run.config, run.about["versions"], self.begin, self.end, self.least)
+        chosen = (self.predicates.tolist(), self.entities.tolist())
+        asked = json.dumps([*about, self.limit, *chosen], default=str, sort_keys=True)
+        found = hashlib.sha256(asked.encode())
+        for name in sorted(run.tensors):
+            found.update(run.tensors[name].cpu().contiguous().numpy().tobytes())
+        for split, facts in graph.splits():
+            found.update(f"{split}{len(facts)}".encode())
+            for column in facts.columns():
+                found.update(np.ascontiguousarray(column).tobytes())
+        for names in (graph.entities, graph.predicates):
+            found.update(json.dumps(list(names)).encode())
+        return found.hexdigest()
+
+    # Asking them
+
+    def tell_cost(self, work: _Work, evidence: bool) -> None:
+        """Say how long it may take: a few questions are asked, and their time is extrapolated."""
+        asked = work.done[1]
+        left = len(self.there) - asked
+        if left <= 0:
+            return
+        some = slice(asked, asked + _MEASURED)
+        self._answers(some)  # the first ones take longer
+        started = time.perf_counter()
+        found = self._answers(some)
+        taken = (time.perf_counter() - started) / (min(left, _MEASURED)) * left
+        told = f"at most {left:,} questions, about {_duration(taken)}"
+        if evidence and len(found.object) and self.query.scoring.explainer is not None:
+            for row in (0, -1):  # the first one takes longer
+                started = time.perf_counter()
+                self._why(found, row)
+            explained = (time.perf_counter() - started) * self.limit
+            told += f", and evidence for at most {self.limit:,} facts, about {_duration(explained)}"
+        LOG.info(f"{told}; questions end when no other can have one of the best answers")
+
+    def _answers(self, some: slice) -> _Best:
+        """The answers to some questions that no fact states."""
+        scoring, facts = self.query.scoring, self._facts(self.subject[some], self.predicate[some])
+        each = min(self.limit, int(1 / self.least) if self.least else self.limit)
+        options, parts = AnswerOptions(each, "drop"), []
+        there = self.there[some]
+        with torch.inference_mode():
+            for block in scoring.blocks("object", facts):
+                known = scoring.known.answers("object", facts.take(block.rows))
+                best = best_of(block, known, options, self.calibration.temperature)
+                doubtful = scoring.coverage.answers("object", best.id, facts.take(best.question))
+                probability = best.probability * there[best.question]
+                good = (probability > 0) & (probability >= self.least) & ~doubtful
+                at = best.question[good]
+                subject, predicate = (column[some][at] for column in (self.subject, self.predicate))
+                sure = best.probability[good]
+                parts.append(
+                    _Best(subject, predicate, best.id[good], probability[good], sure, there[at])
+                )
+        return _Best.concat(parts)
+
+    def ask(self, work: _Work, progress: Progress) -> None:
+        """Ask until no other question can have one of the best answers."""
+        total, (best, asked) = len(self.there), work.done
+        while asked < total:
+            full = len(best.object) == self.limit
+            if full and self.there[asked] < best.probability[-1]:
+                break
+            some = slice(asked, min(asked + _BLOCK, total))
+            best, asked = best.with_others(self._answers(some), self.limit), some.stop
+            work.done = (best, asked)
+            progress("asking", asked, total)
+            work.save(_SAVE)
+        progress("asking", asked, asked)
+
+    def explain(self, work: _Work, progress: Progress) -> None:
+        """Look for the facts that each of the best rests on."""
+        if self.query.scoring.explainer is None:
+            return
+        evidence, best = work.state.evidence, work.done[0]
+        total = len(best.object)
+        for row in range(len(evidence), total):
+            evidence.append(self._why(best, row))
+            progress("evidence", row + 1, total)
+            work.save(_SAVE)
+
+    def _why(self, best: _Best, row: int) -> str | None:
+        names = self._names(best, row)
+        question = Question("object", names[0], names[1], ASKED, self.dates[0], self.dates[1])
+        facts = self._facts(best.subject[[row]], best.predicate[[row]])
+        reasons = make_evidence(self.query.run, question, facts, names[2], 1).reasons
+        return str(reasons[0]) if reasons else None
+
+    def _names(self, best: _Best, row: int) -> tuple[str, str, str]:
+        entities = self.graph.entities
+        which = self.graph.predicates[best.predicate[row]]
+        return entities[best.subject[row]], which, entities[best.object[row]]
+
+    def found(self, work: _Work) -> Predictions:
+        """The best answers by name."""
+        best, asked = work.done
+        evidence = work.state.evidence or [None] * len(best.object)
+        estimates = (best.probability.tolist(), best.if_there.tolist(), best.there.tolist())
+        rows = [
+            Prediction(*self._names(best, row), self.time, *sure, evidence[row])
+            for row, sure in enumerate(zip(*estimates, strict=True))
+        ]
+        checks = {name: check for name, check in self.existence.checks.items() if check}
+        return Predictions(rows, self.time, asked, self.calibration, checks)
+
+
+def _ids(names: Names | None, graph: TemporalGraph, kind: str) -> Ints:
+    """The ids of some names, or of all."""
+    if names is None:
+        return np.arange(len(graph.predicates if kind == "predicate" else graph.entities))
+    given = [names] if isinstance(names, str) else list(names)
+    return np.unique([find_name(graph, name, kind).id(name) for name in given]).astype(np.int64)
+
+
+def split_names(text: str, vocabulary: Vocabulary) -> list[str]:
+    """The names in a text with commas between them; a name may have commas itself.
+
+    >>> split_names("fine, arrest or jail,visit", Vocabulary(["fine, arrest or jail"], kind="x"))
+    ['fine, arrest or jail', 'visit']
+    """
+    parts, names = text.split(","), []
+    while parts:
+        sizes = range(len(parts), 0, -1)
+        joined = ((",".join(parts[:size]).strip(), size) for size in sizes)
+        name, size = next((one for one in joined if one[0] in vocabulary), (parts[0].strip(), 1))
+        names += [name] * bool(name)
+        parts = parts[size:]
+    return names
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"
