@@ -16,7 +16,8 @@ import splime
 from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.paths import counted, messages
-from splime.paths.counted import BINS, CountedPathModel, count
+from splime.paths.counted import BINS, CountedPathModel, _Answering, count
+from splime.paths.counting import Counts
 from splime.paths.evidence import evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import CountedMessages
@@ -165,7 +166,7 @@ def test_evidence_leads_to_the_answer(reach: int | None) -> None:
             assert chain.contribution > 0
             sources, targets = directed.source[[*chain.facts]], directed.target[[*chain.facts]]
             assert [int(given_[number]), *targets.tolist()] == [*sources.tolist(), answer]
-    assert found > 8
+    assert found >= 8
 
 
 def shown(start: Start) -> list[Tensor]:
@@ -295,7 +296,8 @@ def test_names_of_entities_and_predicates_do_not_matter(rows: list[Row], seed: i
         facts = make(each)
         read = DirectedFacts.of(facts, ENTITIES, PREDICATES)
         with torch.no_grad():
-            start = model.starter(facts, world(), RELATIVE)(about, None)
+            counts = Counts.of(facts, ENTITIES, PREDICATES, RELATIVE)
+            start = _Answering(model, counts)(about, None)
             results.append(model(read, of, start, read.scopes(RELATIVE, times)))
     torch.testing.assert_close(results[1][:, entities], results[0], rtol=1e-3, atol=1e-4)
 
@@ -380,5 +382,5 @@ def test_new_facts_are_counted(run: Run) -> None:
 
 def test_a_run_with_other_scopes_is_refused(graph: TemporalGraph, tmp_path: Path) -> None:
     for wrong in ({"relative": "events:1,2"}, {"relative": "none"}, {"unknown_scopes": True}):
-        with pytest.raises(UsageError, match="leave out relative and unknown_scopes"):
+        with pytest.raises(UsageError, match="leave out relative, unknown_scopes"):
             train(graph, splime.Vanilla(), tmp_path / "run", **{**SMALL, **wrong}, epochs=1)

@@ -13,7 +13,6 @@ from typing import Any
 
 import typer
 from rich.console import Console, RenderableType
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -35,27 +34,29 @@ def show(*parts: RenderableType) -> None:
 def _fit(table: Table, console: Console) -> list[str]:
     """Drop columns from the right until no word and no number is broken; their headers.
 
-    What room there is then is shared: rich would narrow the widest column, to less than its words.
+    Then the widest columns are narrowed as rich does it, but not to less than their words.
     """
     dropped: list[str] = []
     free = console.options.update_width(10_000)
-    wide = Measurement.get(console, free, table).maximum > console.width
-    while wide:
+    while True:
         ranges = [table._measure_column(console, free, column) for column in table.columns]
         least = [
             one.maximum if column.no_wrap and column.overflow != "crop" else one.minimum
             for one, column in zip(ranges, table.columns, strict=True)
         ]
-        room = console.width - table._extra_width - sum(least)
-        if room < 0 and len(least) > 2:
-            dropped.append(str(table.columns.pop().header))
-            continue
-        wanted = [one.maximum - low for one, low in zip(ranges, least, strict=True)]
-        for at, column in enumerate(table.columns):
-            if room >= 0 and not column.no_wrap:
-                more = min(wanted[at], room * wanted[at] // max(sum(wanted), 1))
-                column.width = least[at] + more - table._get_padding_width(at)
-        break
+        widths = [one.maximum for one in ranges]
+        room = console.width - table._extra_width
+        if sum(widths) <= room:
+            return dropped[::-1]
+        if sum(least) <= room or len(least) <= 2:
+            break
+        dropped.append(str(table.columns.pop().header))
+    while sum(widths) > room and widths != least:
+        _, at = max((width, at) for at, width in enumerate(widths) if width > least[at])
+        widths[at] -= 1
+    for at, column in enumerate(table.columns):
+        if sum(least) <= room and not column.no_wrap:
+            column.width = widths[at] - table._get_padding_width(at)
     return dropped[::-1]
 
 

@@ -138,7 +138,7 @@ def open_source(
 
 def _load(source: Any, **reading: Any) -> TemporalGraph:
     path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and str(source) not in DATASETS:
+    if path is not None and str(source) not in DATASETS and not set("*?[:") & set(str(source)):
         if not is_there(path):
             hint = nearest(str(source), DATASETS)
             raise UsageError(f"{source}: there is no such run, file, folder or dataset.{hint}")
