@@ -174,6 +174,7 @@ def universal(
         Option(metavar="DATASET", help="Measure --weights on a dataset, and store it."),
     ] = None,
     weights: Annotated[Path | None, options.file(help="Weights of `pretrain`.")] = None,
+    questions: Annotated[int | None, Option(help="So many, drawn at random; else all.")] = None,
     results: _ResultsFolder = None,
     format: _Format = "table",
 ) -> None:
@@ -186,7 +187,7 @@ def universal(
         raise UsageError("--weights and --measure go together")
     for dataset in measure or ():
         assert weights is not None
-        record = universal_study.measure(read_weights(weights), dataset)
+        record = universal_study.measure(read_weights(weights), dataset, questions or "all")
         universal_study.store(results or STORED, record)
     _show(universal_study.tables(results or STORED), format)
 

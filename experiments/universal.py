@@ -66,6 +66,7 @@ def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dic
             name: {"mrr": one.mrr, "hits1": one.hits1, "hits3": one.hits3, "hits10": one.hits10}
             for name, one in ((name, of["both"]) for name, of in evaluation.metrics.items())
         }
+    record["questions"] = questions
     record["device"] = choose_device("auto").type
     return record
 
@@ -87,7 +88,7 @@ def tables(folder: Path) -> list[ResultTable]:
         test = record["test"]
         rows.append(
             (
-                _TITLES.get(record["dataset"], record["dataset"]),
+                _TITLES.get(record["dataset"], record["dataset"]) + _sampled(record),
                 ", ".join(record["trained_on"]),
                 *(mrr(test["exact"][name]) for name in ("mrr", "hits1", "hits3", "hits10")),
                 mrr(test["overlap"]["mrr"]),
@@ -99,6 +100,11 @@ def tables(folder: Path) -> list[ResultTable]:
     more = ("MRR, overlap", "MRR, valid", "best published, trained")
     note = "New sources: nothing of the source that is asked about was trained on, in any edition."
     return [ResultTable("Asked without training", (*columns, *more), rows, [note], words=2)]
+
+
+def _sampled(record: Mapping[str, Any]) -> str:
+    questions = record["questions"]
+    return "" if questions == "all" else f", {questions:,} questions"
 
 
 def without(sources: Sequence[str]) -> Sequence[str]:

@@ -1,0 +1,43 @@
+"""Figures of graphs that are asked without training: stored, and never of what was trained on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments import universal
+from experiments.commands import STORED
+from experiments.pretrain import SOURCES
+from splime.errors import UsageError
+from splime.paths.shipped import load_weights
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "untrained.md"
+
+
+def test_the_document_has_the_table_of_the_stored_results() -> None:
+    shown = DOCUMENT.read_text("utf-8").partition("<!-- universal -->\n")[2]
+    assert (
+        shown.partition("<!-- end -->")[0].strip()
+        == "\n".join(table.to_markdown() for table in universal.tables(STORED)).strip()
+    )
+
+
+def test_no_stored_figure_is_of_a_source_that_was_trained_on() -> None:
+    records = json.loads((STORED / universal.FILE).read_text("utf-8"))
+    assert records
+    for record in records.values():
+        of = {source for source, names in SOURCES.items() if record["dataset"] in names}
+        assert not of & record["trained_on"].keys()
+
+
+def test_what_was_trained_on_is_not_measured() -> None:
+    with pytest.raises(UsageError, match="trained on yago, which has yago11k"):
+        universal.measure(load_weights(), "yago11k")
+
+
+def test_the_shipped_weights_have_not_seen_demo() -> None:
+    trained_on = load_weights().about["trained_on"]
+    assert trained_on.keys() == SOURCES.keys()
+    assert "demo" not in str(trained_on)
