@@ -126,7 +126,7 @@ class _Groups:
         return _Around(begun - ended, before, after)
 
 
-class _Rows(NamedTuple):
+class _Cases(NamedTuple):
     """Entities, predicates and timestamps that are estimated."""
 
     entity: Ints
@@ -135,8 +135,8 @@ class _Rows(NamedTuple):
     visible: Ints
     """How many facts are seen to hold."""
 
-    def take(self, rows: Any) -> _Rows:
-        return _Rows(*(column[rows] for column in self))
+    def take(self, rows: Any) -> _Cases:
+        return _Cases(*(column[rows] for column in self))
 
 
 class _Moments(NamedTuple):
@@ -226,14 +226,14 @@ class Existence:
         item, visible = expand(np.zeros(len(now), np.int64), np.minimum(now, _VISIBLE) + 1)
         some = forward[item]
         of = row[some]
-        rows = _Rows(moments.entity[of], kind[some], moments.at[of], visible)
+        rows = _Cases(moments.entity[of], kind[some], moments.at[of], visible)
         cell = _cell(visible, around.before[some], around.after[some])
         more, weights = now[item] > visible, weight[of]
         self._cells = self._count_cells(moments, rows, cell, more, weights)
         self._fit(random, moments, rows, more, weights)
 
     def _count_cells(
-        self, moments: _Moments, rows: _Rows, cell: Ints, more: Bools, weights: Floats
+        self, moments: _Moments, rows: _Cases, cell: Ints, more: Bools, weights: Floats
     ) -> list[tuple[_Sparse, Floats]]:
         """How many rows there are outside of each fold, and how many state one more.
 
@@ -272,7 +272,7 @@ class Existence:
 
     # What is estimated from it
 
-    def _features(self, rows: _Rows) -> Floats:
+    def _features(self, rows: _Cases) -> Floats:
         """A row of numbers for each entity, predicate and timestamp."""
         entity, predicate, at, visible = rows
         fold, own = self._fold[entity], self._own(entity, predicate, at)
@@ -300,7 +300,7 @@ class Existence:
             axis=1,
         )
 
-    def _others(self, rows: _Rows, fold: Ints) -> list[Floats]:
+    def _others(self, rows: _Cases, fold: Ints) -> list[Floats]:
         """What the other facts of the entities say: of each row the same numbers."""
         row, pair = self._kinds(rows.entity)
         kind = self._pairs[pair] % (2 * self._predicates)
@@ -332,7 +332,7 @@ class Existence:
         self,
         random: np.random.Generator,
         moments: _Moments,
-        rows: _Rows,
+        rows: _Cases,
         more: Bools,
         weights: Floats,
     ) -> None:
@@ -343,9 +343,9 @@ class Existence:
         predicate = random.integers(0, max(self._predicates, 1), len(entity))
         key = entity * 2 * self._predicates + predicate
         lacks = ~np.isin(key, self._pairs)
-        never = _Rows(entity, predicate, at, np.zeros_like(at)).take(lacks)
+        never = _Cases(entity, predicate, at, np.zeros_like(at)).take(lacks)
         rare = np.repeat(moments.weight, drawn)[lacks] * self._predicates / drawn
-        rows = _Rows(*(np.concatenate(both) for both in zip(rows, never, strict=True)))
+        rows = _Cases(*(np.concatenate(both) for both in zip(rows, never, strict=True)))
         more = np.concatenate([more, np.zeros(len(rare), bool)])
         weights = np.concatenate([weights, rare])
         kept = []
@@ -389,7 +389,7 @@ class Existence:
     def _said(self, x: Floats, question: Ints) -> Floats:
         return _logistic(np.einsum("ij,ij->i", x, self._lines[question]))
 
-    def _in_blocks(self, rows: _Rows) -> Floats:
+    def _in_blocks(self, rows: _Cases) -> Floats:
         parts = [
             self._features(rows.take(slice(start, start + _BLOCK)))
             for start in range(0, max(len(rows.entity), 1), _BLOCK)
@@ -408,7 +408,7 @@ class Existence:
         for time in times:
             at = np.full(len(entity), time)
             visible = self._own(entity, predicate, at).now
-            rows = _Rows(entity, predicate, at, visible)
+            rows = _Cases(entity, predicate, at, visible)
             said = self._said(self._scaled(self._in_blocks(rows)), _question(rows))
             best = np.maximum(best, said)
         return best
@@ -449,7 +449,7 @@ def _entries(table: _Sparse, rows: Ints, columns: Ints) -> Floats:
     return np.asarray(table[rows, columns])[0] if len(rows) else np.zeros(0)
 
 
-def _question(rows: _Rows) -> Ints:
+def _question(rows: _Cases) -> Ints:
     """A number for a predicate, and whether it is asked for a fact or for one more."""
     return 2 * rows.predicate + (rows.visible > 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,29 @@ _MARK = "_"
 """The same as `?`, which some shells take for a file name."""
 
 Name = Annotated[str | None, Argument(help="A name, or ? for the answer.")]
+At = Annotated[str | None, options.option("TIME", "The time of the question: 1985, 2014-05-03.")]
+During = Annotated[
+    str | None,
+    options.option(
+        "BEGIN..END",
+        "An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
+        " forecasts (--past), the first time after it.",
+    ),
+]
+File = Annotated[
+    Path | None,
+    options.file(
+        "Many questions: a .tsv, .csv or .parquet with the columns subject, predicate, object,"
+        " and at (or begin and end).",
+        _MANY,
+    ),
+]
+Out = Annotated[
+    Path | None, options.file("The file of their answers: .tsv, .json or .parquet.", _MANY)
+]
+Why = Annotated[
+    bool, Option("--why", help="Also show the facts behind the best answer (path model).")
+]
 
 
 @options.with_options(
@@ -32,43 +56,25 @@ def ask(
     subject: Name = None,
     predicate: Name = None,
     object: Name = None,
-    at: Annotated[
-        str | None, options.option("TIME", "The time of the question: 1985, 2014-05-03.")
-    ] = None,
-    during: Annotated[
-        str | None,
-        options.option(
-            "BEGIN..END",
-            "An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
-            " forecasts (--past), the first time after it.",
-        ),
-    ] = None,
+    at: At = None,
+    during: During = None,
     limit: Annotated[int, options.option("N", "How many answers. Default: 10.")] = 10,
     *,
     given: dict[str, Any],
     aggregate: Annotated[str | None, options.Aggregate] = None,
     near: Annotated[str | None, options.name("Names with vectors near this one.", _MANY)] = None,
     kind: Annotated[str | None, options.name("near: entity or predicate.", _MANY)] = None,
-    file: Annotated[
-        Path | None,
-        options.file(
-            "Many questions: a .tsv, .csv or .parquet with the columns subject, predicate, object,"
-            " and at (or begin and end).",
-            _MANY,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, options.file("The file of their answers: .tsv, .json or .parquet.", _MANY)
-    ] = None,
-    why: Annotated[
-        bool, Option("--why", help="Also show the facts behind the best answer (path model).")
-    ] = False,
+    file: File = None,
+    out: Out = None,
+    why: Why = False,
     plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
     as_json: options.AsJson = False,
     facts: dict[str, Any],
 ) -> None:
-    """Ask a trained run; write ? (or _) for the answer.
+    """Ask a run, or a graph without training; write ? (or _) for the answer.
+
+    - a file, without training: splime ask facts.csv Ada worksFor "?" --at 2019 --why
 
     - what: splime ask run "Sara Finnby" livesIn "?" --at 1982
 
@@ -99,19 +105,18 @@ def ask(
     names = [_unmarked(name) for name in (subject, predicate, object) if name is not None]
     has_time = at is not None or during is not None
     ways = [bool(names), near is not None, file is not None]
-    refused = {
-        "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE": (
-            sum(ways) != 1 or len(names) not in (0, 3)
-        ),
-        "--file, the questions, and --out, their answers, go together": bool(file) != bool(out),
-        "the answers go to --out; call it .json for JSON": out and as_json,
-        "questions of a file have their own times; leave out --at, --during": out and has_time,
-        "--why explains the answer to one question that asks who or what": why and not names,
-        "--plot draws what --why shows; give both": plot and not why,
-    }
-    for reason, wrong in refused.items():
-        if wrong:
-            raise UsageError(reason)
+    _refuse(
+        {
+            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE": (
+                sum(ways) != 1 or len(names) not in (0, 3)
+            ),
+            "--file, the questions, and --out, their answers, go together": bool(file) != bool(out),
+            "the answers go to --out; call it .json for JSON": out and as_json,
+            "questions of a file have their own times; leave out --at, --during": out and has_time,
+            "--why explains the answer to one question that asks who or what": why and not names,
+            "--plot draws what --why shows; give both": plot and not why,
+        }
+    )
     if out is not None:
         check_out(out)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
@@ -128,21 +133,27 @@ def ask(
     else:
         time = None if has_time or ASKED in names else ASKED
         answers = query.ask(**question, time=time, **when, limit=limit, **given)
-    parts, found = [*answer_parts(answers)], answers.to_json()
+    evidence = None
     if why:
         if not answers.rows:
             raise UsageError("--why explains the best answer, and there is none")
         evidence = query.why(**question, answer=answers[0].name, **when)
-        parts += evidence_parts(evidence)
-        found["evidence"] = evidence.to_json()
         if plot is not None:
             save_picture(plot_evidence(evidence, query.run.graph.timeline.granularity), plot)
     if as_json:
-        show_json(found)
-    else:
-        show(*parts)
-        if near is None and query.trust is not None:
-            show(str(query.trust))
+        more = {} if evidence is None else {"evidence": evidence.to_json()}
+        show_json({**answers.to_json(), **more})
+        return
+    show(*answer_parts(answers), *(() if evidence is None else evidence_parts(evidence)))
+    if near is None and query.trust is not None:
+        show(str(query.trust))
+
+
+def _refuse(reasons: Mapping[str, object]) -> None:
+    """An error for the first reason that holds."""
+    for reason, wrong in reasons.items():
+        if wrong:
+            raise UsageError(reason)
 
 
 def _unmarked(name: str) -> str:

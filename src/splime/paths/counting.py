@@ -1,4 +1,4 @@
-"""Counts of a graph: how often facts in a relative scope lead to the answers of a predicate.
+"""ScopeCounts of a graph: how often facts in a relative scope lead to the answers of a predicate.
 
 For questions made of facts, each without itself, and for each predicate p that is asked about:
 
@@ -11,7 +11,7 @@ For questions made of facts, each without itself, and for each predicate p that 
     usual       facts (r, k) at an entity drawn by its number of facts
 
 where r is the directed predicate of a fact and k its scope relative to the question. Of a forecast,
-neighbours by later facts are none. Counts belong
+neighbours by later facts are none. ScopeCounts belong
 to predicates and scopes, so they cost as much for a graph of any size, once they are made.
 """
 
@@ -176,7 +176,7 @@ class Features(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class ScopeCounts:
     """What was counted; cells (r, k) are r x scopes + k, and those without counts are left out."""
 
     scopes: int
@@ -200,7 +200,7 @@ class Counts:
         most: int = QUESTIONS,
         seed: int = 0,
         about: int | None = None,
-    ) -> Counts:
+    ) -> ScopeCounts:
         """Those of some facts: of all of them as questions, both ways, or of a sample.
 
         With `about` of the facts of one predicate.

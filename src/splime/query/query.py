@@ -131,6 +131,8 @@ class Query:
                 )
             elif predicates_only and len(rows) < scopes:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
+        if self.run.basis:
+            remarks.append(f"answered {self.run.basis}")
         temperature = None if doubt else calibration.temperature
         return Answers(question, rows, temperature, tuple(remarks), doubt)
 

@@ -15,7 +15,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.cache import Entry
 from splime.io.files import is_there
 from splime.paths.counted import count
-from splime.paths.counting import Counts
+from splime.paths.counting import ScopeCounts
 from splime.paths.relative import RelativeScopes
 from splime.paths.shipped import LATEST, NONE, Weights, load_weights
 from splime.runs.folder import CONFIG, History
@@ -73,6 +73,13 @@ class GraphRun(Run):
             },
             "settings": settings.values(),
         }
+        version, split = (
+            self.weights.version,
+            " of train" * bool(len(graph.test) + len(graph.valid)),
+        )
+        self.basis = (
+            f"without training, from {len(graph.train):,} facts{split}, by weights {version}"
+        )
         self.tensors = dict(self.weights.tensors)
         self.history = History()
         self.about = {
@@ -97,7 +104,7 @@ class GraphRun(Run):
     def _open(self) -> Scoring:
         return engine.open(self.settings, self, self.tensors, self._count)
 
-    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Counts:
+    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> ScopeCounts:
         made_from = hashlib.sha256(repr(relative).encode())
         for column in known.columns():
             made_from.update(column.tobytes())

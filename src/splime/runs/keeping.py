@@ -26,7 +26,7 @@ from splime.io.cache import Cache, Entry
 from splime.io.files import checksum
 from splime.io.readers import BUILTIN, READERS
 from splime.io.sources import name_of
-from splime.paths.counting import Counts
+from splime.paths.counting import ScopeCounts
 
 T = TypeVar("T")
 FORMAT = 1
@@ -93,15 +93,17 @@ def keep_graph(
     return graph
 
 
-def write_counts(counts: Counts, path: Path) -> None:
+def write_counts(counts: ScopeCounts, path: Path) -> None:
     """Write counts."""
     np.savez(path, **{one.name: getattr(counts, one.name) for one in fields(counts)})
 
 
-def read_counts(path: Path) -> Counts:
+def read_counts(path: Path) -> ScopeCounts:
     """Read them back."""
     with np.load(path) as file:
-        return Counts(int(file["scopes"]), *(file[one.name] for one in fields(Counts)[1:]))
+        return ScopeCounts(
+            int(file["scopes"]), *(file[one.name] for one in fields(ScopeCounts)[1:])
+        )
 
 
 def write_value(value: Any, path: Path) -> None:

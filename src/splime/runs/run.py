@@ -52,6 +52,8 @@ class Run(Shown):
     Opening one reads data only: nothing in the folder can run code.
     """
 
+    basis = ""
+    """What answers rest on, where it is not the run's train."""
     learned_from_facts = True
     """Whether the model was trained on facts of the graph."""
     own_facts = True
