@@ -122,7 +122,7 @@ def test_what_is_hidden_changes_nothing_of_how_it_is_seen(
     assert (hidden.now[0] - 1, hidden.before[0], hidden.after[0]) == tuple(c[0] for c in absent)
     # Counts of other folds do not have it either, and the fold of an entity depends on no fact.
     assert np.array_equal(full._fold, without._fold)
-    rows = existence._Rows(entity, predicate, at, np.zeros(1, np.int64))
+    rows = existence._Cases(entity, predicate, at, np.zeros(1, np.int64))
     one, two = (each._features(rows) for each in (full, without))
     np.testing.assert_allclose(one, two, atol=0.05)  # how frequent a predicate is, changes a bit
 

@@ -82,7 +82,7 @@ def test_wrong_arguments(
 def test_what_is_no_run(folder: Path, tmp_path: Path) -> None:
     done = call("plot", tmp_path / "nowhere", "--out", tmp_path / "pictures")
     assert done.code == 2
-    assert "this is not a run of splime" in done.err
+    assert "there is no such run" in done.err
     done = call("plot", folder / "random", "--what", "strata", "--out", tmp_path / "a.png")
     assert done.code == 2
     assert f"first: splime evaluate {folder / 'random'}" in done.err

@@ -1,4 +1,4 @@
-"""ScopeCounts of a graph against loops over questions, facts and neighbours, as they are defined."""
+"""Counts of a graph against loops over questions, facts and neighbours, as they are defined."""
 
 from __future__ import annotations
 

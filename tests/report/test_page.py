@@ -155,5 +155,5 @@ def test_on_the_command_line(runs: list[Run], tmp_path: Path) -> None:
     assert "<!doctype html>" in out.read_text(encoding="utf-8")
     done = call("report", tmp_path / "nothing", "--out", tmp_path / "no.html")
     assert done.code == 2
-    assert "not a run" in done.err
+    assert "there is no such run" in done.err
     assert not (tmp_path / "no.html").exists()

@@ -73,13 +73,9 @@ class GraphRun(Run):
             },
             "settings": settings.values(),
         }
-        version, split = (
-            self.weights.version,
-            " of train" * bool(len(graph.test) + len(graph.valid)),
-        )
-        self.basis = (
-            f"without training, from {len(graph.train):,} facts{split}, by weights {version}"
-        )
+        split = " of train" if len(graph) > len(graph.train) else ""
+        facts = f"{len(graph.train):,} facts{split}"
+        self.basis = f"without training, from {facts}, by weights {self.weights.version}"
         self.tensors = dict(self.weights.tensors)
         self.history = History()
         self.about = {
