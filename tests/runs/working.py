@@ -44,6 +44,7 @@ TRAININGS: dict[str, dict[str, Any]] = {
     "moving against all": {"model": "hyte", "dimension": 6, **ALL, "l2": 0.01},
     "path": {
         "model": "path",
+        "messages": "learned",
         "dimension": 16,
         "layers": 2,
         "dropout": 0.0,
