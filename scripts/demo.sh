@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 echo "installing into .venv …"
 sh scripts/setup.sh plot,train
 .venv/bin/splime inspect demo
+.venv/bin/splime ask demo "Sara Finnby" livesIn "?" --at 1982 --limit 3 --why   # without training
 .venv/bin/splime run demo --model complex --model path --preset quick --out runs/demo
 .venv/bin/splime ask runs/demo/runs/path "Sara Finnby" livesIn "?" --at 1982 --limit 3 --why
 echo "(here splime is .venv/bin/splime)"

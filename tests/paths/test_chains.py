@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from splime.paths.chains import count_chains, find_ways, thinned
-from splime.paths.counting import ScopeCounts, facts_by_entity, sample_questions
+from splime.paths.counting import FactCounts, facts_by_entity, sample_questions
 from splime.paths.relative import LEFT_OUT, IntervalScopes, Times
 from tests.paths.test_counting import ENTITIES, PREDICATES, Row, cells_of, make, relatives, rows_of
 
@@ -67,7 +67,7 @@ def test_ways_and_chains_are_those_of_loops(
     ways = find_ways(questions, graph, *whole)
     right = {cell: ends for cell, (_, ends) in one.items() if ends}
     assert Counter(ways.cell.tolist()) == right
-    counted = cells_of(ScopeCounts.of(facts, ENTITIES, *whole, about=name))
+    counted = cells_of(FactCounts.of(facts, ENTITIES, *whole, about=name))
     kinds = len(relative)
     assert one == {
         r * kinds + k: tuple(values[:2])

@@ -17,7 +17,7 @@ from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.paths import counted, messages
 from splime.paths.counted import BINS, CountedPathModel, _Answering, count
-from splime.paths.counting import ScopeCounts
+from splime.paths.counting import FactCounts
 from splime.paths.evidence import evidence
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import CountedMessages
@@ -296,7 +296,7 @@ def test_names_of_entities_and_predicates_do_not_matter(rows: list[Row], seed: i
         facts = make(each)
         read = DirectedFacts.of(facts, ENTITIES, PREDICATES)
         with torch.no_grad():
-            counts = ScopeCounts.of(facts, ENTITIES, PREDICATES, RELATIVE)
+            counts = FactCounts.of(facts, ENTITIES, PREDICATES, RELATIVE)
             start = _Answering(model, counts)(about, None)
             results.append(model(read, of, start, read.scopes(RELATIVE, times)))
     torch.testing.assert_close(results[1][:, entities], results[0], rtol=1e-3, atol=1e-4)

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
 from splime.paths import counting
-from splime.paths.counting import ABOUT, NUMBERS, ScopeCounts, statement_groups
+from splime.paths.counting import ABOUT, NUMBERS, FactCounts, statement_groups
 from splime.paths.relative import LEFT_OUT, IntervalScopes, Times
 from tests.paths.test_relative import known, spans, times
 
@@ -56,7 +56,7 @@ relatives = st.builds(
 def literally(
     rows: list[Row], relative: IntervalScopes, most: int, predicates: int = PREDICATES
 ) -> tuple[dict[Any, list[int]], Any, list[int]]:
-    """ScopeCounts of cells (asked predicate, predicate, scope), what is usual, and questions."""
+    """FactCounts of cells (asked predicate, predicate, scope), what is usual, and questions."""
     count, whenever = len(rows), Times.of(make(rows))
     scopes = relative.scopes(whenever, whenever).tolist()
     directed = [(s, p, o, i) for i, (s, p, o, *_) in enumerate(rows)]
@@ -89,7 +89,7 @@ def literally(
     return dict(cells), usual, questions
 
 
-def cells_of(counts: ScopeCounts) -> dict[Any, list[int]]:
+def cells_of(counts: FactCounts) -> dict[Any, list[int]]:
     return {
         (p, *divmod(int(counts.cell[at]), counts.scopes)): counts.values[at].tolist()
         for p in range(len(counts.asked))
@@ -100,7 +100,7 @@ def cells_of(counts: ScopeCounts) -> dict[Any, list[int]]:
 @given(rows=rows_of, relative=relatives, most=st.sampled_from([5, 1000]))
 @settings(max_examples=60)
 def test_counts_are_those_of_a_loop(rows: list[Row], relative: IntervalScopes, most: int) -> None:
-    counts = ScopeCounts.of(make(rows), ENTITIES, PREDICATES, relative, most=most)
+    counts = FactCounts.of(make(rows), ENTITIES, PREDICATES, relative, most=most)
     cells, usual, asked = literally(rows, relative, most)
     assert cells_of(counts) == cells
     assert counts.usual.tolist() == usual.tolist()
@@ -118,12 +118,12 @@ def test_names_and_the_order_of_facts_do_not_matter(rows: list[Row], seed: int, 
     renamed: Any = [(int(entities[s]), int(predicates[p]), int(entities[o]), *at)
                for s, p, o, *at in rows]  # fmt: skip
     directed = [*predicates.tolist(), *(predicates + PREDICATES).tolist()]
-    plain, other = ScopeCounts.of(make(rows), *whole), ScopeCounts.of(make(renamed), *whole)
+    plain, other = FactCounts.of(make(rows), *whole), FactCounts.of(make(renamed), *whole)
     expected = {(directed[p], directed[r], k): v for (p, r, k), v in cells_of(plain).items()}
     assert cells_of(other) == expected
     by_predicate = other.usual.reshape(2 * PREDICATES, -1)[directed]
     assert np.array_equal(by_predicate, plain.usual.reshape(2 * PREDICATES, -1))
-    shuffled = cells_of(ScopeCounts.of(make(data.draw(st.permutations(rows))), *whole))
+    shuffled = cells_of(FactCounts.of(make(data.draw(st.permutations(rows))), *whole))
     fixed = [0, 1, 2, 4, 5]
     assert {cell: [v[at] for at in fixed] for cell, v in shuffled.items()} == {
         cell: [v[at] for at in fixed] for cell, v in cells_of(plain).items()
@@ -145,11 +145,11 @@ def test_a_fact_is_not_counted_for_its_own_question() -> None:
     fact = (0, 0, 1, 5, 7, 0)
     other = (0, 0, 1, 5, 8, 0)
     for rows in ([fact], [fact, fact], [fact] * 3):
-        counts = ScopeCounts.of(make(rows), ENTITIES, PREDICATES, RELATIVE)
+        counts = FactCounts.of(make(rows), ENTITIES, PREDICATES, RELATIVE)
         assert len(counts.cell) == counts.usual.sum() == 0
         assert counts.asked.tolist() == [len(rows), 0, len(rows), 0]
     # At another time it is another fact; a duplicate is a fact for others.
-    cells = cells_of(ScopeCounts.of(make([fact, fact, other]), ENTITIES, PREDICATES, RELATIVE))
+    cells = cells_of(FactCounts.of(make([fact, fact, other]), ENTITIES, PREDICATES, RELATIVE))
     same_begin = RELATIVE.names().index("same begin")
     begins, ends, *_ = cells[0, 0, same_begin]
     assert (begins, ends) == (4, 4)  # each of two sees `other`, which sees both
@@ -174,7 +174,7 @@ def test_counts_do_not_depend_on_the_number_of_threads() -> None:
     try:
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            counts = ScopeCounts.of(facts, 40, 9, RELATIVE)
+            counts = FactCounts.of(facts, 40, 9, RELATIVE)
             found.append((counts.starts, counts.cell, counts.values, counts.usual, counts.asked))
     finally:
         torch.set_num_threads(before)
@@ -186,14 +186,14 @@ def test_of_facts_with_many_neighbours_fewer_questions_are_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     star = make([(0, 0, i, i, i, 0) for i in range(1, 40)])
-    assert ScopeCounts.of(star, 40, 1, RELATIVE).asked.sum() == 78
+    assert FactCounts.of(star, 40, 1, RELATIVE).asked.sum() == 78
     # Each question looks at the 39 facts of the one end and the one of the other.
     monkeypatch.setattr(counting, "PAIRS", 400)
-    assert ScopeCounts.of(star, 40, 1, RELATIVE).asked.sum() == 78
+    assert FactCounts.of(star, 40, 1, RELATIVE).asked.sum() == 78
     monkeypatch.setattr(counting, "_FEWEST", 3)
-    assert 9 <= ScopeCounts.of(star, 40, 1, RELATIVE).asked.sum() <= 10
+    assert 9 <= FactCounts.of(star, 40, 1, RELATIVE).asked.sum() <= 10
     monkeypatch.setattr(counting, "PAIRS", 1)
-    assert ScopeCounts.of(star, 40, 1, RELATIVE).asked.sum() == 3
+    assert FactCounts.of(star, 40, 1, RELATIVE).asked.sum() == 3
 
 
 def features_literally(
@@ -241,7 +241,7 @@ def features_literally(
 def test_features_are_the_formulas(rows: list[Row], past: bool) -> None:
     relative = IntervalScopes("year", (1, 3), past=past)
     asked = [3, 0, 2]
-    facts, about = ScopeCounts.of(make(rows), ENTITIES, PREDICATES, relative).features(asked)
+    facts, about = FactCounts.of(make(rows), ENTITIES, PREDICATES, relative).features(asked)
     expected = [
         features_literally(*literally(rows, relative, 1000), len(relative), p) for p in asked
     ]
@@ -270,7 +270,7 @@ LOOP, SAME = (0, 0, 0, 4, 4, 0), (0, 0, 1, 4, 4, 0)
 @pytest.mark.parametrize("past", [False, True])
 def test_the_smallest_graphs_have_features(rows: list[Row], past: bool) -> None:
     relative, predicates = IntervalScopes("year", (1, 3), past=past), 1 + any(r[1] for r in rows)
-    counts = ScopeCounts.of(make(rows), ENTITIES, predicates, relative)
+    counts = FactCounts.of(make(rows), ENTITIES, predicates, relative)
     assert cells_of(counts) == literally(rows, relative, 1000, predicates)[0]
     for asked in ([*range(2 * predicates)], list[int]()):
         for part in counts.features(asked):

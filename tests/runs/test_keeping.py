@@ -21,7 +21,7 @@ import splime
 from splime.analysis import calibration, hidden
 from splime.cli.main import main
 from splime.io import cache as caching
-from splime.paths.counting import ScopeCounts
+from splime.paths.counting import FactCounts
 from splime.paths.shipped import load_weights
 from splime.runs import Run, graph_run, keeping
 from splime.runs.graph_run import GraphRun, load_unsplit, open_source
@@ -73,7 +73,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("made again")
 
     monkeypatch.setattr(graph_run, "load_unsplit", forbidden)
-    monkeypatch.setattr(ScopeCounts, "of", forbidden)
+    monkeypatch.setattr(FactCounts, "of", forbidden)
     monkeypatch.setattr(hidden, "_measure", forbidden)
     monkeypatch.setattr(calibration.Calibrations, "_by_hiding", forbidden)
 

@@ -31,8 +31,8 @@ from splime.paths.counted import BINS
 from splime.paths.counting import (
     BEGINS,
     ENDS,
+    FactCounts,
     Questions,
-    ScopeCounts,
     facts_by_entity,
     sample_questions,
 )
@@ -319,7 +319,7 @@ class _Counter:
             self.wanted = [self.about]
         entities, whole = len(self.graph.entities), (self.predicates, self.relative)
         self.by_entity = facts_by_entity(self.known, entities, self.predicates)
-        self.counts = ScopeCounts.of(self.known, entities, *whole, about=self.about)
+        self.counts = FactCounts.of(self.known, entities, *whole, about=self.about)
         # The same ones that were counted.
         random = np.random.default_rng(0)
         self.questions = sample_questions(

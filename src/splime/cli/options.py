@@ -181,7 +181,6 @@ _FOLDED = (LARGE, _MANY, _TOGETHER, _OTHER_FACTS, _READING, _READING_FACTS, _SET
 _MAIN = {
     *(f"reading_{name}" for name in ("columns", "split")),
     *(f"settings_{name}" for name in ("dimension", "epochs", "learning_rate", "seed")),
-    *(f"parameters_{name}" for name in ("grow", "shrink")),
     "facts_facts",
 }
 """The options that the short help shows of groups that are long."""

@@ -35,8 +35,8 @@ DataOrPlan = Annotated[
 
 @options.with_options(
     model=options.name(
-        "The model, see `splime models`. Default: path, begun from the weights that splime ships;"
-        " complex where a method cuts the graph."
+        "The model, see `splime models`. Default: path, begun from the shipped weights; complex"
+        " where there are cuts."
     ),
     preset=options.Preset,
     engine=options.Engine,
@@ -46,9 +46,7 @@ def train(
     out: Annotated[Path, options.folder("The folder of the run.")],
     method: Annotated[
         str | None,
-        options.name(
-            f"{options.CUTS} Default: none for path, timestamp for temporal models, else vanilla."
-        ),
+        options.name(f"{options.CUTS} Default: what suits the model."),
     ] = None,
     segmentation: Annotated[
         Path | None, options.file("Cuts that `splime transform` wrote, instead of a method.")

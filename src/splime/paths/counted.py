@@ -1,7 +1,7 @@
 """A path model whose messages are made from counts of the graph.
 
 Its parameters belong to no predicate and no entity, so it answers graphs that it never saw.
-With the numbers x of predicate r in scope k for a question about p (`ScopeCounts.features`):
+With the numbers x of predicate r in scope k for a question about p (`FactCounts.features`):
 
     z = relu(W1 x + scope[k] + b1);  z += relu(W2 z + b2);  messages of all layers = W3 z + b3
     q = query + MLP(numbers of p)
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
-from splime.paths.counting import ABOUT, NUMBERS, Features, ScopeCounts, statement_groups
+from splime.paths.counting import ABOUT, NUMBERS, FactCounts, Features, statement_groups
 from splime.paths.messages import CountedMessages
 from splime.paths.model import Counting, PathModel, Start, Starter
 from splime.paths.relative import IntervalScopes, RelativeScopes
@@ -77,17 +77,17 @@ class CountedPathModel(PathModel):
         relative: RelativeScopes,
         counting: Counting | None = None,
     ) -> Starter:
-        """ScopeCounts of the facts; the tables of the predicates asked about last are kept."""
+        """FactCounts of the facts; the tables of the predicates asked about last are kept."""
         return _Answering(self, (counting or count)(known, graph, relative))
 
     def training_starter(
         self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
     ) -> FoldStarter:
-        """ScopeCounts of the facts outside of the part that a question's fact is in."""
+        """FactCounts of the facts outside of the part that a question's fact is in."""
         return FoldStarter(self, known, graph, relative)
 
 
-def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> ScopeCounts:
+def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> FactCounts:
     """The counts of some facts of a graph; an error unless the scopes are those that it knows."""
     if not isinstance(relative, IntervalScopes) or len(relative.edges) != BINS or relative.unknown:
         raise UsageError(
@@ -96,13 +96,13 @@ def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> Scope
         )
     # What is drawn at random does not depend on the order of the facts.
     known = known.take(np.lexsort(known.columns()[::-1]))
-    return ScopeCounts.of(known, len(graph.entities), len(graph.predicates), relative)
+    return FactCounts.of(known, len(graph.entities), len(graph.predicates), relative)
 
 
 class _Answering:
     """A starter that makes the tables of a predicate once."""
 
-    def __init__(self, model: CountedPathModel, counts: ScopeCounts) -> None:
+    def __init__(self, model: CountedPathModel, counts: FactCounts) -> None:
         self.model, self.counts = model, counts
         self._tables: dict[int, Tensor] = {}
 

@@ -1,4 +1,4 @@
-"""ScopeCounts of a graph: how often facts in a relative scope lead to the answers of a predicate.
+"""FactCounts of a graph: how often facts in a relative scope lead to the answers of a predicate.
 
 For questions made of facts, each without itself, and for each predicate p that is asked about:
 
@@ -11,7 +11,7 @@ For questions made of facts, each without itself, and for each predicate p that 
     usual       facts (r, k) at an entity drawn by its number of facts
 
 where r is the directed predicate of a fact and k its scope relative to the question. Of a forecast,
-neighbours by later facts are none. ScopeCounts belong
+neighbours by later facts are none. FactCounts belong
 to predicates and scopes, so they cost as much for a graph of any size, once they are made.
 """
 
@@ -166,6 +166,22 @@ def _count_usual(  # type: ignore[no-untyped-def]
                     usual[predicate[i] * kinds + k] += 1
 
 
+def _count_block(
+    block: Sequence[int], parts: Sequence[Ints], columns: tuple[Any, ...], entities: int, cells: int
+) -> list[tuple[Any, Any]]:
+    """The cells of some predicates that are not empty, and their counts."""
+    marks = [np.zeros(entities, np.int64) for _ in range(3)]
+    values, used = np.zeros((cells, 6), np.int32), np.zeros(cells, bool)
+    touched = np.empty(cells, np.int32)
+    found = []
+    for p in block:
+        count = _count(parts[p], *columns, *marks, values, used, touched)
+        at = np.sort(touched[:count])
+        found.append((at, values[at]))
+        values[at], used[at] = 0, False
+    return found
+
+
 class Features(NamedTuple):
     """What the counts say about some predicates, as numbers of about the same size."""
 
@@ -176,7 +192,7 @@ class Features(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ScopeCounts:
+class FactCounts:
     """What was counted; cells (r, k) are r x scopes + k, and those without counts are left out."""
 
     scopes: int
@@ -200,7 +216,7 @@ class ScopeCounts:
         most: int = QUESTIONS,
         seed: int = 0,
         about: int | None = None,
-    ) -> ScopeCounts:
+    ) -> FactCounts:
         """Those of some facts: of all of them as questions, both ways, or of a sample.
 
         With `about` of the facts of one predicate.
@@ -225,17 +241,7 @@ class ScopeCounts:
         columns = (given, answer, other, group, begin, end, *fixed)
 
         def count(block: Sequence[int]) -> list[tuple[Any, Any]]:
-            marks = [np.zeros(entities, np.int64) for _ in range(3)]
-            values = np.zeros((directed * kinds, 6), np.int32)
-            used, touched = np.zeros(directed * kinds, bool), np.empty(directed * kinds, np.int32)
-            found = []
-            for p in block:
-                cells = np.sort(
-                    touched[: _count(parts[p], *columns, *marks, values, used, touched)]
-                )
-                found.append((cells, values[cells]))
-                values[cells], used[cells] = 0, False
-            return found
+            return _count_block(block, parts, columns, entities, directed * kinds)
 
         threads = torch.get_num_threads()
         blocks = np.array_split(np.arange(directed), min(4 * threads, directed))

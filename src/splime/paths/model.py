@@ -26,7 +26,7 @@ from splime.paths.messages import Layers, LearnedMessages, Messages, PathInputs
 from splime.paths.relative import RelativeScopes, Times
 
 if TYPE_CHECKING:
-    from splime.paths.counting import ScopeCounts
+    from splime.paths.counting import FactCounts
     from splime.paths.nearest import Nearest
 
 Aggregation: TypeAlias = Literal["sum", "mean"]
@@ -47,8 +47,8 @@ Starter: TypeAlias = Callable[[Tensor, Tensor | None], Start]
 Predicates are numbered as those of directed facts: p asks for the object of p, p + predicates for
 its subject.
 """
-Counting: TypeAlias = Callable[[Facts, TemporalGraph, RelativeScopes], "ScopeCounts"]
-"""ScopeCounts of some facts of a graph."""
+Counting: TypeAlias = Callable[[Facts, TemporalGraph, RelativeScopes], "FactCounts"]
+"""FactCounts of some facts of a graph."""
 
 
 class PathModel(nn.Module, ABC):

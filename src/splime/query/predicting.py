@@ -168,7 +168,7 @@ def predict(
         query = Query(open_source(source, device=device, weights=weights, **reading))
         asking = _Asking(query, options, least, at, (predicate, entity))
         asking.choose(progress)
-        work = _Progress.open(path, asking.fingerprint())
+        work = _Prediction.open(path, asking.fingerprint())
         asking.tell_cost(work, evidence)
         try:
             asking.ask(work, progress)
@@ -218,7 +218,7 @@ class _State(msgspec.Struct):
 
 
 @dataclass
-class _Progress:
+class _Prediction:
     """What is done, kept in a file if there is one."""
 
     path: Path | None
@@ -337,7 +337,7 @@ class _Asking:
 
     # Asking them
 
-    def tell_cost(self, work: _Progress, evidence: bool) -> None:
+    def tell_cost(self, work: _Prediction, evidence: bool) -> None:
         """Say how long it may take: a few questions are asked, and their time is extrapolated."""
         asked = work.done[1]
         left = len(self.there) - asked
@@ -378,7 +378,7 @@ class _Asking:
                 )
         return _Best.concat(parts)
 
-    def ask(self, work: _Progress, progress: Progress) -> None:
+    def ask(self, work: _Prediction, progress: Progress) -> None:
         """Ask until no other question can have one of the best answers."""
         total, (best, asked) = len(self.there), work.done
         while asked < total:
@@ -392,7 +392,7 @@ class _Asking:
             work.save(_SAVE)
         progress("asking", asked, asked)
 
-    def explain(self, work: _Progress, progress: Progress) -> None:
+    def explain(self, work: _Prediction, progress: Progress) -> None:
         """Look for the facts that each of the best rests on."""
         if self.query.scoring.explainer is None:
             return
@@ -415,7 +415,7 @@ class _Asking:
         which = self.graph.predicates[best.predicate[row]]
         return entities[best.subject[row]], which, entities[best.object[row]]
 
-    def found(self, work: _Progress) -> Predictions:
+    def found(self, work: _Prediction) -> Predictions:
         """The best answers by name."""
         best, asked = work.done
         evidence = work.state.evidence or [None] * len(best.object)

@@ -15,7 +15,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.io.cache import Entry
 from splime.io.files import is_there
 from splime.paths.counted import count
-from splime.paths.counting import ScopeCounts
+from splime.paths.counting import FactCounts
 from splime.paths.relative import RelativeScopes
 from splime.paths.shipped import LATEST, NONE, Weights, load_weights
 from splime.runs.folder import CONFIG, History
@@ -100,7 +100,7 @@ class GraphRun(Run):
     def _open(self) -> Scoring:
         return engine.open(self.settings, self, self.tensors, self._count)
 
-    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> ScopeCounts:
+    def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> FactCounts:
         made_from = hashlib.sha256(repr(relative).encode())
         for column in known.columns():
             made_from.update(column.tobytes())

@@ -26,7 +26,7 @@ from splime.io.cache import Cache, Entry
 from splime.io.files import checksum
 from splime.io.readers import BUILTIN, READERS
 from splime.io.sources import name_of
-from splime.paths.counting import ScopeCounts
+from splime.paths.counting import FactCounts
 
 T = TypeVar("T")
 FORMAT = 1
@@ -93,17 +93,15 @@ def keep_graph(
     return graph
 
 
-def write_counts(counts: ScopeCounts, path: Path) -> None:
+def write_counts(counts: FactCounts, path: Path) -> None:
     """Write counts."""
     np.savez(path, **{one.name: getattr(counts, one.name) for one in fields(counts)})
 
 
-def read_counts(path: Path) -> ScopeCounts:
+def read_counts(path: Path) -> FactCounts:
     """Read them back."""
     with np.load(path) as file:
-        return ScopeCounts(
-            int(file["scopes"]), *(file[one.name] for one in fields(ScopeCounts)[1:])
-        )
+        return FactCounts(int(file["scopes"]), *(file[one.name] for one in fields(FactCounts)[1:]))
 
 
 def write_value(value: Any, path: Path) -> None:
