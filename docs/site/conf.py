@@ -36,6 +36,8 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 80
 
+# Several results have a field called `object`, as the type is.
+suppress_warnings = ["ref.python"]
 html_theme = "furo"
 html_title = f"splime {release}"
 html_extra_path = ["index.html"]
