@@ -91,9 +91,10 @@ def raw_from_fields(
     used = {*roles.values(), *labelled.values(), *timed.values()}
     made = {name: column(name) for name in used if name}
     labels: dict[str, str] = {}
+    several: set[str] = set()
     for role, label in labelled.items():
         if label:
-            _add_labels(labels, made[roles[role]], made[label])
+            several |= _add_labels(labels, made[roles[role]], made[label])
     written = {role: [made[name] for name in (roles[role], timed[role]) if name] for role in timed}
     dated = {role: _dated(*parts) for role, parts in written.items()}
     times, shown = _spans(dated), list(chain.from_iterable(written.values()))
@@ -101,6 +102,8 @@ def raw_from_fields(
     remarks = named_otherwise(fields, layout) if columns is None else []
     if len(shown) == len(timed):
         remarks += _new_years(shown)
+    if several:
+        remarks.append(f"{len(several):,} have several labels, of which the first is used")
     if unused:
         listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in unused[:_LISTED]]
         more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
@@ -190,14 +193,19 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
     ]
 
 
-def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> None:
-    """Note the first label of everything that a column names."""
+def _add_labels(labels: dict[str, str], column: EncodedColumn, label: EncodedColumn) -> set[str]:
+    """Note the first label of everything that a column names; what has others, too."""
     ids, texts = column.values.to_pylist(), label.values.to_pylist()
     codes, label_codes = column.all_codes(), label.all_codes()
     given = (codes >= 0) & label.lookup(np.array([bool(text) for text in texts], bool))
-    things, rows = np.unique(codes[given], return_index=True)
-    for thing, code in zip(things.tolist(), label_codes[given][rows].tolist(), strict=True):
-        labels.setdefault(ids[thing], texts[code])
+    codes, label_codes = codes[given], label_codes[given]
+    pairs = codes.astype(np.int64) * len(texts) + label_codes
+    several = set()
+    for row in np.sort(np.unique(pairs, return_index=True)[1]).tolist():
+        thing, text = ids[codes[row]], texts[label_codes[row]]
+        if labels.setdefault(thing, text) != text:
+            several.add(thing)
+    return several
 
 
 def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
@@ -207,8 +215,14 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
     things become one.
     """
     raws, labels = list(raws), dict[str, str]()
+    differ = 0
     for raw in reversed(raws):
+        both = raw.labels.keys() & labels.keys()
+        differ += sum(raw.labels[thing] != labels[thing] for thing in both)
         labels |= raw.labels
+    if differ:
+        told = f"{differ:,} have other labels in other files, of which the first is used"
+        raws[0] = raws[0].remarked(told)
     for kind, positions in (("entities", (0, 2)), ("predicates", (1,))):
         values = [raw.names[at].values for raw in raws for at in positions]
         iris = (pc.match_substring(column, "wikidata.org/") for column in values)
