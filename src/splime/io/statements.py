@@ -221,8 +221,8 @@ def name_items(raws: Sequence[RawFacts]) -> list[RawFacts]:
         differ += sum(raw.labels[thing] != labels[thing] for thing in both)
         labels |= raw.labels
     if differ:
-        told = f"{differ:,} have other labels in other files, of which the first is used"
-        raws[0] = raws[0].remarked(told)
+        said = f"{differ:,} have other labels in other files, of which the first is used"
+        raws[0] = raws[0].remarked(said)
     for kind, positions in (("entities", (0, 2)), ("predicates", (1,))):
         values = [raw.names[at].values for raw in raws for at in positions]
         iris = (pc.match_substring(column, "wikidata.org/") for column in values)

@@ -18,6 +18,7 @@ from splime.analysis.embeddings import project, smoothness
 from splime.datasets import Inspection, inspect
 from splime.errors import SplimeError
 from splime.evaluation import Evaluation
+from splime.io.files import to_toml
 from splime.methods import ChangePointSplit, RandomSplit
 from splime.progress import Progress, silent
 from splime.query import Evidence
@@ -29,7 +30,6 @@ from splime.reporting.html import Html, escaped, join, rendered, tag
 from splime.reporting.style import drawn
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
-from splime.runs.folder import CONFIG
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -175,7 +175,7 @@ def _made(runs: Mapping[str, Run], evaluation: Evaluation) -> Iterator[str]:
     for name, run in runs.items():
         about = run.about
         versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
-        config = (run.path / CONFIG).read_text(encoding="utf-8")
+        config = to_toml(run.config)
         yield tag(
             "details",
             tag("summary", name),
