@@ -90,13 +90,14 @@ def tables(folder: Path) -> list[ResultTable]:
             (
                 _TITLES.get(record["dataset"], record["dataset"]) + _sampled(record),
                 ", ".join(record["trained_on"]),
+                f"{record['steps']:,}",
                 *(mrr(test["exact"][name]) for name in ("mrr", "hits1", "hits3", "hits10")),
                 mrr(test["overlap"]["mrr"]),
                 mrr(record["valid"]["exact"]["mrr"]),
                 mrr(PUBLISHED.get(record["dataset"])),
             )
         )
-    columns = ("asked about", "trained on", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    columns = ("asked about", "trained on", "steps", "MRR", "Hits@1", "Hits@3", "Hits@10")
     more = ("MRR, overlap", "MRR, valid", "best published, trained")
     note = "New sources: nothing of the source that is asked about was trained on, in any edition."
     return [ResultTable("Asked without training", (*columns, *more), rows, [note], words=2)]

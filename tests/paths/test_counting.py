@@ -56,7 +56,7 @@ relatives = st.builds(
 def literally(
     rows: list[Row], relative: IntervalScopes, most: int, predicates: int = PREDICATES
 ) -> tuple[dict[Any, list[int]], Any, list[int]]:
-    """FactCounts of cells (asked predicate, predicate, scope), what is usual, and questions."""
+    """Counts of cells (asked predicate, predicate, scope), what is usual, and questions."""
     count, whenever = len(rows), Times.of(make(rows))
     scopes = relative.scopes(whenever, whenever).tolist()
     directed = [(s, p, o, i) for i, (s, p, o, *_) in enumerate(rows)]

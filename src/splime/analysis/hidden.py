@@ -94,22 +94,24 @@ class Trust:
     def __str__(self) -> str:
         if not self.facts:
             return "how far to trust it is not known: there are no facts to hide"
+        first, ten = 100 * self.all.first, 100 * self.all.ten
         told = (
-            f"of {self.facts:,} facts, each hidden in turn, {self.all.first:.0%} came first,"
-            f" {self.all.ten:.0%} among ten"
+            f"of {self.facts:,} facts, each hidden in turn, {first:.0f} % came first,"
+            f" {ten:.0f} % among ten"
         )
         if self.repeated.questions and self.new.questions:
-            told += f" ({self.new.first:.0%} and {self.new.ten:.0%} of those stated only once)"
+            first, ten = 100 * self.new.first, 100 * self.new.ten
+            told += f" ({first:.0f} % and {ten:.0f} % of those stated at one time only)"
         if not self.works:
             told += "; that is no better than guessing frequent answers: do not rely on this graph"
         return told
 
 
-def hidden_numbers(known: Facts, statements: Ints, most: int | None = None, seed: int = 0) -> Ints:
+def hidden_numbers(known: Facts, statements: Ints) -> Ints:
     """The facts that are hidden, a sample with a fixed seed: one of each statement."""
     first = np.unique(statements, return_index=True)[1]
-    count = most or min(MOST, max(FEWEST, _READ // max(len(known), 1)))
-    return np.sort(np.random.default_rng(seed).permutation(first)[:count])
+    count = min(MOST, max(FEWEST, _READ // max(len(known), 1)))
+    return np.sort(np.random.default_rng(0).permutation(first)[:count])
 
 
 def hidden_cases(

@@ -77,13 +77,13 @@ class CountedPathModel(PathModel):
         relative: RelativeScopes,
         counting: Counting | None = None,
     ) -> Starter:
-        """FactCounts of the facts; the tables of the predicates asked about last are kept."""
+        """Counts of the facts; the tables of the predicates asked about last are kept."""
         return _Answering(self, (counting or count)(known, graph, relative))
 
     def training_starter(
         self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
     ) -> FoldStarter:
-        """FactCounts of the facts outside of the part that a question's fact is in."""
+        """Counts of the facts outside of the part that a question's fact is in."""
         return FoldStarter(self, known, graph, relative)
 
 

@@ -1,4 +1,4 @@
-"""FactCounts of a graph: how often facts in a relative scope lead to the answers of a predicate.
+"""Counts of a graph: how often facts in a relative scope lead to the answers of a predicate.
 
 For questions made of facts, each without itself, and for each predicate p that is asked about:
 

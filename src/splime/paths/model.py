@@ -48,7 +48,7 @@ Predicates are numbered as those of directed facts: p asks for the object of p, 
 its subject.
 """
 Counting: TypeAlias = Callable[[Facts, TemporalGraph, RelativeScopes], "FactCounts"]
-"""FactCounts of some facts of a graph."""
+"""Counts of some facts of a graph."""
 
 
 class PathModel(nn.Module, ABC):

@@ -19,7 +19,7 @@ def trust_tables(trust: Trust) -> Iterator[RenderableType]:
 
     def add(name: str, measured: Measured) -> None:
         if measured.questions:
-            shares = (f"{share:.1%}" for share in (measured.first, measured.ten))
+            shares = (f"{100 * share:.1f} %" for share in (measured.first, measured.ten))
             table.add_row(name, f"{measured.questions:,}", f"{measured.mrr:.3f}", *shares)
 
     add("all", trust.all)
@@ -34,4 +34,4 @@ def trust_tables(trust: Trust) -> Iterator[RenderableType]:
         yield table
         yield f"MRR of the most frequent answers of each predicate: {trust.guess:.3f}"
     if trust.error is not None:
-        yield f"calibration error of the best answers' probabilities: {trust.error:.1%}"
+        yield f"calibration error of the best answers' probabilities: {100 * trust.error:.1f} %"
