@@ -156,13 +156,18 @@ def pretrain(
     ] = None,
     steps: Annotated[int, Option(help="How many batches.")] = Pretraining.steps,
     seed: Annotated[int, Option(help="The same seed gives the same weights.")] = 0,
+    forecasts: Annotated[
+        bool,
+        Option("--forecasts", help="For forecasts: added to FILE, beside what it has."),
+    ] = False,
 ) -> None:
     """Train weights that answer any graph, on parts of many graphs (SPLIME_DATA has them).
 
     Twenty minutes for 20,000 steps on one processor. Example: SPLIME_DATA=../datasets python -m
     experiments pretrain weights.safetensors --without yago
     """
-    made = Pretraining(universal_study.without(without or ()), steps, seed=seed)
+    sources = universal_study.without(without or ())
+    made = Pretraining(sources, steps, seed=seed, forecasts=forecasts)
     with progress_bar() as progress:
         universal_study.make_weights(out, made, out.stem, progress)
     show(f"written to {out}")

@@ -42,6 +42,8 @@ _BATCH = 8, 32
 _TABLES = 4 << 20
 """Bytes of messages that all questions of a step need in a layer, about."""
 _RATE, _DECAY, _WARM_UP, _LAST = 3e-3, 0.02, 200, 0.03
+_LATER = 0.3
+"""The first facts, this share of them, are not forecast."""
 _ROWS = 12_000
 """Of predicates and scopes that messages are made for in a step, about."""
 
@@ -111,6 +113,8 @@ class Pretraining:
     layers: int = 4
     width: int = 32
     seed: int = 0
+    forecasts: bool = False
+    """Whether questions are answered from earlier facts alone."""
 
     def graphs(self) -> Iterator[TemporalGraph]:
         """Parts of graphs, without end."""
@@ -154,7 +158,7 @@ class Pretraining:
                 if step and step % _FRESH == 0:
                     pool[int(random.integers(_POOL))] = self._questions(model, next(graphs))
                 questions = pool[int(random.integers(_POOL))]
-                batch = _batch(questions, random)
+                batch = self._batch(questions, random)
                 hidden = torch.from_numpy(
                     random.random(questions.facts.facts) < random.uniform(0, 0.6)
                 )
@@ -175,21 +179,25 @@ class Pretraining:
                     loss = 0.0
         return model.eval()
 
-    @staticmethod
-    def _questions(model: CountedPathModel, graph: TemporalGraph) -> PathQuestions:
+    def _questions(self, model: CountedPathModel, graph: TemporalGraph) -> PathQuestions:
         scopes = growing_scopes(graph.train, graph.timeline.granularity, BINS)
-        return PathQuestions(graph, model, scopes)
+        return PathQuestions(graph, model, replace(scopes, past=self.forecasts))
 
-
-def _batch(questions: PathQuestions, random: np.random.Generator) -> Tensor:
-    """Questions of one fold, about few enough predicates."""
-    predicates, size = questions.predicate.numpy(), 2 * questions.facts.predicates
-    assert isinstance(questions.start, FoldStarter)
-    fold = questions.start.fold.numpy()
-    drawn = np.flatnonzero(np.tile(fold == random.choice(fold), 2))
-    drawn = drawn[random.permutation(len(drawn))]
-    most = max(2, _ROWS // (size * (2 * BINS + 6)))
-    first = np.sort(np.unique(predicates[drawn], return_index=True)[1])[:most]
-    drawn = drawn[np.isin(predicates[drawn], predicates[drawn[first]])]
-    count = _TABLES // (4 * 32 * size * (2 * BINS + 6))
-    return torch.from_numpy(drawn[: min(max(count, _BATCH[0]), _BATCH[1])])
+    def _batch(self, questions: PathQuestions, random: np.random.Generator) -> Tensor:
+        """Questions of one fold, about few enough predicates; forecasts are of the later facts."""
+        predicates, size = questions.predicate.numpy(), 2 * questions.facts.predicates
+        assert isinstance(questions.start, FoldStarter)
+        fold = questions.start.fold.numpy()
+        asked = fold == random.choice(fold)
+        if self.forecasts:
+            facts = questions.facts
+            begin = facts.times.begin[facts.time[: facts.facts]].numpy()
+            later = asked & (begin > np.quantile(begin, _LATER))
+            asked = later if later.any() else asked
+        drawn = np.flatnonzero(np.tile(asked, 2))
+        drawn = drawn[random.permutation(len(drawn))]
+        most = max(2, _ROWS // (size * (2 * BINS + 6)))
+        first = np.sort(np.unique(predicates[drawn], return_index=True)[1])[:most]
+        drawn = drawn[np.isin(predicates[drawn], predicates[drawn[first]])]
+        count = _TABLES // (4 * 32 * size * (2 * BINS + 6))
+        return torch.from_numpy(drawn[: min(max(count, _BATCH[0]), _BATCH[1])])

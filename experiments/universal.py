@@ -15,7 +15,7 @@ from splime.errors import UsageError
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import SplitName
 from splime.io.files import read_json, write_json
-from splime.paths.shipped import Weights
+from splime.paths.shipped import FORECAST, Weights, read_weights
 from splime.progress import Progress, silent
 from splime.runs.graph_run import GraphRun
 from splime.tensors import save_tensors
@@ -29,13 +29,24 @@ _TITLES = {"icews14": "ICEWS14", "yago11k": "YAGO11k", "wikidata12k": "Wikidata1
 def make_weights(
     path: Path, pretraining: Pretraining, version: str, progress: Progress = silent
 ) -> None:
-    """Train weights, and write them with what they were trained on."""
+    """Train weights, and write them with what they were trained on, beside those of the other kind.
+
+    Weights of both kinds in a file are trained on the same sources.
+    """
     model = pretraining.run(progress)
     trained_on = {
         source: list(names) or "synthetic graphs with random laws"
         for source, names in SOURCES.items()
         if source not in pretraining.without
     }
+    tensors = dict(model.state_dict())
+    if pretraining.forecasts:
+        tensors = {FORECAST + name: tensor for name, tensor in tensors.items()}
+    if path.exists():
+        other = read_weights(path)
+        if other.about["trained_on"] != trained_on:
+            raise UsageError(f"{path}: its weights are of other sources; write to another file")
+        tensors = {**other.tensors, **tensors}
     about = {
         "version": version,
         "settings": {"layers": pretraining.layers, "dimension": pretraining.width},
@@ -46,7 +57,7 @@ def make_weights(
         "measured": "docs/untrained.md: from weights without the source that is asked about",
         "not_meant_for": "decisions about people without a person who checks the evidence",
     }
-    save_tensors(path, model.state_dict(), about)
+    save_tensors(path, tensors, about)
 
 
 def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dict[str, Any]:

@@ -40,6 +40,31 @@ def test_dataset_table(
 
 
 @pytest.mark.parametrize(
+    ("name", "first", "last", "facts"),
+    [
+        ("icews14-forecast", "2014-01-01", "2014-12-31", (74_845, 8_514, 7_371)),
+        ("icews18", "2018-01-01", "2018-10-31", (373_018, 45_995, 49_545)),
+        ("yago", "1830", "2018", (161_540, 19_523, 20_026)),
+        ("wiki", "1786", "2017", (539_286, 67_538, 63_110)),
+    ],
+)
+def test_datasets_of_forecasts(
+    published: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    first: str,
+    last: str,
+    facts: tuple[int, ...],
+) -> None:
+    monkeypatch.setenv("SPLIME_DATA", str(published))
+    graph = splime.load(name)
+    assert tuple(len(part) for _, part in graph.splits()) == facts
+    assert (graph.timeline.labels()[0], graph.timeline.labels()[-1]) == (first, last)
+    assert graph.train.begin.max() < graph.valid.begin.min()
+    assert graph.valid.begin.max() < graph.test.begin.min()
+
+
+@pytest.mark.parametrize(
     ("name", "in_splits", "in_train"),
     [
         (

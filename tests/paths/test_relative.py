@@ -98,6 +98,8 @@ def interval_name(
         return "left out"
     if unknown == 3:
         return "time unknown" if own else "contains it"
+    if past and end >= q_begin:
+        return "has not ended before"
     relation = allen(begin, end, q_begin, q_end)
     if relation == "before":
         span = span_of(q_begin - end, EDGES, "year")

@@ -144,8 +144,11 @@ def list_datasets(as_json: options.AsJson = False) -> None:
     from splime.datasets import DATASETS
     from splime.datasets.loading import where
 
-    rows = [(one.name, one.about, str(where(one) or "not here yet")) for one in DATASETS.values()]
-    columns = ("name", "what it is", "where it is")
+    rows = [
+        (one.name, one.about, ", ".join(one.same_facts), str(where(one) or "not here yet"))
+        for one in DATASETS.values()
+    ]
+    columns = ("name", "what it is", "same facts as", "where it is")
     show_lists({"datasets": (columns, rows)}, as_json=as_json)
 
 

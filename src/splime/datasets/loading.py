@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pyarrow import parquet
 
 from splime.datasets.download import RemoteFile, fetch
-from splime.errors import DataError, UsageError, check_name, nearest
+from splime.datasets.unrolled import unroll
+from splime.errors import DataError, DownloadError, UsageError, check_name, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import checksum, is_there
@@ -34,7 +35,11 @@ class Dataset:
     published: str
     """Who made it, and where it appeared."""
     address: str = ""
-    """The folder on the web that holds the files; empty if the package has the facts itself."""
+    """The folder on the web that holds the files; empty if there is none."""
+    made_from: str = ""
+    """The dataset that it is made from, by `datasets.unrolled`."""
+    same_facts: Sequence[str] = ()
+    """Datasets of the same facts: nothing learned from one may be measured on the other."""
     checksums: Mapping[str, str] = field(default_factory=dict)
     """File name and SHA-256."""
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -116,8 +121,19 @@ def fetch_dataset(name: str) -> Path:
         _check(dataset, given)
         return given
     folder = cache_folder() / name
+    if dataset.made_from:
+        unroll(fetch_dataset(dataset.made_from), folder)
+        _check(dataset, folder)
+        return folder
+    mirror = os.environ.get("SPLIME_MIRROR")
+    if not (dataset.address or mirror):
+        raise DownloadError(
+            f"{name} cannot be downloaded file by file ({dataset.published}): put"
+            f" {', '.join(dataset.checksums)} into the folder {name} of a folder of your own, and"
+            " name that folder in the environment variable SPLIME_DATA"
+        )
     with progress_bar(bytes=True) as progress:
-        for file in dataset.files(os.environ.get("SPLIME_MIRROR")):
+        for file in dataset.files(mirror):
             fetch(file, folder, progress=progress)
     return folder
 

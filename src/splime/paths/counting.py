@@ -94,7 +94,7 @@ def scope_of(  # type: ignore[no-untyped-def]
     bins = len(edges)
     if past and (timeless or begin >= q_begin):
         return LEFT_OUT
-    if timeless:
+    if timeless or (past and end >= q_begin):
         return 2 * bins + 3
     if end < q_begin:
         return np.searchsorted(edges, q_begin - end, "right") - 1

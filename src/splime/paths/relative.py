@@ -46,6 +46,8 @@ _TOUCHING = (
     "within it",
     "overlaps it",
 )
+_GOES_ON = "has not ended before"
+"""What a forecast knows of a fact that contains its time."""
 _SAME, _SAME_BEGIN, _SAME_END, _CONTAINS, _WITHIN, _OVERLAPS = range(6)
 # By 3 * (fact begins before, with, after the question) + (ends before, with, after it).
 _RELATIONS = (
@@ -90,7 +92,8 @@ class RelativeScopes(ABC):
 
     An unknown begin or end is the known one; a fact without any time is always there. With
     `unknown` such facts have separate scopes wherever the unknown side would decide.
-    With `past` a fact that begins at or after the question's begin, or may do so, is left out.
+    With `past` a fact that begins at or after the question's begin, or may do so, is left out, and
+    an end that lies there is hidden.
     With `begin_only` a question is about its begin, whenever it ends.
 
     >>> years = IntervalScopes("year", (1, 3, 6))
@@ -173,6 +176,8 @@ class RelativeScopes(ABC):
         q_begin, q_end = questions.points()
         if self.begin_only:
             q_end = q_begin
+        if self.past:  # whatever has not ended goes on
+            end = end.where(end < q_begin, q_end + 1)
         asked = Times(q_begin, q_end, questions.unknown)
         scope = self._scopes(Times(begin, end, unknown), asked)
         if self.past:
@@ -251,7 +256,7 @@ class IntervalScopes(RelativeScopes):
         spans = self._spans()
         names = [f"ended {span} before" for span in spans]
         names += [f"begins {span} after" for span in spans]
-        names += _TOUCHING
+        names += [_GOES_ON if self.past and one == "contains it" else one for one in _TOUCHING]
         if self.unknown:
             names += [f"began {span} before, end unknown" for span in spans]
             names += [f"ends {span} after, begin unknown" for span in spans]

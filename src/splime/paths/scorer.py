@@ -123,10 +123,13 @@ class PathScorer(Explainer):
         self.device = model.device
         self.known = graph.facts() if settings.past == "all" else graph.train
         """What questions are answered from."""
+        # Counts are of train, so that what is asked for is not among them.
+        self._counted = np.arange(len(self.known)) < len(graph.train)
         check_memory(graph, len(self.known), settings, self.device)
         entities, predicates = len(graph.entities), len(graph.predicates)
         self._graph = graph
-        self._start = model.starter(self.known, graph, self.relative, counting)
+        counted = self.known.take(self._counted)
+        self._start = model.starter(counted, graph, self.relative, counting)
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
         self._weights: Tensor | None = None
         state, own = _sizes(entities, len(self.known), settings)
@@ -179,7 +182,8 @@ class PathScorer(Explainer):
 
         The others stay among the facts that a question reads.
         """
-        before, without = (self._start, self._weights), ~np.isin(self.statements, statements)
+        before = self._start, self._weights
+        without = self._counted & ~np.isin(self.statements, statements)
         self._start = self.model.starter(self.known.take(without), self._graph, self.relative)
 
         def hide(statement: int) -> None:

@@ -1,4 +1,7 @@
-"""The weights of counted messages that splime ships: they belong to no graph."""
+"""The weights of counted messages that splime ships: they belong to no graph.
+
+A file has two sets: one for questions about the time of the facts, one for forecasts.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ LATEST = "1"
 """The version that is used unless another one is chosen."""
 NONE = "none"
 """In settings: no weights, so that a training begins anew."""
+FORECAST = "forecast."
 _FOLDER = Path(__file__).parent / "weights"
 
 
@@ -29,8 +33,21 @@ class Weights:
     about: Mapping[str, Any]
     """What they were trained on, and how."""
     tensors: Mapping[str, Any]
+    """Those of forecasts have a prefix."""
     sha256: str
     """Of their file."""
+
+    def parameters(self, *, forecasts: bool) -> dict[str, Any]:
+        """Those of one of the two sets."""
+        chosen = {
+            name.removeprefix(FORECAST): tensor
+            for name, tensor in self.tensors.items()
+            if name.startswith(FORECAST) == forecasts
+        }
+        if not chosen:
+            kind = "forecasts" if forecasts else "questions about the time of the facts"
+            raise DataError(f"the weights {self.version} have no parameters for {kind}")
+        return chosen
 
 
 def weight_versions() -> list[str]:

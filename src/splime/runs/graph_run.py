@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,6 +53,7 @@ class GraphRun(Run):
         graph: TemporalGraph,
         *,
         weights: str | Weights = LATEST,
+        past: str | None = None,
         device: str = "auto",
         kept: Entry | None = None,
     ) -> None:
@@ -61,6 +63,7 @@ class GraphRun(Run):
         self.engine = "paths"
         self.weights = load_weights(weights) if isinstance(weights, str) else weights
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1, "weights": NONE}
+        given |= {"past": past} if past else {}
         self.graph = graph
         entry = find_model("path")
         settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
@@ -76,7 +79,7 @@ class GraphRun(Run):
         split = " of train" if len(graph) > len(graph.train) else ""
         facts = f"{len(graph.train):,} facts{split}"
         self.basis = f"without training, from {facts}, by weights {self.weights.version}"
-        self.tensors = dict(self.weights.tensors)
+        self.tensors = self.weights.parameters(forecasts=past is not None)
         self.history = History()
         self.about = {
             "versions": {"splime": __version__, "weights": self.weights.version},
@@ -91,17 +94,24 @@ class GraphRun(Run):
 
     def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
         """What is made of the graph by the weights; kept for later if it was read from a file."""
-        name = f"{name}-{self.weights.sha256[:16]}-{self.device.type}.json"
+        name = f"{name}-{self.weights.sha256[:16]}-{self.device.type}"
+        name += "-forecast" * (self.past is not None) + ".json"
         made: T = self._kept.get(
             name, make, read=lambda path: read_value(kind, path), write=write_value
         )
         return made
 
+    @cached_property
+    def forecast(self) -> GraphRun:
+        """The same facts, asked about the time after them."""
+        given: dict[str, Any] = {"weights": self.weights, "device": self.device.type}
+        return GraphRun(self.graph, past="train", kept=self._kept, **given)
+
     def _open(self) -> Scoring:
         return engine.open(self.settings, self, self.tensors, self._count)
 
     def _count(self, known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> FactCounts:
-        made_from = hashlib.sha256(repr(relative).encode())
+        made_from = hashlib.sha256(repr(relative).encode())  # whether of the past alone, too
         for column in known.columns():
             made_from.update(column.tobytes())
         return self._kept.get(

@@ -116,7 +116,9 @@ class PathEngine(Engine[PathSettings]):
         """A model that is not trained yet."""
         trainer = PathTrainer(source.graph, settings, source.device)
         if settings.weights not in (None, NONE):
-            fill_parameters(trainer.model, load_weights(settings.weights).tensors)
+            weights = load_weights(settings.weights)
+            begin = weights.parameters(forecasts=settings.forecasts)
+            fill_parameters(trainer.model, begin)
         return trainer
 
     def open(
@@ -134,19 +136,19 @@ class PathEngine(Engine[PathSettings]):
 
 
 def _needs_learned(settings: PathSettings) -> bool:
-    """Whether only learned messages can have such scopes; counts would tell of the future."""
+    """Whether only learned messages can have such scopes."""
     kind, _, listed = settings.relative.partition(":")
     fits = kind == IntervalScopes.kind and len(listed.split(",")) == BINS
     known = fits or settings.relative == AUTO
-    return not known or bool(settings.unknown_scopes) or settings.past is not None
+    return not known or bool(settings.unknown_scopes)
 
 
 def _check(settings: PathSettings, given: Mapping[str, Any]) -> None:
     parse_relative(settings.relative)
     if given.get("messages") == "counted" and _needs_learned(settings):
         raise UsageError(
-            "counted messages have relative scopes of their own, and no forecasts: leave out"
-            " relative, unknown_scopes and past, or choose messages learned"
+            "counted messages have relative scopes of their own: leave out relative and"
+            " unknown_scopes, or choose messages learned"
         )
     if settings.messages == "learned" and given.get("weights", NONE) != NONE:
         raise UsageError("weights belong to counted messages; leave out weights, or messages")
