@@ -222,6 +222,25 @@ class TemporalGraph(Splits[Facts], Shown, Tabular):
         begin = self.timeline.index(facts.begin)
         return begin, begin if facts.end is facts.begin else self.timeline.index(facts.end)
 
+    def split_begins(self) -> tuple[int, ...]:
+        """The first ticks of valid and test; an error where they do not follow each other."""
+        found = []
+        last = int(self.train.begin.max(initial=self.timeline.first))
+        for split, facts in [("valid", self.valid), ("test", self.test)]:
+            if not len(facts):
+                continue
+            first = int(facts.begin.min())
+            if first < last:
+                text = format_ticks(np.array([first, last]), self.timeline.granularity)
+                raise UsageError(
+                    f"a forecast of several steps needs splits in the order of time: {split} begins"
+                    f" at {text[0]}, and earlier splits reach {text[1]}; splime.load(…,"
+                    " split='time') (--split time) splits again"
+                )
+            last = first  # valid and test may have the same time
+            found.append(first)
+        return tuple(found)
+
     def where(
         self,
         *,

@@ -15,7 +15,9 @@ from splime.static import Aggregate
 
 PREDICATE, TIME, PRODUCT = "predicate", "time", "product"
 """The levels that are no numbers."""
-Past = Literal["train", "all"]
+Past = Literal["train", "split", "all"]
+PROTOCOL_OF = {"train": "train only", "split": "several steps", "all": "single step"}
+"""What forecasts from these facts are called."""
 
 
 def _setting(default: Any, help: str, **limits: float) -> Any:
@@ -345,8 +347,9 @@ class LatestSettings(BaseSettings):
 
     past: Past | None = _setting(  # noqa: RUF009  # it is a field
         None,
-        "path, latest: forecast from facts that begin before the time of the question: those of"
-        " train, or all",
+        "path, latest, recurrency: forecast from facts that begin before the time of the question:"
+        " those of train, all (single step), or all before the first one of its split (several"
+        " steps)",
     )
 
     @property

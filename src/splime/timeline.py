@@ -108,7 +108,14 @@ class Timeline(Immutable):
         if last < self.first or (first > self.last and not ahead):
             given = f"{begin}" if begin == end else f"{begin} to {end}"
             ours = format_ticks(np.array([self.first, self.last]), self.granularity)
-            raise UsageError(f"{given} lies outside of the graph's time, {ours[0]} to {ours[1]}")
+            later = (
+                "; a forecast needs a graph without training (splime ask FILE), or a model trained"
+                " with past (--past all)"
+            )
+            raise UsageError(
+                f"{given} lies outside of the graph's time, {ours[0]} to {ours[1]}"
+                f"{later if first > self.last else ''}"
+            )
         return first, last
 
     def bucket(

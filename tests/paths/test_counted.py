@@ -382,5 +382,5 @@ def test_new_facts_are_counted(run: Run) -> None:
 
 def test_a_run_with_other_scopes_is_refused(graph: TemporalGraph, tmp_path: Path) -> None:
     for wrong in ({"relative": "events:1,2"}, {"relative": "none"}, {"unknown_scopes": True}):
-        with pytest.raises(UsageError, match="leave out relative, unknown_scopes"):
+        with pytest.raises(UsageError, match="leave out relative and unknown_scopes"):
             train(graph, splime.Vanilla(), tmp_path / "run", **{**SMALL, **wrong}, epochs=1)

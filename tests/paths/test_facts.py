@@ -298,7 +298,7 @@ def test_metrics_say_whose_past(graph: TemporalGraph, tmp_path: Path) -> None:
     assert evaluate(run).past == "train"
     stored = json.loads((tmp_path / "metrics.json").read_text())
     assert [one["past"] for one in stored.values()] == ["train"]
-    assert "facts of train that begin before" in " ".join(call("evaluate", tmp_path).out.split())
+    assert "forecast, train only" in " ".join(call("evaluate", tmp_path).out.split())
 
 
 def test_the_time_of_a_forecast(graph: TemporalGraph, tmp_path: Path) -> None:

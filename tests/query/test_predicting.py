@@ -197,7 +197,7 @@ def test_an_interrupted_one_goes_on(
     with pytest.raises(KeyboardInterrupt):
         predict(run, out=out, progress=stopping(8), **options)
     assert not out.exists()
-    assert read_json(work)["questions"] == 8
+    assert read_json(work)["done"]["questions"] == 8
     asked: list[int] = []
 
     def watched(what: str, done: int, total: int | None = None, note: str = "") -> None:
@@ -232,7 +232,7 @@ def test_an_interruption_while_evidence_is_looked_for(tmp_path: Path) -> None:
     run, out = GraphRun(firms(8, valid=0)[0]), tmp_path / "missing.jsonl"
     with pytest.raises(KeyboardInterrupt):
         predict(run, at=AT, out=out, limit=6, progress=stopping(2, "evidence"))
-    assert len(read_json(tmp_path / "missing.jsonl.unfinished")["evidence"]) == 2
+    assert len(read_json(tmp_path / "missing.jsonl.unfinished")["done"]["evidence"]) == 2
     again = predict(run, at=AT, out=out, limit=6)
     assert again == predict(run, at=AT, limit=6)
 

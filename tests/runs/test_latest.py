@@ -128,7 +128,7 @@ def test_a_run_like_others(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     shown = call("evaluate", tmp_path / "latest")
     assert shown.code == 0, shown.err
-    assert "the facts of all splits that begin before" in " ".join(shown.out.split())
+    assert "forecast, single step" in " ".join(shown.out.split())
     run = splime.Run(tmp_path / "latest")
     assert [one.past for one in evaluations(run)] == ["all"]
     assert evaluate(run, "predicate").queries == len(graph.test)

@@ -177,22 +177,24 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
     return make_cases_of(scoring, kind, facts)
 
 
-def make_cases_of(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
-    """Some facts as questions."""
+def make_cases_of(scoring: Scoring, kind: Kind, facts: Facts, *, every: bool = False) -> Cases:
+    """Some facts as questions; with `every`, answers that other splits state are none, either."""
     if not len(facts):
         empty = np.empty(0, np.int64)
         return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
     with torch.inference_mode():
-        return _time_cases(scoring, facts) if kind == "time" else _cases(scoring, kind, facts)
+        if kind == "time":
+            return _time_cases(scoring, facts)
+        return _cases(scoring, kind, facts, every)
 
 
-def _cases(scoring: Scoring, kind: Kind, facts: Facts) -> Cases:
+def _cases(scoring: Scoring, kind: Kind, facts: Facts, every: bool) -> Cases:
     target = getattr(facts, kind).astype(np.int64)
     scores = torch.empty(len(facts), len(scoring.names(kind)))
     for block in scoring.blocks(kind, facts):
         known = scoring.known.answers(kind, facts.take(block.rows))
         values = block.scores / block.weight[:, None]
-        other = known.learned & (known.id != target[block.rows][known.question])
+        other = (known.learned | every) & (known.id != target[block.rows][known.question])
         values[known.question[other], known.id[other]] = -torch.inf
         scores[block.rows] = values.float().cpu()
     return Cases(scores, np.arange(len(facts)), target, torch.ones(len(facts)))

@@ -34,6 +34,7 @@ from splime.leakage import FILTERS
 from splime.progress import Progress, silent
 from splime.runs import PROTOCOLS, Run, evaluate
 from splime.runs.evaluating import kept
+from splime.settings import PROTOCOL_OF
 from splime.shown import Shown, Tabular
 from splime.times import Ints
 
@@ -271,7 +272,7 @@ def _remarks(test_sets: int, evaluated: Mapping[str, Evaluation]) -> Iterator[st
             " test set are compared (protocol fact compares all)"
         )
     if len({each.past for each in evaluated.values()}) > 1:
-        known = {None: "train", "train": "train before the question", "all": "all splits before it"}
+        known = {None: "train", **{past: f"forecast, {of}" for past, of in PROTOCOL_OF.items()}}
         listed = (f"{name}: {known[each.past]}" for name, each in evaluated.items())
         yield f"runs answer from different facts: {'; '.join(listed)}"
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from splime.arrays import grouped
 from splime.errors import DataError, UsageError
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.scoring.scoping import keyed
@@ -327,8 +328,8 @@ class Evaluation(Shown, Tabular):
     sample: Sample | None = None
     """None where all queries were ranked."""
     past: str | None = None
-    """Whose facts were known, where only those that begin before the question are: `train` or
-    `all`; None where time sets no limit."""
+    """Whose facts were known, where only those that begin before the question are: `train`,
+    `split` or `all`; None where time sets no limit."""
     ranks: dict[str, Floats] = field(default_factory=dict, repr=False, compare=False)
     """By filter, a row for each fact (or triple); columns are the query for the object and the one
     for the subject, or the one for the predicate. Not in the JSON."""
@@ -376,17 +377,49 @@ class Evaluation(Shown, Tabular):
             raise DataError(f"not an evaluation: {error}") from None
 
 
-def strata_of(graph: TemporalGraph, facts: Facts) -> dict[str, Stratum]:
-    """By whether train has the triple at any time, by kind of time, predicate and period."""
+def strata_of(graph: TemporalGraph, facts: Facts, *, forecasts: bool = False) -> dict[str, Stratum]:
+    """By whether train has the triple at any time, by kind of time, predicate and period.
+
+    Those of forecasts also by what there was before.
+    """
     time = np.where(facts.unknown > 0, 2, facts.begin < facts.end)
     triples, of_train = (keyed("time", each, graph).key for each in (facts, graph.train))
     seen = np.where(np.isin(triples, of_train), 0, 1)
     return {
+        **({"before": Stratum(_history(graph, facts), HISTORY)} if forecasts else {}),
         "train": Stratum(seen, ["triple seen in train", "triple unseen in train"]),
         "time": Stratum(time, ["instant", "interval", "open"]),
         "predicate": Stratum(facts.predicate.astype(np.int64), list(graph.predicates)),
         "period": _periods(graph, facts),
     }
+
+
+HISTORY = ("same triple before", "pair before, otherwise", "new pair", "new entity")
+"""What facts that began before a question may have stated of the fact that it asks for."""
+
+
+def _history(graph: TemporalGraph, facts: Facts) -> Ints:
+    """What the facts of all splits that begin before each of some facts have of it."""
+    every, size = graph.facts(), len(graph.entities)
+
+    def first(of: Callable[[Facts], list[Ints]]) -> Ints:
+        """When the facts with each key began first: for each of the facts that are asked for."""
+        keys = [np.concatenate(parts) for parts in zip(of(facts), of(every), strict=True)]
+        number = grouped(keys)[0]
+        least = np.full(int(number.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(least, number[len(facts) :], every.begin)
+        return np.asarray(least[number[: len(facts)]])
+
+    def pair(some: Facts) -> list[Ints]:
+        return [np.minimum(some.subject, some.object), np.maximum(some.subject, some.object)]
+
+    began = np.full(size, np.iinfo(np.int64).max)
+    for column in (every.subject, every.object):
+        np.minimum.at(began, column, every.begin)
+    known = np.maximum(began[facts.subject], began[facts.object])
+    triple = first(lambda some: [some.subject, some.predicate, some.object])
+    conditions = [each < facts.begin for each in (triple, first(pair), known)]
+    return np.select(conditions, [0, 1, 2], 3)
 
 
 def _periods(graph: TemporalGraph, facts: Facts) -> Stratum:

@@ -222,7 +222,7 @@ def _fact_task(protocol: str, scoring: Scoring, options: EvaluationOptions) -> _
     for source in graph.reading.sources:
         if source.split == options.split:
             dropped.update(source.dropped)
-    strata = strata_of(graph, asked)
+    strata = strata_of(graph, asked, forecasts=scoring.forecasts)
     return _Task(sides, TIMED, candidates, drawn, count, dict(dropped), strata)
 
 

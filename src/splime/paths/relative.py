@@ -112,6 +112,8 @@ class RelativeScopes(ABC):
     unknown: bool = False
     past: bool = False
     begin_only: bool = False
+    split_begins: tuple[int, ...] = ()
+    """Ticks: with `past`, a question sees what lies before the last one up to its own begin."""
 
     def __post_init__(self) -> None:
         check_name("granularity", self.granularity, GRANULARITIES)
@@ -176,17 +178,28 @@ class RelativeScopes(ABC):
         q_begin, q_end = questions.points()
         if self.begin_only:
             q_end = q_begin
+        limit = self._limit(q_begin)
         if self.past:  # whatever has not ended goes on
-            end = end.where(end < q_begin, q_end + 1)
+            end = end.where(end < limit, q_end + 1)
         asked = Times(q_begin, q_end, questions.unknown)
         scope = self._scopes(Times(begin, end, unknown), asked)
         if self.past:
-            scope = scope.where((begin < q_begin) & (unknown != _TIMELESS), LEFT_OUT)
+            scope = scope.where((begin < limit) & (unknown != _TIMELESS), LEFT_OUT)
         return scope.to(torch.uint8)
 
     @abstractmethod
     def _scopes(self, facts: Times, questions: Times) -> torch.Tensor:
         """Whatever lies in the past: [facts, questions] from [facts, 1] and [questions]."""
+
+    def _limit(self, begin: torch.Tensor) -> torch.Tensor:
+        """What lies before these ticks is the past of questions."""
+        import torch
+
+        if not self.split_begins:
+            return begin
+        ticks = _numbers(self.split_begins, begin.device)
+        at = torch.bucketize(begin, ticks, right=True)
+        return begin.where(at == 0, ticks[(at - 1).clamp(min=0)])
 
     def _spans(self) -> list[str]:
         """The bins of distance in words."""

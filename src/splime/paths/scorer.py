@@ -43,8 +43,9 @@ def relative_scopes(graph: TemporalGraph, settings: PathSettings) -> RelativeSco
         graph.timeline.granularity,
         edges,
         unknown=bool(settings.unknown_scopes),
-        past=settings.past is not None,
+        past=settings.forecasts,
         begin_only=bool(settings.begin_only),
+        split_begins=graph.split_begins() if settings.past == "split" else (),
     )
 
 
@@ -121,7 +122,7 @@ class PathScorer(Explainer):
         self.model, self.relative = model, relative_scopes(graph, settings)
         self.forecasts = settings.forecasts
         self.device = model.device
-        self.known = graph.facts() if settings.past == "all" else graph.train
+        self.known = graph.facts() if settings.past in ("split", "all") else graph.train
         """What questions are answered from."""
         # Counts are of train, so that what is asked for is not among them.
         self._counted = np.arange(len(self.known)) < len(graph.train)

@@ -6,10 +6,9 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 import msgspec
 import numpy as np
@@ -19,10 +18,10 @@ import torch
 from splime import __version__
 from splime.analysis.calibration import Calibration
 from splime.analysis.existence import Check, Existence
-from splime.errors import DataError, UsageError, check_kind
+from splime.errors import UsageError, check_kind
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts, Names, TemporalGraph
-from splime.io.files import read_json, validated, write_json
+from splime.io.unfinished import SAVE, Unfinished
 from splime.progress import Progress, silent
 from splime.query.answers import AnswerOptions, best_of, percent
 from splime.query.evidence import make_evidence
@@ -48,10 +47,6 @@ _MOST = 1 << 20
 """Questions that are kept, the likeliest to have an answer."""
 _MEASURED = 8
 """Questions that are asked to know what all of them take."""
-_SAVE = 10.0
-"""Seconds between two times that what is done is saved."""
-_UNFINISHED = ".unfinished"
-"""The end of the file beside the one to write, for what is done."""
 
 
 class Prediction(NamedTuple):
@@ -168,7 +163,9 @@ def predict(
         query = Query(open_source(source, device=device, weights=weights, **reading))
         asking = _Asking(query, options, least, at, (predicate, entity))
         asking.choose(progress)
-        work = _Prediction.open(path, asking.fingerprint())
+        work = Unfinished(path, asking.fingerprint(), _State, _State())
+        if work.done.questions:
+            LOG.info(f"{path}: going on after {work.done.questions:,} questions")
         asking.tell_cost(work, evidence)
         try:
             asking.ask(work, progress)
@@ -208,56 +205,25 @@ class _Best(NamedTuple):
 
 
 class _State(msgspec.Struct):
-    """What the file beside the one to write holds."""
+    """What is done."""
 
-    what: str = ""
-    """The fingerprint of source and options."""
     questions: int = 0
+    """How many were asked for the best facts."""
     best: list[list[float]] = msgspec.field(default_factory=lambda: [[] for _ in _Best._fields])
     evidence: list[str | None] = msgspec.field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if len(self.best) != len(_Best._fields) or len(set(map(len, self.best))) != 1:
+            raise ValueError("its columns differ in length")
 
-@dataclass
-class _Prediction:
-    """What is done, kept in a file if there is one."""
+    def facts(self) -> _Best:
+        """The best facts."""
+        columns = [np.array(column, np.int64) for column in self.best[:3]]
+        columns += [np.array(column, np.float64) for column in self.best[3:]]
+        return _Best(*columns)  # type: ignore[arg-type]
 
-    path: Path | None
-    state: _State
-    done: tuple[_Best, int]
-    """The best facts, and how many questions were asked for them; replaced at once."""
-    saved: float = field(default_factory=time.monotonic)
 
-    @classmethod
-    def open(cls, out: Path | None, what: str) -> Self:
-        """What is done of this work, if it was begun; a file of other work is replaced."""
-        path, state = None, _State(what)
-        if out is not None:
-            path = out.with_name(out.name + _UNFINISHED)
-            with suppress(DataError):
-                if path.exists():
-                    there = validated(path, read_json(path), _State)
-                    sizes = {len(column) for column in there.best}
-                    if there.what == what and len(sizes) == 1 and len(there.best) == 6:
-                        state = there
-                        LOG.info(f"{path}: going on after {state.questions:,} questions")
-        columns = [np.array(column, np.int64) for column in state.best[:3]]
-        columns += [np.array(column, np.float64) for column in state.best[3:]]
-        work = cls(path, state, (_Best(*columns), state.questions))  # type: ignore[arg-type]
-        work.save()  # an error before the work, not after it, where nothing can be written
-        return work
-
-    def save(self, every: float = 0.0) -> None:
-        """Write what is done, unless it was written so many seconds ago or less."""
-        if self.path is not None and time.monotonic() - self.saved >= every:
-            best, self.state.questions = self.done
-            self.state.best = [column.tolist() for column in best]
-            write_json(self.path, msgspec.to_builtins(self.state))
-            self.saved = time.monotonic()
-
-    def remove(self) -> None:
-        """Remove the file: the other one is written."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+_Work: TypeAlias = Unfinished[_State]
 
 
 class _Asking:
@@ -337,9 +303,9 @@ class _Asking:
 
     # Asking them
 
-    def tell_cost(self, work: _Prediction, evidence: bool) -> None:
+    def tell_cost(self, work: _Work, evidence: bool) -> None:
         """Say how long it may take: a few questions are asked, and their time is extrapolated."""
-        asked = work.done[1]
+        asked = work.done.questions
         left = len(self.there) - asked
         if left <= 0:
             return
@@ -378,30 +344,31 @@ class _Asking:
                 )
         return _Best.concat(parts)
 
-    def ask(self, work: _Prediction, progress: Progress) -> None:
+    def ask(self, work: _Work, progress: Progress) -> None:
         """Ask until no other question can have one of the best answers."""
-        total, (best, asked) = len(self.there), work.done
+        total, best, asked = len(self.there), work.done.facts(), work.done.questions
         while asked < total:
             full = len(best.object) == self.limit
             if full and self.there[asked] < best.probability[-1]:
                 break
             some = slice(asked, min(asked + _BLOCK, total))
             best, asked = best.with_others(self._answers(some), self.limit), some.stop
-            work.done = (best, asked)
+            columns = [column.tolist() for column in best]
+            work.done = _State(asked, columns, work.done.evidence)  # at once, if interrupted
             progress("asking", asked, total)
-            work.save(_SAVE)
+            work.save(SAVE)
         progress("asking", asked, asked)
 
-    def explain(self, work: _Prediction, progress: Progress) -> None:
+    def explain(self, work: _Work, progress: Progress) -> None:
         """Look for the facts that each of the best rests on."""
         if self.query.scoring.explainer is None:
             return
-        evidence, best = work.state.evidence, work.done[0]
+        evidence, best = work.done.evidence, work.done.facts()
         total = len(best.object)
         for row in range(len(evidence), total):
             evidence.append(self._why(best, row))
             progress("evidence", row + 1, total)
-            work.save(_SAVE)
+            work.save(SAVE)
 
     def _why(self, best: _Best, row: int) -> str | None:
         names = self._names(best, row)
@@ -415,10 +382,10 @@ class _Asking:
         which = self.graph.predicates[best.predicate[row]]
         return entities[best.subject[row]], which, entities[best.object[row]]
 
-    def found(self, work: _Prediction) -> Predictions:
+    def found(self, work: _Work) -> Predictions:
         """The best answers by name."""
-        best, asked = work.done
-        evidence = work.state.evidence or [None] * len(best.object)
+        best, asked = work.done.facts(), work.done.questions
+        evidence = work.done.evidence or [None] * len(best.object)
         estimates = (best.probability.tolist(), best.if_there.tolist(), best.there.tolist())
         rows = [
             Prediction(*self._names(best, row), self.time, *sure, evidence[row])

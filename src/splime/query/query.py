@@ -103,10 +103,13 @@ class Query:
         during: tuple[When, When] | None = None,
     ) -> tuple[Question, Facts]:
         """A question to the run as `answer` takes it."""
-        return read_question(self.run.graph, names, time, at, during, ahead=self._ahead)
+        ahead = self._ahead or (self._forecast is not None and (at, during) != (None, None))
+        return read_question(self.run.graph, names, time, at, during, ahead=ahead)
 
     def answer(self, question: Question, facts: Facts, options: AnswerOptions) -> Answers:
         """Answer a question that was read."""
+        if later := self._later(facts):
+            return later.answer(question, facts, options)
         kind: Kind = question.kind  # type: ignore[assignment]
         with torch.inference_mode(), memory_errors():
             calibration = self._calibration(kind, options.best)
@@ -153,9 +156,23 @@ class Query:
         one. Only a run of the path model knows which facts its answers rest on.
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
+        if later := self._later(facts):
+            return later.why(
+                subject, predicate, object, answer=answer, at=at, during=during, most=most
+            )
         if answer is None:
             answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
         return make_evidence(self.run, question, facts, answer, most)
+
+    @cached_property
+    def _forecast(self) -> Query | None:
+        """The same for the time after the facts; None where the run itself answers for it."""
+        return None if self.run.forecast is None else Query(self.run.forecast)
+
+    def _later(self, facts: Facts) -> Query | None:
+        """What answers questions about the time after the facts."""
+        last = int(self.run.graph.train.end.max(initial=self.run.graph.timeline.first))
+        return self._forecast if int(facts.begin.min()) > last else None
 
     def near(
         self,

@@ -12,6 +12,7 @@ from splime.evaluation import COMPARED, METRICS, Evaluation, Metrics
 from splime.evaluation.metrics import FEWEST
 from splime.reporting.tables import STRATA, counted, described, list_table, make_table
 from splime.runs import Run
+from splime.settings import PROTOCOL_OF
 
 HEADINGS = tuple(metric.heading for metric in COMPARED.values())
 _NOT_COMPARED = {name: metric for name, metric in METRICS.items() if not metric.compared}
@@ -120,10 +121,9 @@ def conditions(evaluation: Evaluation) -> str:
     sample, asked = evaluation.sample, f"{evaluation.queries:,} queries"
     if sample is not None:
         asked = f"{sample.queries:,} of {sample.of:,} queries (a sample, seed {sample.seed})"
-    whose = {"all": "all splits", "train": "train"}.get(evaluation.past or "")
     parts = [
         f"{asked} among {evaluation.candidates:,} candidates",
-        whose and f"forecast from the facts of {whose} that begin before",
+        evaluation.past and f"forecast, {PROTOCOL_OF[evaluation.past]}",
         f"ties: {evaluation.ties} rank",
         evaluation.leak_filter and f"leak filter: {evaluation.leak_filter}",
         evaluation.aggregate and f"scores of scopes: {evaluation.aggregate}",

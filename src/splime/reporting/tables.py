@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from splime.static import StaticGraph
     from splime.streaming import StreamResult
 
-STRATA = {"train": "whether train has the triple, at any time", "time": "kind of time"}
+STRATA = {
+    "train": "whether train has the triple, at any time",
+    "time": "kind of time",
+    "before": "what earlier facts have",
+}
 """What groups of facts are called, where their kind does not say it."""
 _BARS = " ▁▂▃▄▅▆▇█"
 _WIDTH = 40

@@ -78,7 +78,8 @@ class GraphRun(Run):
         }
         split = " of train" if len(graph) > len(graph.train) else ""
         facts = f"{len(graph.train):,} facts{split}"
-        self.basis = f"without training, from {facts}, by weights {self.weights.version}"
+        how = "forecast without training" if past else "without training"
+        self.basis = f"{how}, from {facts}, by weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
         self.history = History()
         self.about = {
@@ -102,8 +103,10 @@ class GraphRun(Run):
         return made
 
     @cached_property
-    def forecast(self) -> GraphRun:
+    def forecast(self) -> GraphRun | None:  # type: ignore[override]
         """The same facts, asked about the time after them."""
+        if self.past is not None:
+            return None
         given: dict[str, Any] = {"weights": self.weights, "device": self.device.type}
         return GraphRun(self.graph, past="train", kept=self._kept, **given)
 

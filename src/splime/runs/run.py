@@ -201,6 +201,11 @@ class Run(Shown):
             members.append(member)
         return members
 
+    @property
+    def forecast(self) -> Run | None:
+        """What answers questions about the time after the facts, if it is not the run itself."""
+        return None
+
     def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
         """What is made of the graph; kept for later by what knows the file it was read from."""
         return make()

@@ -15,7 +15,7 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.scoring.scoping import Kind
 from splime.scoring.timed import TimedScorer, TimedScoring
 from splime.settings import LatestSettings
-from splime.times import Ints
+from splime.times import Bools, Ints
 from splime.training.engines import Engine, EpochEnd, Events, Learner, ModelInput
 from splime.training.registry import ModelEntry
 
@@ -30,9 +30,9 @@ _FAR = 1 << 60
 class LatestEngine(Engine[LatestSettings]):
     """Has nothing to train."""
 
-    def learner(self, settings: LatestSettings, source: ModelInput) -> _LatestLearner:
+    def learner(self, settings: LatestSettings, source: ModelInput) -> LatestLearner:
         """Nothing is learned, but the MRR on valid is measured."""
-        return _LatestLearner(self.open(settings, source, {}), len(source.graph.train))
+        return LatestLearner(self.open(settings, source, {}), len(source.graph.train))
 
     def open(
         self, settings: LatestSettings, source: ModelInput, tensors: Mapping[str, Tensor]
@@ -41,7 +41,9 @@ class LatestEngine(Engine[LatestSettings]):
         return TimedScoring(LatestScorer(source.graph, settings), source.graph)
 
 
-class _LatestLearner(Learner):
+class LatestLearner(Learner):
+    """Learns nothing."""
+
     def __init__(self, scoring: TimedScoring, facts: int) -> None:
         self._scoring = scoring
         self.about = {"parameters": 0, "triples": facts}
@@ -73,7 +75,8 @@ class LatestScorer(TimedScorer):
 
     def __init__(self, graph: TemporalGraph, settings: LatestSettings) -> None:
         self._graph, self.forecasts = graph, settings.forecasts
-        known = graph.facts() if settings.past == "all" else graph.train
+        known = graph.facts() if settings.past in ("split", "all") else graph.train
+        self._limits = np.array(graph.split_begins() if settings.past == "split" else (), np.int64)
         if self.forecasts:
             known = known.take(known.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
         # By predicate, and those of a triple together.
@@ -84,19 +87,26 @@ class LatestScorer(TimedScorer):
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: scores of all entities as its object (or subject), at its time."""
-        given, wanted = ("subject", "object") if kind == "object" else ("object", "subject")
-        begins, ends = _points(facts)
+        turned = len(self._graph.predicates) * (kind == "subject")
         scores = np.empty((len(facts), len(self._graph.entities)), np.float32)
         for row, predicate in enumerate(facts.predicate.tolist()):
-            alike = slice(self._starts[predicate], self._starts[predicate + 1])
-            near = self._near(alike, begins[row], ends[row])
-            answer = getattr(self._known, wanted)[alike]
-            same_given = getattr(self._known, given)[alike] == getattr(facts, given)[row]
-            share = np.bincount(answer, near > 0, minlength=scores.shape[1])
-            nearest = np.zeros(scores.shape[1])
-            np.maximum.at(nearest, answer[same_given], near[same_given])
-            scores[row] = _score(nearest, share / max(share.sum(), 1))
+            directed = predicate + turned
+            gaps, share = self._answers(kind, facts.take(np.array([row])))
+            scores[row] = self._score(self._recency(gaps, directed), share, directed)
         return torch.from_numpy(scores)
+
+    def _answers(self, kind: Kind, fact: Facts) -> tuple[Floats, Floats]:
+        """For each entity as the answer, the gap to the nearest fact, and the predicate's share."""
+        given, wanted = ("subject", "object") if kind == "object" else ("object", "subject")
+        predicate, ([begin], [end]) = int(fact.predicate[0]), _points(fact)
+        alike = slice(self._starts[predicate], self._starts[predicate + 1])
+        gap, seen = self._gap(alike, begin, end)
+        answer = getattr(self._known, wanted)[alike]
+        share = np.bincount(answer[seen], minlength=len(self._graph.entities))
+        nearest = np.full(len(share), np.inf)
+        same = seen & (getattr(self._known, given)[alike] == getattr(fact, given)[0])
+        np.minimum.at(nearest, answer[same], gap[same])
+        return nearest, share / max(share.sum(), 1)
 
     def facts(self, facts: Facts) -> Tensor:
         """The same for whole facts: the nearest one of the triple, and the predicate's share."""
@@ -104,14 +114,16 @@ class LatestScorer(TimedScorer):
         triples = _triples(facts, self._graph)
         low = np.searchsorted(self._triples, triples)
         row, at = expand(low, np.searchsorted(self._triples, triples, side="right") - low)
-        nearest = np.zeros(len(facts))
-        np.maximum.at(nearest, row, self._near(at, begins[row], ends[row]))
+        gap, visible = self._gap(at, begins[row], ends[row])
+        nearest = np.full(len(facts), np.inf)
+        np.minimum.at(nearest, row[visible], gap[visible])
         seen, all_seen = np.empty(len(facts)), self._seen(slice(None), begins)
         for predicate in np.unique(facts.predicate).tolist():
             rows = facts.predicate == predicate
             alike = slice(self._starts[predicate], self._starts[predicate + 1])
             seen[rows] = self._seen(alike, begins[rows])
-        scores = _score(nearest, seen / np.maximum(all_seen, 1))
+        recency = self._recency(nearest, facts.predicate)
+        scores = self._score(recency, seen / np.maximum(all_seen, 1), facts.predicate)
         return torch.from_numpy(scores.astype(np.float32))
 
     def _seen(self, known: slice, begins: Ints) -> Ints:
@@ -119,18 +131,32 @@ class LatestScorer(TimedScorer):
         seen = self._begin[known]
         if not self.forecasts:
             return np.full(len(begins), len(seen))
-        return np.searchsorted(np.sort(seen), begins)
+        before: Ints = np.searchsorted(np.sort(seen), self._limit(begins))
+        return before
 
-    def _near(self, known: Any, begin: Any, end: Any) -> Floats:
-        """1 / (1 + gap) of known facts to times; 0 for those that must not be seen."""
-        gap = np.maximum(begin - self._end[known], self._begin[known] - end)
-        near = 1 / (1 + np.maximum(gap, 0))
-        return np.where(self._begin[known] < begin, near, 0.0) if self.forecasts else near
+    def _limit(self, begin: Any) -> Any:
+        """What lies before these ticks is the past of questions."""
+        if not len(self._limits):
+            return begin
+        at = np.searchsorted(self._limits, begin, "right")
+        return np.where(at, self._limits[at - 1], begin)
 
+    def _recency(self, gap: Floats, directed: Any) -> Floats:
+        """What a gap counts; `directed` is the predicate, or its inverse."""
+        recency: Floats = 1 / (1 + gap)
+        return recency
 
-def _score(nearest: Floats, share: Floats) -> Floats:
-    scores: Floats = np.log(nearest + _FREQUENT * share + _NEVER)
-    return scores
+    def _score(self, nearest: Floats, share: Floats, directed: Any) -> Floats:
+        scores: Floats = np.log(nearest + _FREQUENT * share + _NEVER)
+        return scores
+
+    def _gap(self, known: Any, begin: Any, end: Any) -> tuple[Ints, Bools]:
+        """How far known facts are from times, and which may be seen."""
+        limit, known_begin, known_end = self._limit(begin), self._begin[known], self._end[known]
+        if self.forecasts:  # whatever has not ended goes on
+            known_end = np.where(known_end < limit, known_end, begin)
+        gap = np.maximum(np.maximum(begin - known_end, known_begin - end), 0)
+        return gap, known_begin < limit if self.forecasts else np.ones(len(gap), bool)
 
 
 def _triples(facts: Facts, graph: TemporalGraph) -> Ints:

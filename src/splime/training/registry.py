@@ -27,10 +27,11 @@ _ENGINES = {
     "pykeen": "splime.training.pykeen",
     "paths": "splime.training.paths",
     "latest": "splime.training.latest",
+    "recurrency": "splime.training.recurrency",
     "combined": "splime.training.combined",
 }
 """The module of each engine, which has an `engine`."""
-_OTHERS = {"path": "paths", "latest": "latest", "combined": "combined"}
+_OTHERS = {name: name for name in ("latest", "recurrency", "combined")} | {"path": "paths"}
 """Models without vectors of entities, each the `entry` in the module of its engine."""
 WITHOUT_CUTS = "path"
 """The model that is trained where neither a model nor cuts are chosen."""
