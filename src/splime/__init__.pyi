@@ -1,5 +1,6 @@
 from . import leakage as leakage
 from .analysis import Comparison as Comparison, compare as compare, smoothness as smoothness
+from .analysis.backtest import Backtest as Backtest, backtest as backtest
 from .analysis.hidden import Trust as Trust, trust as trust
 from .analysis.rules import Rule as Rule, Rules as Rules, rules as rules
 from .datasets import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from splime.errors import UsageError
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.io.files import write_json
 from splime.io.unfinished import Unfinished
+from splime.periods import begins
 from splime.progress import Progress, silent
 from splime.reading import LOG
 from splime.runs.graph_run import GraphRun, open_source
@@ -36,7 +36,7 @@ from splime.scoring.timed import TimedScoring
 from splime.settings import LatestSettings
 from splime.shown import Shown, Tabular
 from splime.timeline import Timeline
-from splime.times import DATES, GRANULARITIES, Ints, When, format_ticks
+from splime.times import Ints, When, format_ticks
 from splime.training.latest import LatestScorer
 from splime.training.recurrency import RecurrencyScorer
 
@@ -48,8 +48,6 @@ FORECASTERS = (PATH, RECURRENCY, LATEST)
 """The model, and the baselines: what held lately or often, and the latest fact."""
 QUESTIONS = 400
 """In a window, at most; half ask for an object, half for a subject."""
-_EVERY = re.compile(r"(?:(?P<count>[0-9]{1,6}) *)?(?P<unit>[a-z]+?)?s?")
-_UNITS = {"week": (7, "day"), "quarter": (3, "month"), "decade": (10, "year")}
 _MANY = 1_000
 
 
@@ -215,35 +213,12 @@ def window_edges(facts: Facts, timeline: Timeline, begin: When | None, every: st
             f"begin (--from) lies between {dates[0]} and {dates[1]}, so that there are facts before"
             " and after it"
         )
-    edges = _edges(first, last, timeline, every)
+    edges = np.unique(np.linspace(first, last, 11).astype(np.int64)[:-1])
+    if every:
+        edges = begins(first, last, every, timeline.granularity)
     if len(edges) > _MANY:
         raise UsageError(f"{len(edges):,} windows are too many; choose a longer every (--every)")
     return np.append(edges, last)
-
-
-def _edges(first: int, last: int, timeline: Timeline, every: str | int) -> Ints:
-    unit = timeline.granularity
-    if not every:
-        return np.unique(np.linspace(first, last, 11).astype(np.int64)[:-1])
-    match = _EVERY.fullmatch(str(every).strip().lower())
-    count, name = (int(match["count"] or 1), match["unit"] or unit) if match else (0, "")
-    times, name = _UNITS.get(name, (1, name))
-    count *= times
-    if name not in GRANULARITIES or count < 1 or (name != unit and "step" in (name, unit)):
-        raise UsageError(
-            f"every (--every) is a number of {unit}s, or day, week, month, quarter, year, 2 weeks,"
-            f" …; not {every!r}"
-        )
-    if GRANULARITIES.index(name) > GRANULARITIES.index(unit):
-        raise UsageError(f"windows of a {name} are too short for facts by {unit}")
-    if name == unit:
-        return np.arange(first, last, count, dtype=np.int64)
-    # From one calendar unit to another, such as months of days.
-    own, whole = DATES[unit], DATES[name]
-    spanned = np.array([first, last]).astype(own).astype(whole).astype(np.int64)
-    units = np.arange(spanned[0], spanned[1] + 1, count)
-    starts = units.astype(whole).astype(own).astype(np.int64)
-    return np.append(first, starts[(starts > first) & (starts < last)])
 
 
 def _drawn(facts: Facts, span: tuple[int, int], most: int, seed: int) -> Facts:

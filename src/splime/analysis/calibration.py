@@ -107,7 +107,7 @@ class Calibrations:
         from splime.analysis.hidden import HIDDEN, hidden_cases, hidden_numbers
 
         scorer = self._scoring.scorer
-        numbers = hidden_numbers(scorer.known, scorer.statements)
+        numbers = hidden_numbers(scorer)
         numbers = numbers[: _AFFORDED // self._scoring.questions_for(kind)]
         if len(numbers) < FEWEST // 2:
             return Calibration(None, len(numbers), "there are too few facts to calibrate them")

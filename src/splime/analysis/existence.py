@@ -374,7 +374,7 @@ class Existence:
 
     def _regress(self, x: Floats, question: Ints, more: Bools, weights: Floats) -> Floats:
         """The weights for each kind of question, near those for all where it has few rows."""
-        every = _regress(x, more, weights, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
+        every = fit_logistic(x, more, weights, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
         lines = np.tile(every, (2 * self._predicates, 1))
         order = np.argsort(question, kind="stable")
         ends = np.searchsorted(question[order], np.arange(len(lines) + 1))
@@ -383,11 +383,11 @@ class Existence:
             own = own[weights[own] > 0]
             if (right := int(more[own].sum())) >= _FEWEST:
                 ridge = np.full(x.shape[1], _NEAR / right)
-                lines[number] = _regress(x[own], more[own], weights[own], ridge, every)
+                lines[number] = fit_logistic(x[own], more[own], weights[own], ridge, every)
         return lines
 
     def _said(self, x: Floats, question: Ints) -> Floats:
-        return _logistic(np.einsum("ij,ij->i", x, self._lines[question]))
+        return logistic(np.einsum("ij,ij->i", x, self._lines[question]))
 
     def _in_blocks(self, rows: _Cases) -> Floats:
         parts = [
@@ -470,11 +470,12 @@ def _logit(share: Floats) -> Floats:
     return np.asarray(np.log(share / (1 - share)))
 
 
-def _logistic(x: Floats) -> Floats:
+def logistic(x: Floats) -> Floats:
+    """1 / (1 + exp(-x))."""
     return np.asarray(1 / (1 + np.exp(-x.clip(-30, 30))))
 
 
-def _regress(
+def fit_logistic(
     x: Floats, right: Bools, weight: Floats, ridge: Floats, near: Floats | None = None
 ) -> Floats:
     """The weights of a logistic regression, by Newton's method; `ridge` draws them to others."""
@@ -490,7 +491,7 @@ def _regress(
         return float(weight @ (np.logaddexp(0, z) - right * z) + ridge @ (line - near) ** 2 / 2)
 
     for _ in range(30):
-        said = _logistic(x @ line)
+        said = logistic(x @ line)
         gradient = x.T @ (weight * (said - right)) + ridge * (line - near)
         curved = (x * (weight * said * (1 - said))[:, None]).T @ x + np.diag(ridge)
         step, size, before = np.linalg.solve(curved, gradient), 1.0, loss(line)

@@ -107,9 +107,16 @@ class Trust:
         return told
 
 
-def hidden_numbers(known: Facts, statements: Ints) -> Ints:
-    """The facts that are hidden, a sample with a fixed seed: one of each statement."""
-    first = np.unique(statements, return_index=True)[1]
+def hidden_numbers(scorer: PathScorer) -> Ints:
+    """The facts that are hidden, a sample with a fixed seed: one of each statement.
+
+    For forecasts they are among the latest quarter, since the first facts have no past.
+    """
+    known = scorer.known
+    first = np.unique(scorer.statements, return_index=True)[1]
+    if scorer.forecasts and len(first):
+        begin = known.begin[first]
+        first = first[(begin >= np.quantile(begin, 0.75)) & (begin > begin.min())]
     count = min(MOST, max(FEWEST, _READ // max(len(known), 1)))
     return np.sort(np.random.default_rng(0).permutation(first)[:count])
 
@@ -157,7 +164,7 @@ def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust
 def _measure(run: Run, scoring: Scoring, progress: Progress) -> Trust:
     scorer: PathScorer = scoring.scorer
     known = scorer.known
-    numbers = hidden_numbers(known, scorer.statements)
+    numbers = hidden_numbers(scorer)
     calibrations: dict[str, Calibration] = {}
     ranks, guesses, sure, right = [], [], [], []
     for kind in SIDES:

@@ -15,6 +15,7 @@ import typer
 import splime
 from splime import collective
 from splime.cli.ask import ask, explore
+from splime.cli.backtest import backtest
 from splime.cli.cache import cache
 from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
@@ -28,7 +29,7 @@ from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Start": (run, ask, predict, explore),
+    "Start": (run, ask, predict, backtest, explore),
     "Data": (inspect, rules, transform, methods, cache),
     "Train": (train, models, tune),
     "Results": (evaluate, compare, combine, plot, report),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from typer import Option
+
 from splime.cli import options
 from splime.cli.console import show, show_json
 from splime.progress import progress_bar
@@ -26,6 +28,15 @@ def predict(
         str | None,
         options.option("TIME", "The time: 1985, 2014-05-03. Default: the last one of the graph."),
     ] = None,
+    next: Annotated[
+        str | None,
+        options.option(
+            "TIME", "Forecast what begins in so much time after the graph's: 7, week, 2 months."
+        ),
+    ] = None,
+    new: Annotated[
+        bool, Option("--new", help="Only facts that the graph states at no other time.")
+    ] = False,
     least: Annotated[
         float, options.option("P", "Only facts at least as probable: 0.8. Default: 0.")
     ] = 0.0,
@@ -42,7 +53,8 @@ def predict(
 
     The probability of a fact is that of its object, if the subject has such a fact (or one more)
     then, times how often a graph like this one states one. Where it was interrupted, the same
-    command goes on. Example: splime predict demo --predicate livesIn --at 1990 --out missing.csv
+    command goes on. Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv,
+    splime predict demo --next 2
     """
     from splime.query.predicted import check_suffix
     from splime.query.predicting import LIMIT, predict as predict_facts, split_names
@@ -59,6 +71,8 @@ def predict(
             predicate=None if predicate is None else split_names(predicate, graph.predicates),
             entity=None if entity is None else split_names(entity, graph.entities),
             at=at,
+            next=next,
+            new=new,
             least=least,
             limit=limit if limit is not None else _SHOWN if out is None else LIMIT,
             progress=progress,

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
@@ -17,11 +17,13 @@ import torch
 
 from splime import __version__
 from splime.analysis.calibration import Calibration
+from splime.analysis.coming import Coming
 from splime.analysis.existence import Check, Existence
 from splime.errors import UsageError, check_kind
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts, Names, TemporalGraph
 from splime.io.unfinished import SAVE, Unfinished
+from splime.periods import after
 from splime.progress import Progress, silent
 from splime.query.answers import AnswerOptions, best_of, percent
 from splime.query.evidence import make_evidence
@@ -29,10 +31,12 @@ from splime.query.predicted import SCHEMA, check_suffix, write_predictions
 from splime.query.query import Query
 from splime.query.questions import ASKED, Question, find_name, question_facts
 from splime.reading import LOG
+from splime.runs import Run
 from splime.runs.graph_run import open_source
+from splime.scoring.scoping import keyed
 from splime.scoring.scorer import memory_errors
 from splime.shown import Shown, Tabular
-from splime.times import Ints, When, format_ticks
+from splime.times import Bools, Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -78,7 +82,9 @@ class Predictions(Shown, Tabular):
     calibration: Calibration
     """Of the objects."""
     checks: dict[str, Check]
-    """Of the estimates whether there is a fact, on entities that were held out."""
+    """Of the estimates whether there is a fact, on cases that were held out."""
+    there_is_one: str = "stated in this table, as far as its other facts tell"
+    """What that probability is of."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,6 +127,8 @@ def predict(
     predicate: Names | None = None,
     entity: Names | None = None,
     at: When | None = None,
+    next: str | int | None = None,
+    new: bool = False,
     least: float = 0.0,
     limit: int = LIMIT,
     evidence: bool = True,
@@ -138,6 +146,8 @@ def predict(
         predicate: only facts of these predicates.
         entity: only facts of these subjects.
         at: the time that is asked about; by default the last one of the graph.
+        next: forecast what begins in so much time after the graph's: 7, week, 2 months.
+        new: only facts that the graph does not state at any other time.
         least: only facts at least as probable.
         limit: at most so many facts.
         evidence: whether to look for the facts that each one rests on.
@@ -160,8 +170,8 @@ def predict(
     if path is not None:
         check_suffix(path)
     with memory_errors():
-        query = Query(open_source(source, device=device, weights=weights, **reading))
-        asking = _Asking(query, options, least, at, (predicate, entity))
+        run = open_source(source, device=device, weights=weights, **reading)
+        asking = _Asking(*_question(run, at, next), options, least, (predicate, entity), new)
         asking.choose(progress)
         work = Unfinished(path, asking.fingerprint(), _State, _State())
         if work.done.questions:
@@ -178,6 +188,28 @@ def predict(
         write_predictions(found.to_table(), path)
         work.remove()
     return found
+
+
+def _question(run: Run, at: When | None, next: str | int | None) -> tuple[Query, int, int]:
+    """What is asked, and about which ticks."""
+    timeline = run.graph.timeline
+    if next is not None:
+        if at is not None:
+            raise UsageError("next (--next) is a time after the graph's; leave out at (--at)")
+        if not (ahead := run.forecast or run).settings.forecasts:
+            raise UsageError(
+                f"{run.path}: this run does not forecast; give its facts, or a run that was trained"
+                " with past (--past)"
+            )
+        return Query(ahead), timeline.last + 1, after(timeline.last, next, timeline.granularity)
+    if run.settings.forecasts:
+        raise UsageError(
+            f"{run.path}: this run forecasts: it knows only facts before a time, and cannot fill in"
+            " what a graph does not state; say for how long with next (--next), or give a graph"
+        )
+    if at is None:
+        return Query(run), timeline.last, timeline.last
+    return Query(run), *timeline.interval(at, at)
 
 
 class _Best(NamedTuple):
@@ -232,20 +264,16 @@ class _Asking:
     def __init__(
         self,
         query: Query,
+        begin: int,
+        end: int,
         options: AnswerOptions,
         least: float,
-        at: When | None,
         chosen: tuple[Names | None, Names | None],
+        new: bool,
     ) -> None:
-        self.query, self.graph, self.least = query, query.run.graph, least
-        if query.run.settings.forecasts:
-            raise UsageError(
-                f"{query.run.path}: this run forecasts: it knows only facts before a time, and"
-                " cannot fill in what a graph does not state; give a graph, or a run without --past"
-            )
-        timeline = self.graph.timeline
-        self.begin, self.end = (timeline.last,) * 2 if at is None else timeline.interval(at, at)
-        self.dates = format_ticks(np.array([self.begin, self.end]), timeline.granularity)
+        self.query, self.graph, self.least, self.new = query, query.run.graph, least, new
+        self.begin, self.end = begin, end
+        self.dates = format_ticks(np.array([begin, end]), self.graph.timeline.granularity)
         self.time = self.dates[0] if self.begin == self.end else "..".join(self.dates)
         self.limit: int = options.limit or LIMIT
         self.predicates = _ids(chosen[0], self.graph, "predicate")
@@ -253,7 +281,11 @@ class _Asking:
         self.calibration = query.calibration("object")
         if self.calibration.temperature is None:
             raise UsageError(f"{query.run.path}: {self.calibration}")
-        self.existence = Existence(self.graph)
+        self.existence: Existence | Coming
+        if query.run.settings.forecasts:
+            self.existence = Coming(self.graph, begin, end)
+        else:
+            self.existence = Existence(self.graph)
 
     # Which questions
 
@@ -289,7 +321,7 @@ class _Asking:
         run, graph = self.query.run, self.graph
         about = (__version__, run.config, run.about["versions"], self.begin, self.end, self.least)
         chosen = (self.predicates.tolist(), self.entities.tolist())
-        asked = json.dumps([*about, self.limit, *chosen], default=str, sort_keys=True)
+        asked = json.dumps([*about, self.limit, self.new, *chosen], default=str, sort_keys=True)
         found = hashlib.sha256(asked.encode())
         for name in sorted(run.tensors):
             found.update(run.tensors[name].cpu().contiguous().numpy().tobytes())
@@ -336,6 +368,8 @@ class _Asking:
                 doubtful = scoring.coverage.answers("object", best.id, facts.take(best.question))
                 probability = best.probability * there[best.question]
                 good = (probability > 0) & (probability >= self.least) & ~doubtful
+                if self.new:
+                    good &= ~self._stated(facts.take(best.question), best.id)
                 at = best.question[good]
                 subject, predicate = (column[some][at] for column in (self.subject, self.predicate))
                 sure = best.probability[good]
@@ -343,6 +377,12 @@ class _Asking:
                     _Best(subject, predicate, best.id[good], probability[good], sure, there[at])
                 )
         return _Best.concat(parts)
+
+    def _stated(self, facts: Facts, answer: Ints) -> Bools:
+        """Whether the graph states facts with these objects at any time."""
+        answered = replace(facts, object=answer.astype(facts.object.dtype))
+        asked, stated = (keyed("time", one, self.graph).key for one in (answered, self.graph.train))
+        return np.isin(asked, stated)
 
     def ask(self, work: _Work, progress: Progress) -> None:
         """Ask until no other question can have one of the best answers."""
@@ -392,7 +432,11 @@ class _Asking:
             for row, sure in enumerate(zip(*estimates, strict=True))
         ]
         checks = {name: check for name, check in self.existence.checks.items() if check}
-        return Predictions(rows, self.time, asked, self.calibration, checks)
+        found = Predictions(rows, self.time, asked, self.calibration, checks)
+        if isinstance(self.existence, Coming):
+            of = "of a subject and predicate seen before, one begins then"
+            found = replace(found, there_is_one=of)
+        return found
 
 
 def _ids(names: Names | None, graph: TemporalGraph, kind: str) -> Ints:

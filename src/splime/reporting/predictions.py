@@ -32,11 +32,11 @@ def prediction_parts(found: Predictions, most: int = _SHOWN) -> Iterator[Rendera
     if len(found) > most:
         yield Text(f"the first {most} of {len(found):,}", style="dim")
     yield Text(f"objects, {found.calibration}", style="dim")
-    yield Text("there is one: stated in this table, as far as its other facts tell", style="dim")
+    yield Text(f"there is one: {found.there_is_one}", style="dim")
     for name, check in found.checks.items():
         yield Text(f"{name}: {check}", style="dim")
     if found.checks:
-        table = make_table("", "there is one, said", "stated", "questions")
+        table = make_table("", "there is one, estimated", "true", "questions")
         for part in found.checks.get(OTHER_TIMES, found.checks[ALL]).bins:
             shares = (percent(one) for one in (part.probability, part.stated))
             table.add_row(*shares, f"{part.questions:,}")

@@ -1,5 +1,6 @@
-"""Pictures of graphs, cuts, runs, evidence, rules and embeddings; nothing here needs PyTorch."""
+"""Pictures of graphs, cuts, runs, evidence, rules, backtests and maps; none needs PyTorch."""
 
+from splime.reporting.plots.backtests import plot_backtest
 from splime.reporting.plots.embeddings import plot_predicate, plot_predicates
 from splime.reporting.plots.evidence import plot_evidence
 from splime.reporting.plots.graph import plot_change_costs, plot_facts_over_time, plot_segmentation
@@ -7,6 +8,7 @@ from splime.reporting.plots.results import plot_learning, plot_strata
 from splime.reporting.plots.rules import plot_rules
 
 __all__ = [
+    "plot_backtest",
     "plot_change_costs",
     "plot_evidence",
     "plot_facts_over_time",
