@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from experiments import studies, universal as universal_study
+from experiments import forecast as forecast_study, studies, universal as universal_study
 from experiments.pretrain import SOURCES, Pretraining
 from experiments.rows import Results
 from experiments.studies import Study
@@ -61,6 +61,7 @@ def make_app() -> typer.Typer:
         app.command(name, short_help=f"docs/{page}.md")(document)
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
+    app.command("forecast")(forecast)
     app.command("world")(world)
     return app
 
@@ -195,6 +196,35 @@ def universal(
         record = universal_study.measure(read_weights(weights), dataset, questions or "all")
         universal_study.store(results or STORED, record)
     _show(universal_study.tables(results or STORED), format)
+
+
+def forecast(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Measure on a dataset, and store it."),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        options.file(help="Forecast with weights of `pretrain --forecasts`; else the baselines."),
+    ] = None,
+    questions: Annotated[int | None, Option(help="So many, drawn at random; else all.")] = None,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Forecasts on the field's benchmarks: the figures, or measure them again.
+
+    Example: python -m experiments forecast --measure icews14-forecast
+    """
+    check_name("format", format, ["table", "markdown"])
+    chosen = None if weights is None else read_weights(weights)
+    names = forecast_study.BASELINES if chosen is None else (forecast_study.WITHOUT_TRAINING,)
+    for dataset in measure or ():
+        for name in names:
+            record = forecast_study.measure(
+                dataset, name, weights=chosen, questions=questions or "all"
+            )
+            forecast_study.store(results or STORED, record)
+    _show(forecast_study.tables(results or STORED), format)
 
 
 def world(

@@ -25,7 +25,7 @@ def _read(text: str | int, unit: Granularity) -> tuple[int, Granularity]:
         )
     if GRANULARITIES.index(name) > GRANULARITIES.index(unit):
         raise UsageError(f"{text!r} is too short for facts by {unit}")
-    return count * times, name  # type: ignore[return-value]
+    return count * times, name
 
 
 def begins(first: int, last: int, every: str | int, unit: Granularity) -> Ints:

@@ -272,7 +272,8 @@ def _remarks(test_sets: int, evaluated: Mapping[str, Evaluation]) -> Iterator[st
             " test set are compared (protocol fact compares all)"
         )
     if len({each.past for each in evaluated.values()}) > 1:
-        known = {None: "train", **{past: f"forecast, {of}" for past, of in PROTOCOL_OF.items()}}
+        known: dict[str | None, str] = {None: "train"}
+        known |= {past: f"forecast, {of}" for past, of in PROTOCOL_OF.items()}
         listed = (f"{name}: {known[each.past]}" for name, each in evaluated.items())
         yield f"runs answer from different facts: {'; '.join(listed)}"
 
