@@ -48,6 +48,13 @@ def evaluate(
         bool,
         Option("--strata", help="Also metrics by triple (seen or not), time, predicate, period."),
     ] = False,
+    evidence: Annotated[
+        bool,
+        Option(
+            "--evidence",
+            help="Instead: whether answers rest on the facts shown as evidence (path model).",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
     facts: dict[str, Any],
 ) -> None:
@@ -56,6 +63,7 @@ def evaluate(
     Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
+    from splime.analysis.faithfulness import QUESTIONS, check_evidence
     from splime.analysis.hidden import measure
     from splime.reporting.results import evaluation_tables, members_table
     from splime.reporting.trust import trust_tables
@@ -68,6 +76,13 @@ def evaluate(
     if given.get("questions", "").isdecimal():
         given["questions"] = int(given["questions"])
     opened = options.open_run(run, device, facts)
+    if evidence:
+        split, asked = given.get("split", "test"), given.get("questions", QUESTIONS)
+        most = 2 * len(opened.graph) if asked == "all" else asked
+        with progress_bar() as progress:
+            checked = check_evidence(opened, split=split, questions=most, progress=progress)
+        show_json(checked.to_json()) if as_json else show(str(checked))
+        return
     if not (opened.learned_from_facts or len(opened.graph.test)):
         with progress_bar() as progress:
             found = measure(opened, opened.scoring(), progress=progress)

@@ -178,6 +178,15 @@ class PathScorer(Explainer):
         return statement_groups(self.known)
 
     @contextmanager
+    def weighing(self, weights: Tensor) -> Iterator[None]:
+        """What holds while facts have weights, both ways: 0 for those that are left out."""
+        before, self._weights = self._weights, weights
+        try:
+            yield
+        finally:
+            self._weights = before
+
+    @contextmanager
     def hiding(self, statements: Ints) -> Iterator[Callable[[int], None]]:
         """What holds while some statements are left out of counts; call it to hide one of them.
 
