@@ -34,7 +34,10 @@ SOURCES: Mapping[str, Sequence[str]] = {
 SHARES: Mapping[str, float] = {"icews": 0.25, "wikidata": 0.25, "yago": 0.25, "laws": 0.25}
 """How often a graph is drawn from each, of those that are used."""
 _FACTS = 300, 8_000
-"""Of a part, evenly by their logarithm."""
+"""Of a part, evenly by their logarithm; of entities in it, those in `_OF_ENTITY`."""
+_OF_ENTITY = 8, 120
+_TO_FORECAST = (1_000, 12_000), (20, 1_500)
+"""The same for forecasts, which live on long histories."""
 _POOL, _FRESH = 24, 12
 """Graphs at a time, and after how many steps one is replaced."""
 _BATCH = 8, 32
@@ -63,13 +66,18 @@ class _Regularised(CountedPathModel):
         return Features((facts + noise) * kept, about)
 
 
-def part(graph: TemporalGraph, facts: int, random: np.random.Generator) -> TemporalGraph:
+def part(
+    graph: TemporalGraph,
+    facts: int,
+    random: np.random.Generator,
+    of_entity: tuple[int, int] = _OF_ENTITY,
+) -> TemporalGraph:
     """About so many facts near each other, all in train, changed as other graphs are different."""
     every = graph.facts()
     ends = np.concatenate([every.subject, every.object])
     order = np.argsort(ends, kind="stable")
     starts = np.searchsorted(ends[order], np.arange(len(graph.entities) + 1))
-    most = int(np.exp(random.uniform(np.log(8), np.log(120))))
+    most = int(np.exp(random.uniform(*np.log(of_entity))))
     taken, seen = np.zeros(len(every), bool), np.zeros(len(graph.entities), bool)
     queue: list[int] = []
     count = 0
@@ -122,7 +130,8 @@ class Pretraining:
         sources = [name for name in SOURCES if name not in self.without]
         shares = np.array([SHARES[name] for name in sources])
         whole = {name: [self._load(one) for one in SOURCES[name]] for name in sources}
-        low, high = np.log(_FACTS)
+        sizes, of_entity = _TO_FORECAST if self.forecasts else (_FACTS, _OF_ENTITY)
+        low, high = np.log(sizes)
         while True:
             source = sources[int(random.choice(len(sources), p=shares / shares.sum()))]
             facts = int(np.exp(random.uniform(low, high)))
@@ -130,7 +139,7 @@ class Pretraining:
                 yield random_graph(int(random.integers(2**62)), facts)
                 continue
             graph = whole[source][int(random.integers(len(whole[source])))]
-            yield part(graph, facts, random)
+            yield part(graph, facts, random, of_entity)
 
     @staticmethod
     def _load(name: str) -> TemporalGraph:
@@ -159,8 +168,10 @@ class Pretraining:
                     pool[int(random.integers(_POOL))] = self._questions(model, next(graphs))
                 questions = pool[int(random.integers(_POOL))]
                 batch = self._batch(questions, random)
+                # What lately held must be there where it is forecast.
+                most = 0.6 if not self.forecasts or random.random() < 0.3 else 0.0
                 hidden = torch.from_numpy(
-                    random.random(questions.facts.facts) < random.uniform(0, 0.6)
+                    random.random(questions.facts.facts) < random.uniform(0, most)
                 )
                 cosine = (1 + math.cos(math.pi * step / self.steps)) / 2
                 rate = _RATE * min(1, (step + 1) / _WARM_UP) * (cosine * (1 - _LAST) + _LAST)
