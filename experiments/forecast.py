@@ -36,9 +36,7 @@ BASELINES = ("latest", "recurrency")
 WITHOUT_TRAINING = "path, without training"
 
 
-def _scoring(
-    graph: TemporalGraph, forecaster: str, past: Past, weights: Weights | None
-) -> Scoring:
+def _scoring(graph: TemporalGraph, forecaster: str, past: Past, weights: Weights | None) -> Scoring:
     if weights is not None:
         return GraphRun(graph, weights=weights, past=past).scoring()
     settings = LatestSettings(model=forecaster, past=past)
@@ -105,9 +103,7 @@ def tables(folder: Path) -> list[ResultTable]:
             forecaster = one["forecaster"] + (f", from {from_}" if from_ else "") + sampled
             protocol = PROTOCOL_OF[one["past"]]
             metrics = (mrr(test[name]) for name in ("mrr", "hits1", "hits3", "hits10"))
-            rows.append(
-                (TITLES[dataset], forecaster, protocol, *metrics, mrr(one["valid"]["mrr"]))
-            )
+            rows.append((TITLES[dataset], forecaster, protocol, *metrics, mrr(one["valid"]["mrr"])))
             cells = (f"{mrr(value)} ({count:,})" for value, count in test["before"].values())
             strata.append((TITLES[dataset], forecaster, protocol, *cells))
     columns = ("dataset", "forecaster", "protocol", "MRR", "Hits@1", "Hits@3", "Hits@10")
