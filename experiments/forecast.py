@@ -67,7 +67,7 @@ def measure(
     scoring = _scoring(graph, forecaster, past, weights)
     started = time.perf_counter()
     for split in ("valid", "test"):
-        options = EvaluationOptions(split=split, questions=questions)  # type: ignore[arg-type]
+        options = EvaluationOptions(split=split, questions=questions)
         evaluation = evaluate_scoring(scoring, "fact", options)
         both, strata = evaluation.metrics["exact"]["both"], evaluation.strata["exact"]["before"]
         record[split] = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from splime.arrays import grouped
 from splime.errors import DataError, UsageError
-from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, Facts, Ids, TemporalGraph
 from splime.scoring.scoping import keyed
 from splime.shown import Shown, Tabular
 from splime.times import Ints, format_ticks
@@ -119,7 +119,7 @@ class Stratum(NamedTuple):
     """A way to divide facts: the group of each one, and the names of the groups."""
 
     group: Ints
-    names: list[str]
+    names: Sequence[str]
 
 
 def measured(
@@ -402,7 +402,7 @@ def _history(graph: TemporalGraph, facts: Facts) -> Ints:
     """What the facts of all splits that begin before each of some facts have of it."""
     every, size = graph.facts(), len(graph.entities)
 
-    def first(of: Callable[[Facts], list[Ints]]) -> Ints:
+    def first(of: Callable[[Facts], list[Ids]]) -> Ints:
         """When the facts with each key began first: for each of the facts that are asked for."""
         keys = [np.concatenate(parts) for parts in zip(of(facts), of(every), strict=True)]
         number = grouped(keys)[0]
@@ -410,7 +410,7 @@ def _history(graph: TemporalGraph, facts: Facts) -> Ints:
         np.minimum.at(least, number[len(facts) :], every.begin)
         return np.asarray(least[number[: len(facts)]])
 
-    def pair(some: Facts) -> list[Ints]:
+    def pair(some: Facts) -> list[Ids]:
         return [np.minimum(some.subject, some.object), np.maximum(some.subject, some.object)]
 
     began = np.full(size, np.iinfo(np.int64).max)

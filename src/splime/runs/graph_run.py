@@ -103,7 +103,7 @@ class GraphRun(Run):
         return made
 
     @cached_property
-    def forecast(self) -> GraphRun | None:  # type: ignore[override]
+    def forecast(self) -> GraphRun | None:
         """The same facts, asked about the time after them."""
         if self.past is not None:
             return None
