@@ -8,7 +8,7 @@ FROM python:3.13-slim
 WORKDIR /splime
 COPY constraints.txt pyproject.toml README.md LICENSE ./
 COPY src src
-RUN pip install --no-cache-dir --constraint constraints.txt '.[train,plot]'
+RUN pip install --no-cache-dir --constraint constraints.txt '.[train,plot,serve]'
 # Whoever runs it may write here: caches of matplotlib and numba, and downloaded datasets.
 ENV HOME=/tmp
 WORKDIR /work

@@ -16,7 +16,7 @@ import pytest
 import splime
 from tests.test_docs import ROOT
 
-LINE = "pip install '.[train,plot]'"
+LINE = "pip install '.[train,plot,serve]'"
 
 
 def test_one_line_installs_it_everywhere() -> None:

@@ -168,6 +168,8 @@ _EXTRAS = {
     "optuna": "tune",
     "pandas": "pandas",
     "ray": "cluster",
+    **dict.fromkeys(("starlette", "uvicorn", "h11", "anyio"), "serve"),
+    "mcp": "mcp",
 }
 
 

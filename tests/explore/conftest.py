@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from threading import Thread
 
 import pytest
 
 import splime
-from splime.explorer import Explorer, Server
+from splime.explorer import Explorer
+from splime.explorer.server import Server
 from splime.graph import TemporalGraph
 from splime.runs import Run, combine
 from tests.runs.small import small_run
@@ -80,8 +80,4 @@ def explorer(runs: dict[str, Run]) -> Explorer:
 @pytest.fixture
 def server(explorer: Explorer) -> Iterator[Server]:
     with Server(explorer, 0) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+        yield server.start()

@@ -11,7 +11,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 
 import splime
-from splime.explorer import Explorer, Server, write_explorer
+from splime.explorer import Explorer, write_explorer
+from splime.explorer.server import Server
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import signal
 import socket
-import threading
 from concurrent.futures import ThreadPoolExecutor
+from email.message import Message
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -16,14 +16,16 @@ from urllib.parse import urlencode
 import pytest
 
 from splime.errors import UsageError
-from splime.explorer import Explorer, Server
+from splime.explorer import Explorer
+from splime.explorer.server import Server
 from splime.runs import Run
+from splime.serving import http
 from tests.runs.small import call
 
 
 class Reply(NamedTuple):
     status: int
-    headers: dict[str, str]
+    headers: Message  # whose names are in any case
     body: bytes
 
     @property
@@ -35,7 +37,7 @@ def request(
     server: Server, path: str, method: str = "GET", *, token: str | None = None, **headers: str
 ) -> Reply:
     """One request; the right token unless another is given."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
     given = {"X-Splime-Token": server.token if token is None else token, **headers}
     if "Host" in headers:
         connection.putrequest(method, path, skip_host=True)
@@ -45,7 +47,7 @@ def request(
         connection.putheader(name, value)
     connection.endheaders()
     reply = connection.getresponse()
-    made = Reply(reply.status, dict(reply.headers), reply.read())
+    made = Reply(reply.status, reply.headers, reply.read())
     connection.close()
     return made
 
@@ -142,6 +144,17 @@ def test_other_than_requests(server: Server) -> None:
         each.close()
 
 
+def test_idle_connections_are_closed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that say nothing, half of a request, or nothing more after one."""
+    monkeypatch.setattr(http, "IDLE", 0.2)
+    whole = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
+    for sent in (b"", b"GET / HTTP/1.1\r\nHost:", whole):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as raw:
+            raw.sendall(sent)
+            received = b"".join(iter(lambda: raw.recv(1 << 20), b""))
+            assert received.startswith(b"HTTP/1.1 200") == (sent == whole)
+
+
 def test_an_error_of_ours_does_not_end_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(server.explorer, "answer", lambda *_: 1 / 0)
@@ -182,10 +195,9 @@ def test_on_the_command_line(
 
     def served(server: Server) -> None:
         """Serve one request, and then somebody presses Ctrl-C."""
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
+        monkeypatch.undo()
+        server.start()
         asked.append(request(server, "/api/about"))
-        thread.join()
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Server, "serve_forever", served)

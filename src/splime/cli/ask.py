@@ -183,7 +183,7 @@ def explore(
     Runs on the same facts are shown side by side. It ends with Ctrl-C. Example: splime explore
     runs/merge runs/vanilla
     """
-    from splime.explorer import Explorer, Server, write_explorer
+    from splime.explorer import Explorer, write_explorer
     from splime.runs import Run
 
     if out is not None and port is not None:
@@ -195,6 +195,8 @@ def explore(
             write_explorer(explorer, out, progress=progress)
         show(f"written to {out}")
         return
+    from splime.explorer.server import Server  # which a page in a file does not need
+
     with progress_bar() as progress:
         explorer.prepare(progress)
     with Server(explorer, port) as server:

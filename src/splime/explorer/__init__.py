@@ -1,14 +1,18 @@
 """A page in the browser where a person asks runs and looks at them; also without a server."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from splime.errors import UsageError
 from splime.explorer.looking import Explorer
 from splime.explorer.page import write_explorer
-from splime.explorer.server import Server
 from splime.progress import Progress, silent
 from splime.runs.run import Runs, open_runs
+
+if TYPE_CHECKING:
+    from splime.explorer.server import Server
 
 
 @overload
@@ -51,8 +55,10 @@ def explore(
     if out is not None:
         write_explorer(explorer, out, progress=progress)
         return Path(out)
+    from splime.explorer.server import Server
+
     explorer.prepare(progress)
     return Server(explorer, port).start()
 
 
-__all__ = ["Explorer", "Server", "explore", "write_explorer"]
+__all__ = ["Explorer", "explore", "write_explorer"]
