@@ -168,7 +168,7 @@ _EXTRAS = {
     "optuna": "tune",
     "pandas": "pandas",
     "ray": "cluster",
-    **dict.fromkeys(("starlette", "uvicorn", "h11", "anyio"), "serve"),
+    **dict.fromkeys(("starlette", "uvicorn", "h11"), "serve"),
     "mcp": "mcp",
 }
 

@@ -6,6 +6,8 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from email.message import Message
 from http.client import HTTPConnection
@@ -170,6 +172,21 @@ def test_many_requests_at_once(server: Server, explorer: Explorer) -> None:
         replies = list(pool.map(lambda _: request(server, path), range(50)))
     assert {reply.status for reply in replies} == {200}
     assert len({reply.body for reply in replies}) == 1
+
+
+@pytest.mark.system
+def test_a_program_ends_though_its_server_runs() -> None:
+    """Also after a request; a notebook's kernel must end, too."""
+    program = """
+import splime, urllib.request
+from splime.runs.graph_run import GraphRun
+page = splime.explore(GraphRun(splime.load("demo").where(predicate="livesIn")), port=0)
+address, token = page.address.split("#")
+asked = urllib.request.Request(address + "api/about", headers={"X-Splime-Token": token})
+print(urllib.request.urlopen(asked).status)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120)
+    assert (done.stdout.strip(), done.returncode) == (b"200", 0), done.stderr
 
 
 def test_ports(server: Server, explorer: Explorer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 
-from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -13,7 +12,7 @@ from splime.errors import SplimeError, UsageError
 from splime.explorer.looking import Explorer
 from splime.explorer.page import POLICY, page_html
 from splime.reading import LOG
-from splime.serving.http import HOST, Reply, WebServer, listen, make_app
+from splime.serving.http import HOST, Reply, WebServer, in_thread, listen, make_app
 
 PORT = 8765
 """The default port, unless it is taken."""
@@ -62,7 +61,7 @@ class Server(WebServer):
             raise HTTPException(403, "open the address that splime explore has printed")
         asked = request.path_params["part"], dict(request.query_params)
         try:
-            return Reply(await run_sync(self.explorer.answer, *asked, abandon_on_cancel=True))
+            return Reply(await in_thread(self.explorer.answer, *asked))
         except SplimeError as error:
             raise HTTPException(400, str(error)) from None
         except Exception as error:  # the server continues

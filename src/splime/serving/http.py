@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from threading import Thread
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import h11
 import msgspec
@@ -39,6 +41,7 @@ _SAFE = {
 }
 """Headers of every reply that does not set them itself."""
 
+T = TypeVar("T")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -119,6 +122,21 @@ class Gate:
         return None
 
 
+async def in_thread(function: Callable[..., T], *given: Any) -> T:
+    """Call a function in a thread that, unlike those of anyio, ends with the program."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def call() -> None:
+        try:
+            future.set_result(function(*given))
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=call, daemon=True).start()
+    return await asyncio.wrap_future(future)
+
+
 class Protocol(H11Protocol):
     """uvicorn's, in which connections that say nothing are closed from the beginning, and what is
     no request is refused in JSON."""
@@ -182,7 +200,8 @@ class _Server(uvicorn.Server):
     """uvicorn's; a second signal of either kind ends it at once."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
+        if self.should_exit:
+            os._exit(128 + sig)  # an answer that is being made cannot be interrupted
         super().handle_exit(sig, frame)
 
 
