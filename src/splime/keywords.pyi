@@ -29,7 +29,8 @@ class Reading(TypedDict, total=False):
     origin: When | None
     first: When | None
     last: When | None
-    unknown_time: str | int | None
+    unknown_time: str | int | Sequence[str | int] | None
+    missing_name: str | None
     without_time: WithoutTime | None
     end_before_begin: EndBeforeBegin | None
     keep_duplicates: bool | None

@@ -14,6 +14,7 @@ from splime.errors import DataError
 
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
+NAMELESS = "a name is missing"
 EVENT_WITHOUT_TIME = "event without a time"
 FACT_WITHOUT_TIME = "fact without a time"  # dropped by an option
 END_BEFORE_BEGIN = "end before begin"
@@ -23,6 +24,7 @@ IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 """A note about a fact that is kept."""
 
 _KEPT_BY = {
+    NAMELESS: "missing_name='unknown' (--missing-name unknown) keeps such facts",
     UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit",
     EVENT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such events, and"
     " columns (--columns) says which column holds the time",

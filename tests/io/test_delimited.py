@@ -35,11 +35,11 @@ def test_odd_labels_stay_what_they_are(tmp_path: Path, suffix: str) -> None:
 
 
 def test_quotes_in_csv(tmp_path: Path) -> None:
-    path = write(tmp_path / "q.csv", '"a,b","say ""hi""","two\nlines",2001\nnan,p,"",2002\n')
+    path = write(tmp_path / "q.csv", '"a,b","say ""hi""","two\nlines",2001\nnan,p," ""b",2002\n')
     graph = splime.read(path, split="none")
     assert [fact[:3] for fact in graph.rows()] == [
         ("a,b", 'say "hi"', "two\nlines"),
-        ("nan", "p", ""),
+        ("nan", "p", ' "b'),
     ]
 
 

@@ -23,7 +23,7 @@ from splime.times import GRANULARITIES, Granularity, format_ticks
 from splime.vocabulary import Vocabulary
 from tests.graphs import graphs, predicates
 
-labels = st.text(st.characters(codec="utf-8"))
+labels = st.text(st.characters(codec="utf-8")).filter(str.strip)
 
 
 def saved(graph: TemporalGraph, folder: Path) -> Path:

@@ -216,7 +216,7 @@ def test_finer_times_are_noted() -> None:
         ([], "there are no facts"),
         ([("a", "p", "b")], r"row 1: expected 4 columns \(subject, predicate, object, time\)"),
         ([("a", "p", "b", 1), ("a", "p", "b", 1, 2)], "row 2: 5 values, but 4"),
-        ([("a", None, "b", 1)], "row 1: None is not a name"),
+        ([("a", None, "b", 1)], "rows: a name is missing in every row"),
         ([("a", 1.5, "b", 1)], "row 1: 1.5 is not a name"),
         ([("a", "p", "b", 1.5)], "row 1: 1.5 is not a time"),
         (["abcd"], "row 1: expected"),

@@ -12,7 +12,7 @@ from splime.errors import SplimeError, UsageError
 from splime.graph import TemporalGraph
 from tests.graphs import graphs
 
-plain = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n"))
+plain = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n")).filter(str.strip)
 
 
 @given(graph=graphs(), format=st.sampled_from(["tsv", "csv"]))

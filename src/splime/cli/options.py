@@ -264,6 +264,8 @@ def _option(field: Field[Any], hint: Any, panel: str, before: str = "", after: s
         rich_help_panel=panel,
         callback=_names_in if get_origin(hint) not in (None, Literal) else None,
     )
+    if field.metadata.get("many"):
+        return Annotated[list[str] | None, option]
     return Annotated[(hint if get_origin(hint) is None else str) | None, option]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +22,7 @@ from splime.reading import (
     END_BEFORE_BEGIN,
     EVENT_WITHOUT_TIME,
     FACT_WITHOUT_TIME,
+    NAMELESS,
     UNREADABLE_TIME,
     Reading,
 )
@@ -56,16 +58,21 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     An unknown begin or end becomes `first` or `last`, by default the first or last time of all
     facts; "end" and "begin" are the fact's own. Facts without a split are put into train.
     """
-    entities = _vocabulary("entity", [(raw, raw.names[at]) for raw in raws for at in (0, 2)])
-    predicates = _vocabulary("predicate", [(raw, raw.names[1]) for raw in raws])
+    if (name_for_missing := options.missing_name) is not None:
+        raws = [
+            replace(raw, names=[column.named(name_for_missing) for column in raw.names])
+            for raw in raws
+        ]
+    entities = _vocabulary("entity", [raw.names[at] for raw in raws for at in (0, 2)])
+    predicates = _vocabulary("predicate", [raw.names[1] for raw in raws])
     all_spans, unit, step, remarks = _parse_spans(raws, options.granularity)
     raws = [raw.remarked(*remarks) for raw in raws]
-    limits = _limits(raws, all_spans, unit, step, options)
+    accounts = [_without_nameless(raw) for raw in raws]
+    limits = _limits(accounts, all_spans, unit, step, options)
 
     facts: dict[SplitName, list[Facts]] = {split: [] for split in SPLITS}
-    accounts, emptied = [], []
-    for raw, spans in zip(raws, all_spans, strict=True):
-        account = Account(raw)
+    emptied = []
+    for raw, spans, account in zip(raws, all_spans, accounts, strict=True):
         by_split = _rows_by_split(raw)
         spans.join(account)
         spans.settle(limits, account, options, by_split)
@@ -90,7 +97,6 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
             facts[split].append(kept)
         for column in (*raw.times, *raw.written):
             column.free()
-        accounts.append(account)
 
     joined = train, valid, test = [Facts.concat(facts[split]) for split in SPLITS]
     reading = Reading(
@@ -108,11 +114,18 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     return graph.compact()
 
 
-def _vocabulary(kind: str, columns: list[tuple[RawFacts, EncodedColumn]]) -> Vocabulary:
-    for raw, column in columns:
-        column.check_names(raw.locate)
-    labels = [column.values.cast(pa.large_string()) for _, column in columns]
+def _vocabulary(kind: str, columns: list[EncodedColumn]) -> Vocabulary:
+    labels = [column.values.cast(pa.large_string()).drop_null() for column in columns]
     return Vocabulary(pa.concat_arrays(labels), kind=kind)
+
+
+def _without_nameless(raw: RawFacts) -> Account:
+    """The account of a source, in which rows without a name are dropped."""
+    account = Account(raw)
+    for column in raw.names:
+        if (absent := column.nameless()) is not None:
+            account.record(NAMELESS, np.flatnonzero(absent & account.kept))
+    return account
 
 
 def _facts(raw: RawFacts, spans: RowSpans, entities: Vocabulary, predicates: Vocabulary) -> Facts:
@@ -126,16 +139,26 @@ def _facts(raw: RawFacts, spans: RowSpans, entities: Vocabulary, predicates: Voc
 
 
 def _limits(
-    raws: Sequence[RawFacts],
+    accounts: Sequence[Account],
     all_spans: Sequence[RowSpans],
     granularity: Granularity,
     step: int,
     options: ReadOptions,
 ) -> tuple[int, int]:
     """The ticks that unknown begins and ends become."""
-    ticks = [tick for spans in all_spans for tick in spans.extremes(options)]
+    ticks = [
+        tick
+        for spans, account in zip(all_spans, accounts, strict=True)
+        for tick in spans.extremes(options, account.kept)
+    ]
     if not ticks:
+        raws = [account.raw for account in accounts]
         names = ", ".join(raw.name for raw in raws)
+        if not any(account.kept.any() for account in accounts):
+            raise DataError(
+                f"{names}: {NAMELESS} in every row; every fact needs a subject, a predicate and an"
+                " object. Other columns can be chosen with `columns` (--columns)"
+            )
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
@@ -167,11 +190,11 @@ class RowSpans:
                 fine: Bools = column.lookup(parsed.state <= UNKNOWN, missing=True)
                 self.readable = fine if self.readable is None else self.readable & fine
 
-    def extremes(self, options: ReadOptions) -> list[int]:
+    def extremes(self, options: ReadOptions, kept: Bools) -> list[int]:
         """The first and last known begin, and end, of the rows that can stay."""
         extremes = []
         for ticks, bit in ((self.begin, BEGIN_UNKNOWN), (self.end, END_UNKNOWN)):
-            good = self.unknown & bit == 0
+            good = (self.unknown & bit == 0) & kept
             if self.readable is not None:
                 good &= self.readable
             if options.end_before_begin in (None, "drop", "repair"):
@@ -211,7 +234,7 @@ class RowSpans:
     ) -> None:
         """Fill in unknown times and put aside the rows that cannot be kept."""
         if self.readable is not None:
-            rows = np.flatnonzero(~self.readable)
+            rows = np.flatnonzero(~self.readable & account.kept)
             whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
             account.record(UNREADABLE_TIME, rows, whys=whys)
         finer = np.zeros(self.raw.rows, bool)

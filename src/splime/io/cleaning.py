@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -112,11 +112,10 @@ def date_numbers(raws: Sequence[RawFacts], unit: Granularity, origin: When) -> l
     return [replace(raw, times=[dated(raw, column) for column in raw.times]) for raw in raws]
 
 
-def without_times(raw: RawFacts, unknown: str) -> RawFacts:
-    """The same facts, where one text stands for an unknown time."""
-    same = unknown.strip()
+def without_times(raw: RawFacts, unknown: Collection[str]) -> RawFacts:
+    """The same facts, where some texts stand for an unknown time."""
     times = [
-        column.mapped(lambda text: "" if text.strip(' \t"') == same else text)
+        column.mapped(lambda text: "" if text.strip(' \t"') in unknown else text)
         for column in raw.times
     ]
     return replace(raw, times=times, written=raw.written or raw.times)

@@ -96,9 +96,22 @@ class EncodedColumn:
 
     def check_names(self, locate: Locate) -> None:
         """An error if a row has no name."""
-        if self.missing:
-            where = locate([self.first_row(-1)])[0]
-            raise DataError(f"{where}: a name is missing (null); every fact needs all three names")
+        if (absent := self.nameless()) is not None:
+            where = locate([int(absent.argmax())])[0]
+            raise DataError(f"{where}: a name is missing; every fact needs all three names")
+
+    def nameless(self) -> Bools | None:
+        """Which rows have no name; None if all have one."""
+        empty = pc.equal(pc.utf8_trim_whitespace(self.strings), "")
+        absent: Bools = self.lookup(np.asarray(empty, bool), missing=True)
+        return absent if absent.any() else None
+
+    def named(self, name: str) -> EncodedColumn:
+        """The same rows with a name where one is missing."""
+        absent = self.nameless()
+        if absent is None:
+            return self
+        return merged(absent, encoded(np.zeros(self.rows, np.int32), pa.array([name])), self)
 
     @property
     def missing(self) -> int:

@@ -25,7 +25,7 @@ _OF_GRAPHS = ("name", "bucket", "bucket_on")
 """What can be chosen for a graph that splime saved."""
 
 
-def _option(help: str, *, default: Any = None, **more: str) -> Any:
+def _option(help: str, *, default: Any = None, **more: str | bool) -> Any:
     return field(default=default, metadata={"help": help, **more})
 
 
@@ -78,10 +78,16 @@ class ReadOptions:
         " time of the facts",
         metavar="TIME",
     )
-    unknown_time: str | int | None = _option(
-        "a text that stands for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
-        " ####-##-##",
+    unknown_time: str | int | Sequence[str | int] | None = _option(
+        "texts that stand for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
+        " ####-##-##; on the command line once for each. Default: far values such as 9999-12-31"
+        " that are repeated; an empty text is none of them",
         metavar="TEXT",
+        many=True,
+    )
+    missing_name: str | None = _option(
+        "what an empty or missing name is called, such as unknown. Default: such rows are dropped",
+        metavar="NAME",
     )
     without_time: WithoutTime | None = _option(
         "what to do with facts without a time: drop them, let them hold always (from the first to"

@@ -247,8 +247,7 @@ class Batch:
     def labels(self, role: str) -> pa.DictionaryArray:
         """A column of names, dictionary-encoded."""
         column = pa.chunked_array([self.columns[role]])
-        if column.null_count:
-            EncodedColumn(column).check_names(self.locate)
+        EncodedColumn(column).check_names(self.locate)
         text = label_column(column, self.names[role], str(self.part.path)).chunk(0)
         return text if pa.types.is_dictionary(text.type) else text.dictionary_encode()
 

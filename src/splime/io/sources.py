@@ -108,7 +108,10 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
         raws = doubt_columns(without_constant_end(raws))
     raws = name_ids(raws, source, options)
     if options.unknown_time is not None:
-        raws = [without_times(raw, str(options.unknown_time)) for raw in raws]
+        given = options.unknown_time
+        listed = [given] if isinstance(given, str | int) else given
+        unknown = {str(each).strip() for each in listed}
+        raws = [without_times(raw, unknown) for raw in raws]
     if options.origin is not None and options.granularity is not None:
         raws = date_numbers(raws, options.granularity, options.origin)
         if options.granularity != "year":  # hours that all stand at midnight are days

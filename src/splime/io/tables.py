@@ -135,7 +135,9 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
     return encoded
 
 
-def _text(value: object, where: str, is_time: bool) -> str:
+def _text(value: object, where: str, is_time: bool) -> str | None:
+    if value is None:
+        return None
     is_name = isinstance(value, str | int | np.integer) and not isinstance(value, bool)
     if not is_time and not is_name:
         raise DataError(f"{where}: {value!r} is not a name; names are text or integers")

@@ -387,7 +387,13 @@ class StreamSource:
     def _check(self) -> None:
         options, method = self.options, self.method
         refused = options.chosen(
-            "entities", "predicates", "times", "origin", "unknown_time", "without_time"
+            "entities",
+            "predicates",
+            "times",
+            "origin",
+            "unknown_time",
+            "missing_name",
+            "without_time",
         )
         if options.end_before_begin not in (None, "drop"):
             refused["end_before_begin"] = options.end_before_begin
