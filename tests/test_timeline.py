@@ -75,6 +75,8 @@ def test_a_time_outside_says_the_range() -> None:
     assert years.interval(1980, 2100) == (1980, 2100)
     with pytest.raises(UsageError, match="2001 lies outside of the graph's time, 1990 to 2000"):
         years.interval(2001, 2001)
+    with pytest.raises(UsageError, match=r"2000 for what holds today.*forecast"):
+        years.interval(2023, 2023)
     with pytest.raises(UsageError, match="ends before it begins"):
         years.interval(1995, 1994)
 

@@ -28,3 +28,9 @@ def test_unknown_names() -> None:
     assert names.ids(pa.array(["Oslo"])).tolist() == [-1]
     with pytest.raises(UsageError, match=r"no entity is called 'Norprt'. Did you mean Norport"):
         names.id("Norprt")
+    with pytest.raises(UsageError, match="There are Norhaven, Norport"):
+        names.id("Oslo")
+    many = Vocabulary([f"name {number}" for number in range(100)], kind="entity")
+    with pytest.raises(UsageError) as refused:
+        many.id("Oslo")
+    assert "name 7" not in str(refused.value)

@@ -31,6 +31,15 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda m: (r"\x%02x" if m[0] < " " else r"\u%04x") % ord(m[0]), text)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "fact"), counted(2_000, "fact")
+    ('1 fact', '2,000 facts')
+    """
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
 class SplimeError(Exception):
     """Base of every error that splime raises on purpose.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from splime.errors import DataError
+from splime.errors import DataError, counted
 
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
@@ -116,11 +116,11 @@ class Reading:
 
     def __str__(self) -> str:
         headers = sum(source.header is not None for source in self.sources)
-        header = f" and {headers} header line{'s' * (headers > 1)}" if headers else ""
+        header = f" and {counted(headers, 'header line')}" if headers else ""
         if not self.dropped:
-            return f"read {self.kept:,} facts{header}"
+            return f"read {counted(self.kept, 'fact')}{header}"
         return (
-            f"read {self.rows:,} rows{header}, kept {self.kept:,}, dropped"
+            f"read {counted(self.rows, 'row')}{header}, kept {self.kept:,}, dropped"
             f" {self.rows - self.kept:,}: {reasons(self.dropped)}"
         )
 

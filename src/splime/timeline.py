@@ -109,8 +109,9 @@ class Timeline(Immutable):
             given = f"{begin}" if begin == end else f"{begin} to {end}"
             ours = format_ticks(np.array([self.first, self.last]), self.granularity)
             later = (
-                "; a forecast needs a graph without training (splime ask FILE), or a model trained"
-                " with past (--past all)"
+                f": ask about {ours[1]} for what holds today, at its end; a forecast needs a graph"
+                " without training (splime ask FILE), or a model trained with past='all'"
+                " (--past all)"
             )
             raise UsageError(
                 f"{given} lies outside of the graph's time, {ours[0]} to {ours[1]}"

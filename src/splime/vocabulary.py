@@ -14,6 +14,7 @@ from splime.errors import UsageError, nearest
 
 # Suggestions compare the misspelt name with every label; with more labels that takes seconds.
 _MOST_SUGGESTED_FROM = 200_000
+_FEW = 20  # so many are listed in messages
 
 
 class Vocabulary:
@@ -68,7 +69,8 @@ class Vocabulary:
         index = self._find(label)
         if index is None:
             known = self if len(self) <= _MOST_SUGGESTED_FROM else ()
-            raise UsageError(f"no {self.kind} is called {label!r}.{nearest(label, known)}")
+            few = f" There are {', '.join(self)}." if len(self) <= _FEW else ""
+            raise UsageError(f"no {self.kind} is called {label!r}.{nearest(label, known)}{few}")
         return index
 
     def ids(self, labels: pa.Array) -> npt.NDArray[np.int32]:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import torch
 
-from splime.errors import DataError, SplimeError
+from splime.errors import DataError, SplimeError, counted
 from splime.graph import Facts, SplitName
 from splime.io.files import read_json, validated, write_json
 from splime.runs import Run
@@ -129,8 +129,7 @@ class Calibrations:
 
 
 def _too_few(facts: int, kept: str = "") -> Calibration:
-    what = f"{facts:,} fact{'s' * (facts != 1)}{kept}"
-    why = f"valid has {what}, and {FEWEST} are needed to calibrate them"
+    why = f"valid has {counted(facts, 'fact')}{kept}, and {FEWEST} are needed to calibrate them"
     return Calibration(None, facts, why)
 
 

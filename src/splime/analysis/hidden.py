@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from splime.analysis.calibration import Calibration, Cases, fit_temperature, make_cases_of
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.graph import Facts, TemporalGraph
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
@@ -96,7 +96,7 @@ class Trust:
             return "how far to trust it is not known: there are no facts to hide"
         first, ten = 100 * self.all.first, 100 * self.all.ten
         told = (
-            f"of {self.facts:,} facts, each hidden in turn, {first:.0f} % came first,"
+            f"of {counted(self.facts, 'fact')}, each hidden in turn, {first:.0f} % came first,"
             f" {ten:.0f} % among ten"
         )
         if self.repeated.questions and self.new.questions:
@@ -172,7 +172,7 @@ def _measure(run: Run, scoring: Scoring, progress: Progress) -> Trust:
         ranks.append(ranks_of(cases))
         guesses.append(_guessed(known, numbers, kind, len(run.graph.entities)))
         temperature = fit_temperature(cases) if len(cases) >= FEWEST // 2 else None
-        why = "" if temperature else f"only {len(cases)} facts can be hidden"
+        why = "" if temperature else f"only {counted(len(cases), 'fact')} can be hidden"
         calibrations[kind] = Calibration(temperature, len(cases), why, of=HIDDEN)
         logits = cases.scores.double() / (temperature or 1.0)
         best = logits.softmax(1).max(1)

@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.progress import progress_bar, working
 
 _MANY = "Many questions, and similar names"
@@ -125,7 +125,7 @@ def ask(
         with progress_bar() as progress:
             answered = query.answer_blocks(file, limit=limit, progress=progress, **given)
             count = write_answers(answered, out)
-        show(f"{count:,} answers written to {out}")
+        show(f"{counted(count, 'answer')} written to {out}")
         return
     question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
     if near is not None:

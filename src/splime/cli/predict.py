@@ -9,6 +9,7 @@ from typer import Option
 
 from splime.cli import options
 from splime.cli.console import show, show_json
+from splime.errors import counted
 from splime.progress import progress_bar
 
 _SHOWN = 20
@@ -82,4 +83,4 @@ def predict(
         return
     show(*prediction_parts(found, _SHOWN))
     if out is not None:
-        show(f"{len(found):,} facts written to {out}")
+        show(f"{counted(len(found), 'fact')} written to {out}")

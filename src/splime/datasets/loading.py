@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from splime.datasets.download import RemoteFile, fetch
 from splime.datasets.unrolled import unroll
-from splime.errors import DataError, DownloadError, UsageError, check_name, nearest
+from splime.errors import DataError, DownloadError, UsageError, check_name, counted, nearest
 from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import checksum, is_there
@@ -80,7 +80,9 @@ def load(source: Any, **options: Unpack[Reading]) -> TemporalGraph:
 
 def announce(graph: TemporalGraph) -> None:
     """Say in the log what was read, and what was noticed."""
-    account = graph.reading if graph.reading.kept == len(graph) else f"read {len(graph):,} facts"
+    account = (
+        graph.reading if graph.reading.kept == len(graph) else f"read {counted(len(graph), 'fact')}"
+    )
     LOG.info("%s: %s", graph.name or "facts", account)
     for remark in graph.reading.remarks:
         LOG.debug("%s: %s", graph.name or "facts", remark)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from splime.device import free_memory
-from splime.errors import SplimeError
+from splime.errors import SplimeError, counted
 from splime.graph import Facts, TemporalGraph
 from splime.paths.counted import CountedPathModel
 from splime.paths.counting import statement_groups
@@ -96,7 +96,7 @@ def check_memory(
     needed, free = _FACT * facts + (batch or 1) * question, free_memory(device)
     if free is None or needed <= free:
         return
-    over = f"over {entities:,} entities and {facts:,} facts"
+    over = f"over {entities:,} entities and {counted(facts, 'fact')}"
     about = f"takes about {needed / 1e9:,.2f} GB of memory, and {free / 1e9:,.2f} GB are free"
     if batch is None:
         raise SplimeError(

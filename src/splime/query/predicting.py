@@ -19,7 +19,7 @@ from splime import __version__
 from splime.analysis.calibration import Calibration
 from splime.analysis.coming import Coming
 from splime.analysis.existence import Check, Existence
-from splime.errors import UsageError, check_kind
+from splime.errors import UsageError, check_kind, counted
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts, Names, TemporalGraph
 from splime.io.unfinished import SAVE, Unfinished
@@ -96,7 +96,7 @@ class Predictions(Shown, Tabular):
         return self.rows[position]
 
     def __repr__(self) -> str:
-        lines = [f"{len(self):,} facts that the graph does not state, {self.time}"]
+        lines = [f"{counted(len(self), 'fact')} that the graph does not state, {self.time}"]
         for row in self.rows[:10]:
             lines.append(f"{percent(row.probability):>7}  {' '.join(row[:3])}")
         return "\n".join([*lines, *["…"] * (len(self) > 10)])
@@ -346,13 +346,14 @@ class _Asking:
         started = time.perf_counter()
         found = self._answers(some)
         taken = (time.perf_counter() - started) / (min(left, _MEASURED)) * left
-        told = f"at most {left:,} questions, about {_duration(taken)}"
+        told = f"at most {counted(left, 'question')}, about {_duration(taken)}"
         if evidence and len(found.object) and self.query.scoring.explainer is not None:
             for row in (0, -1):  # the first one takes longer
                 started = time.perf_counter()
                 self._why(found, row)
             explained = (time.perf_counter() - started) * self.limit
-            told += f", and evidence for at most {self.limit:,} facts, about {_duration(explained)}"
+            facts = counted(self.limit, "fact")
+            told += f", and evidence for at most {facts}, about {_duration(explained)}"
         LOG.info(f"{told}; questions end when no other can have one of the best answers")
 
     def _answers(self, some: slice) -> _Best:

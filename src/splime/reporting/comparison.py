@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from splime.analysis import ComparedRun, Comparison
-from splime.errors import check_name
+from splime.errors import check_name, counted
 from splime.evaluation import COMPARED
 from splime.io.files import atomic_write
 from splime.reporting import results, style, tables
@@ -137,7 +137,7 @@ def write_comparison(comparison: Comparison, path: Path, format: str) -> None:
 def notes(comparison: Comparison) -> list[str]:
     """What stands below the table: how it was tested, which other pairs are alike, remarks."""
     what = "triple" if comparison.protocol == "triple" else "fact"
-    sizes = [tables.counted(count, what) for count in comparison.test_sets]
+    sizes = [counted(count, what) for count in comparison.test_sets]
     if len(sizes) > 1:
         sizes = [f"{size} (test set {number})" for number, size in enumerate(sizes, 1)]
     few = [size for number, size in enumerate(sizes) if comparison.too_few(number)]
@@ -156,7 +156,7 @@ def notes(comparison: Comparison) -> list[str]:
         best = "best of the column" + (" in its test set" if len(sizes) > 1 else "")
         lines.append(
             f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
-            f" same samples, {level}, Holm's correction for {tables.counted(tested, 'pair')}."
+            f" same samples, {level}, Holm's correction for {counted(tested, 'pair')}."
         )
         lines += _alike(comparison)
     return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
@@ -211,7 +211,7 @@ def in_short(comparison: Comparison) -> str:
 
 def _too_few(comparison: Comparison) -> str:
     facts = comparison.test_sets[0]
-    return f"{tables.counted(facts, 'fact')} {'is' if facts == 1 else 'are'} too few"
+    return f"{counted(facts, 'fact')} {'is' if facts == 1 else 'are'} too few"
 
 
 def title(comparison: Comparison) -> str:

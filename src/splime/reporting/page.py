@@ -16,7 +16,7 @@ import splime
 from splime.analysis.comparing import Comparison, compare, run_names
 from splime.analysis.embeddings import project, smoothness
 from splime.datasets import Inspection, inspect
-from splime.errors import SplimeError
+from splime.errors import SplimeError, counted
 from splime.evaluation import Evaluation
 from splime.io.files import to_toml
 from splime.methods import ChangePointSplit, RandomSplit
@@ -61,7 +61,7 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
     graph = inspection.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
     lead = (
-        f"{tables.counted(len(runs), 'run')} on {tables.counted(len(graph), 'fact')};"
+        f"{counted(len(runs), 'run')} on {counted(len(graph), 'fact')};"
         f" made by splime {splime.__version__}, {now}."
     )
     return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)

@@ -8,9 +8,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from splime.errors import counted
 from splime.evaluation import COMPARED, METRICS, Evaluation, Metrics
 from splime.evaluation.metrics import FEWEST
-from splime.reporting.tables import STRATA, counted, described, list_table, make_table
+from splime.reporting.tables import STRATA, described, list_table, make_table
 from splime.runs import Run
 from splime.settings import PROTOCOL_OF
 

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from splime.errors import counted
 from splime.graph import SPLITS, TemporalGraph
 from splime.statistics import (
     Statistics,
@@ -309,15 +310,6 @@ def list_table(title: str, rows: Mapping[str, str]) -> Table:
     for name, value in rows.items():
         table.add_row(name, Text(value))
     return table
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "scope"), counted(2_000, "scope")
-    ('1 scope', '2,000 scopes')
-    """
-    return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def described(name: str, values: Mapping[str, object], *, most: int | None = None) -> str:

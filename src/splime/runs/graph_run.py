@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from splime import __version__
 from splime.datasets import DATASETS, load
 from splime.device import choose_device
-from splime.errors import DataError, UsageError, nearest
+from splime.errors import DataError, UsageError, counted, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.cache import Entry
 from splime.io.files import is_there
@@ -77,7 +77,7 @@ class GraphRun(Run):
             "settings": settings.values(),
         }
         split = " of train" if len(graph) > len(graph.train) else ""
-        facts = f"{len(graph.train):,} facts{split}"
+        facts = f"{counted(len(graph.train), 'fact')}{split}"
         how = "forecast without training" if past else "without training"
         self.basis = f"{how}, from {facts}, by weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
@@ -91,7 +91,7 @@ class GraphRun(Run):
 
     def __repr__(self) -> str:
         name, count = self.graph.name or "facts", len(self.graph.train)
-        return f"GraphRun({name}: {count:,} facts, weights {self.weights.version})"
+        return f"GraphRun({name}: {counted(count, 'fact')}, weights {self.weights.version})"
 
     def keep(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
         """What is made of the graph by the weights; kept for later if it was read from a file."""

@@ -16,7 +16,7 @@ import torch
 
 from splime.device import choose_device
 from splime.embedding.models.base import Model
-from splime.errors import DataError, SplimeError, UsageError, visible
+from splime.errors import DataError, SplimeError, UsageError, counted, visible
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
@@ -308,7 +308,8 @@ def _joined(
     if left_out := len(facts) - len(kept):
         names = [facts.predicates[at] for at in np.flatnonzero(~knows).tolist()]
         few = ", ".join(names[:3]) + ", …" * (len(names) > 3)
-        what = f"{left_out:,} of {len(facts):,} facts have predicates that the run has not learned"
+        share = f"{left_out:,} of {counted(len(facts), 'fact')}"
+        what = f"{share} have predicates that the run has not learned"
         if not len(kept):
             known = ", ".join(own.predicates[at] for at in np.flatnonzero(learned)[:3].tolist())
             raise UsageError(f"{what}, such as {few}; it has learned {known}, …")

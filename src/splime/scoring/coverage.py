@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from splime.errors import counted
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.scoring.scoping import NAMES, Kind, Scoping
 from splime.scoring.scorer import Ids
@@ -129,9 +130,10 @@ class TrainCoverage:
         """What train has of a name, as part of a sentence."""
         count = int((self._predicates if kind == "predicate" else self._entities)[number])
         few = f", fewer than {FEWEST}" if count else ""
+        what = counted(count, "fact") if count else "no fact"
         names = self._graph.predicates if kind == "predicate" else self._graph.entities
         name = called or names[number]
-        return f"train has {count or 'no'} fact{'s' * (count > 1)} of {name}{few}"
+        return f"train has {what} of {name}{few}"
 
     def _when(self, predicate: int | None, begin: int, end: int) -> str:
         """The time that train covers, and the fallback at a time beyond it."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.reporting import style
-from splime.reporting.tables import counted
 from splime.segmentation import Scopes
 from splime.statistics import Window, frequent_predicates, time_window
 from splime.times import Ints

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.graph import TemporalGraph
 from splime.methods import change_method
 from splime.methods.changepoint import Costs, change_costs
 from splime.reporting import style
-from splime.reporting.tables import counted
 from splime.segmentation import Segmentation
 from splime.statistics import (
     Window,
