@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, make_cases
+from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, make_cases, make_cases_of
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
 from splime.runs import Run
@@ -66,6 +66,23 @@ def test_cases_of_times_share_the_truth(trained: dict[str, Path], name: str) -> 
     assert make_cases(query.scoring, "time", "valid", 60).scores.shape[0] == 60
 
 
+@pytest.mark.parametrize("name", ["split", "reciprocal", "both"])
+def test_when_is_calibrated_on_the_answers_that_are_shown(
+    trained: dict[str, Path], name: str
+) -> None:
+    query = Query(Run(trained[name]))
+    graph, facts = query.run.graph, query.run.graph.valid
+    cases, at = make_cases_of(query.scoring, "time", facts), -1
+    for at, (s, p, o) in enumerate(facts.array()[:, :3].tolist()):
+        names = (graph.entities[s], graph.predicates[p], graph.entities[o])
+        shown = query.ask(*names, "?", limit=None).rows
+        new = [row.score for row in shown if row.known is None or row.known.split != "train"]
+        right = cases.scores[at, cases.column[cases.row == at]].tolist()
+        candidates = [score for score in cases.scores[at].tolist() if score > -math.inf]
+        assert {round(x, 4) for x in candidates} == {round(x, 4) for x in new + right}
+    assert at == len(cases) - 1
+
+
 def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     first = {kind: Query(split).calibration(kind) for kind in KINDS}
     other = Query(split, aggregate="max").calibration("object")
@@ -91,7 +108,7 @@ def test_another_model_is_fitted_again(split: Run) -> None:
     stored["temperatures"]["mean"]["object"]["temperature"] = 77.0
     path.write_text(json.dumps(stored), encoding="utf-8")
     assert Query(split).calibration("object").temperature == 77.0
-    older = {key: value for key, value in stored.items() if key != "without_doubts"}
+    older = {key: value for key, value in stored.items() if key != "format"}
     for other in ({**stored, "config": "another"}, older):
         path.write_text(json.dumps(other), encoding="utf-8")
         assert Query(split).calibration("object") == calibration

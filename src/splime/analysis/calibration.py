@@ -27,10 +27,11 @@ MOST = 500
 """Facts of valid that a temperature is fitted on."""
 FEWEST = 50
 """With fewer facts there are no probabilities."""
+_FORMAT = 1
 # Scores that are kept at once, and that are worked on at once: so many stay in the cache.
 _NUMBERS, _BLOCK = 1 << 23, 1 << 19
 # Questions to a model that takes the time as an input, which takes longer for each.
-_AFFORDED = 10_000
+_AFFORDED = 30_000
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -61,8 +62,8 @@ class StoredTemperatures:
     valid: int
     temperatures: dict[str, dict[str, Calibration]]
     """By aggregation and kind."""
-    without_doubts: bool = False
-    """Whether questions that get no probabilities were left out, which version 0.2 did not do."""
+    format: int = 0
+    """Raised whenever others would be fitted on the same facts."""
 
 
 class Calibrations:
@@ -117,7 +118,7 @@ class Calibrations:
     def _stored(self) -> StoredTemperatures:
         """What the folder keeps; without temperatures if they are those of another model."""
         fresh = StoredTemperatures(
-            fingerprint(self._run.config), len(self._run.graph.valid), {}, True
+            fingerprint(self._run.config), len(self._run.graph.valid), {}, _FORMAT
         )
         if not self._path.exists():
             return fresh
@@ -177,7 +178,10 @@ def make_cases(scoring: Scoring, kind: Kind, split: SplitName, most: int) -> Cas
 
 
 def make_cases_of(scoring: Scoring, kind: Kind, facts: Facts, *, every: bool = False) -> Cases:
-    """Some facts as questions; with `every`, answers that other splits state are none, either."""
+    """Some facts as questions; with `every`, answers that other splits state are none, either.
+
+    What a fact states is right, also where train states it: hidden facts are of train.
+    """
     if not len(facts):
         empty = np.empty(0, np.int64)
         return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
@@ -200,7 +204,7 @@ def _cases(scoring: Scoring, kind: Kind, facts: Facts, every: bool) -> Cases:
 
 
 def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
-    spans = scoring.spans_of(facts)
+    spans, timeline = scoring.spans_of(facts), scoring.graph.timeline
     scores = scoring.span_block(spans, len(facts)).scores.cpu()
     begin, end = scoring.graph.timestamps(facts)
     last = np.minimum(end[spans.question], spans.end)
@@ -208,7 +212,9 @@ def _time_cases(scoring: Scoring, facts: Facts) -> Cases:
     holds = np.flatnonzero(held > 0)
     row, column = spans.question[holds], spans.number[holds]
     share = held[holds] / (end - begin + 1)[row]
-    known = scoring.known_spans(facts, spans)
+    # Who asks when gives no time, so train may state other times of the triple, too.
+    first, last = np.full_like(facts.begin, timeline.first), np.full_like(facts.end, timeline.last)
+    known = scoring.known_spans(replace(facts, begin=first, end=last), spans)
     width = scores.shape[1]
     other = known.learned & ~np.isin(known.question * width + known.id, row * width + column)
     scores[known.question[other], known.id[other]] = -torch.inf

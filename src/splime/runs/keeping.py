@@ -29,7 +29,7 @@ from splime.io.sources import name_of
 from splime.paths.counting import FactCounts
 
 T = TypeVar("T")
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the same file would be kept in another way."""
 
 
