@@ -123,6 +123,25 @@ def test_only_what_overlaps_is_replaced(latest: Run) -> None:
     assert len(added.graph.train) == 5
 
 
+@pytest.mark.parametrize("past", ["split", "all"])
+def test_what_forecasts_know_is_replaced_too(past: str, tmp_path: Path) -> None:
+    rows = [(f"entity {at % 5}", "p0", f"entity {at % 7}", 1990 + at, None) for at in range(30)]
+    splits = {"train": rows[:20], "valid": rows[20:25], "test": rows[25:]}
+    graph = splime.read(splits, granularity="year")
+    run = train(graph, None, tmp_path / "run", model="latest", past=past)
+    repeated = facts([*rows[23:27], ("Newcomer", "p0", "entity 1", 2025, 2026)])
+    alone = run.over(repeated, instead=True)
+    assert len(alone.graph) == 5
+    first = alone.graph.facts().take([0])
+    assert alone.scorer.entities("object", first).unique().numel() == 1  # nothing is before
+    assert run.scorer.entities("object", first).unique().numel() > 1
+    both = run.over(repeated).graph
+    assert len(both) == len(graph) + 1
+    assert len({str(fact) for fact in both.rows()}) == len(both)
+    assert len(both.valid) == 3
+    assert len(both.test) == 3
+
+
 def test_predicates_that_train_never_saw(run: Run) -> None:
     told: list[str] = []
     strange = [("Newcomer", "zz", "entity 1", 1999, 1999), ("Other", "yy", "Stranger", 1999, 1999)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +17,7 @@ import torch
 from splime.device import choose_device
 from splime.embedding.models.base import Model
 from splime.errors import DataError, SplimeError, UsageError, counted, visible
-from splime.graph import SPLITS, Facts, TemporalGraph
+from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
 from splime.methods import Method, Vanilla, restore_method
@@ -241,15 +241,24 @@ class Run(Shown):
 
         Train of `facts` is added to the run's train. It may name new entities. A fact takes the
         place of those of the run that state the same at times that overlap with its own. Valid and
-        test are those of `facts` where it has some. Facts of predicates that the run has not
-        learned are left out, and `warn` is called with their number.
+        test are those of `facts` where it has some. A run that also answers from valid and test
+        (`past` is split or all) treats all of them as others treat train. Facts of predicates that
+        the run has not learned are left out, and `warn` is called with their number.
         """
         if not self.reads_facts:
             raise UsageError(
                 f"{self.path}: this model has a vector for each entity of its train, and knows no"
                 " other facts; a run of the path model (--model path) can be asked over others"
             )
-        return self._on(_joined(self.graph, facts, instead, warn))
+        reads: Sequence[SplitName] = SPLITS if self.reads_every_split else ("train",)
+        return self._on(_joined(self.graph, facts, instead, reads, warn))
+
+    @property
+    def reads_every_split(self) -> bool:
+        """Whether valid and test are among the facts that it answers from."""
+        if self.members:
+            return any(member.reads_every_split for member in self.members)
+        return self.past in ("split", "all")
 
     @property
     def reads_facts(self) -> bool:
@@ -293,9 +302,16 @@ def open_runs(runs: Runs, device: str) -> list[Run]:
 
 
 def _joined(
-    own: TemporalGraph, facts: TemporalGraph, instead: bool, warn: Callable[[str], None]
+    own: TemporalGraph,
+    facts: TemporalGraph,
+    instead: bool,
+    reads: Sequence[SplitName],
+    warn: Callable[[str], None],
 ) -> TemporalGraph:
-    """The graph of `Run.over`: the ids of predicates are those of `own`."""
+    """The graph of `Run.over`: the ids of predicates are those of `own`.
+
+    The run answers from the splits that it `reads`.
+    """
     ours, theirs = own.timeline, facts.timeline
     if ours.granularity != theirs.granularity:
         raise UsageError(
@@ -320,19 +336,27 @@ def _joined(
     predicates = own.predicates.ids(kept.predicates.labels)
     old = {name: part.renumber(of_ours, same) for name, part in own.splits()}
     new = {name: part.renumber(of_theirs, predicates) for name, part in kept.splits()}
+    graph = replace(own, entities=entities, timeline=_both(ours, theirs))
+    given = Facts.concat([new[name] for name in reads])
+    for name in reads:
+        old[name] = Facts.empty() if instead else _without(old[name], given, graph)
     missing = {name for name in SPLITS if not len(new[name])}
     parts: dict[str, Any] = {name: (old if name in missing else new)[name] for name in SPLITS}
+    if not instead:
+        parts["train"] = Facts.concat([old["train"], new["train"]])
     sources = [one for one in own.reading.sources if one.split is None or one.split in missing]
     reading = replace(own.reading, sources=(*sources, *facts.reading.sources))
-    graph = replace(own, **parts, entities=entities, timeline=_both(ours, theirs), reading=reading)
-    if instead:
-        return graph
-    before = replace(graph, train=old["train"], valid=Facts.empty(), test=Facts.empty())
-    times = keyed("time", new["train"], before)
-    asked = replace(new["train"], begin=times.begin, end=times.end)
-    stays = np.ones(len(old["train"]), bool)
+    return replace(graph, **parts, reading=reading)
+
+
+def _without(facts: Facts, others: Facts, graph: TemporalGraph) -> Facts:
+    """Facts without those that others state, too, at times that overlap."""
+    before = replace(graph, train=facts, valid=Facts.empty(), test=Facts.empty())
+    times = keyed("time", others, before)
+    asked = replace(others, begin=times.begin, end=times.end)
+    stays = np.ones(len(facts), bool)
     stays[KnownFacts(before).pairs("time", asked)[1]] = False
-    return replace(graph, train=Facts.concat([old["train"].take(stays), new["train"]]))
+    return facts.take(stays)
 
 
 def _both(ours: Timeline, theirs: Timeline) -> Timeline:
