@@ -30,7 +30,7 @@ from splime.errors import (
 from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
 from splime.io import save
-from splime.io.files import LOCK, atomic_write, locked, read_toml, to_toml, write_json
+from splime.io.files import atomic_write, content, locked, read_toml, to_toml, write_json
 from splime.io.options import ReadOptions
 from splime.methods import Method, make_method, standard_method, standard_methods
 from splime.progress import Progress, Watching, silent
@@ -471,7 +471,7 @@ def _claim(out: Path, plan: Plan) -> None:
                 " remove this one"
             )
         return
-    if any(other.name != LOCK for other in out.iterdir()):
+    if content(out):
         raise UsageError(f"{out}: holds other things; choose another folder")
     with atomic_write(path) as beside:
         beside.write_text(plan.to_toml(), encoding="utf-8")

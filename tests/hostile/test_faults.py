@@ -386,7 +386,7 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, kind: s
     it = writer(kind, path)
     own = [*tmp_path.iterdir()]
     assert len(own) == 1
-    write = {"file": atomic_write, "folder": atomic_folder, "work": scratch_folder}[kind]
+    write: Any = {"file": atomic_write, "folder": atomic_folder, "work": scratch_folder}[kind]
 
     def write_again() -> None:
         with write(path) as beside:

@@ -124,7 +124,7 @@ def test_only_what_overlaps_is_replaced(latest: Run) -> None:
 
 
 @pytest.mark.parametrize("past", ["split", "all"])
-def test_what_forecasts_know_is_replaced_too(past: str, tmp_path: Path) -> None:
+def test_what_forecasts_know_is_replaced_too(past: Any, tmp_path: Path) -> None:
     rows = [(f"entity {at % 5}", "p0", f"entity {at % 7}", 1990 + at, None) for at in range(30)]
     splits = {"train": rows[:20], "valid": rows[20:25], "test": rows[25:]}
     graph = splime.read(splits, granularity="year")
@@ -132,7 +132,7 @@ def test_what_forecasts_know_is_replaced_too(past: str, tmp_path: Path) -> None:
     repeated = facts([*rows[23:27], ("Newcomer", "p0", "entity 1", 2025, 2026)])
     alone = run.over(repeated, instead=True)
     assert len(alone.graph) == 5
-    first = alone.graph.facts().take([0])
+    first = alone.graph.facts().take(np.array([0]))
     assert alone.scorer.entities("object", first).unique().numel() == 1  # nothing is before
     assert run.scorer.entities("object", first).unique().numel() > 1
     both = run.over(repeated).graph

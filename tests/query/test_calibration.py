@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from splime.analysis.calibration import CALIBRATION, Cases, fit_temperature, make_cases, make_cases_of
+from splime.analysis.calibration import (
+    CALIBRATION,
+    Cases,
+    fit_temperature,
+    make_cases,
+    make_cases_of,
+)
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
 from splime.runs import Run

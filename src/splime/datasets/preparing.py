@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
@@ -13,7 +14,7 @@ from splime.errors import UsageError, check_name
 from splime.exports import FORMATS, check_folder, export
 from splime.graph import TemporalGraph
 from splime.io import save_segmentation
-from splime.io.files import atomic_folder
+from splime.io.files import new_folder
 from splime.methods import Method, standard_method
 from splime.progress import Progress, silent
 from splime.segmentation import Segmentation
@@ -198,10 +199,8 @@ def _stream_parts(
 def _stream_to_folder(
     source: str | PathLike[str], method: Method, out: Path, *, overwrite: bool, **options: Any
 ) -> streaming.StreamResult:
-    check_folder(out, overwrite=overwrite)
-    with atomic_folder(out) as folder:
+    with new_folder(out, partial(check_folder, out, overwrite=overwrite)) as folder:
         target = folder / "triples.parquet"
         result = streaming.stream_transform(source, target, method, **options)
         save_segmentation(result.segmentation, folder / SEGMENTATION)
-        check_folder(out, overwrite=overwrite)  # it may have appeared in the meantime
     return result

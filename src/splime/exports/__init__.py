@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from splime.errors import SplimeError, UsageError, check_name
 from splime.exports import formats
 from splime.graph import SPLITS, SplitName, check_split
-from splime.io.files import atomic_folder, check_one_line
+from splime.io.files import check_one_line, content, new_folder
 from splime.io.parts import is_of_parts
 from splime.static import StaticGraph
 
@@ -74,13 +75,11 @@ def export(
         for kind, scopes in (("entity", static.entities), ("predicate", static.predicates)):
             check_one_line(scopes.labels, f"the format {format}", advice, kind=kind)
     folder = Path(folder)
-    check_folder(folder, overwrite=overwrite)
-    with atomic_folder(folder) as beside:
+    with new_folder(folder, partial(check_folder, folder, overwrite=overwrite)) as beside:
         FORMATS[format].write(static, beside)
         if also is not None:
             also(beside)
         names = sorted(path.name for path in beside.iterdir())
-        check_folder(folder, overwrite=overwrite)  # it may have been made in the meantime
     return [folder / name for name in names]
 
 
@@ -89,12 +88,7 @@ def check_folder(folder: str | Path, *, overwrite: bool = False) -> None:
     folder = Path(folder)
     # `splime transform` puts the segmentation beside.
     names = {"segmentation.json", *(file for known in FORMATS.values() for file in known.files)}
-    try:
-        present = sorted(folder.iterdir()) if folder.exists() else []
-    except NotADirectoryError:
-        raise UsageError(f"{folder}: this is a file; an export makes a folder") from None
-    except OSError as error:
-        raise SplimeError(f"{folder}: cannot be read: {error}") from None
+    present = content(folder)
     if present and not overwrite:
         raise UsageError(
             f"{folder}: the folder is not empty; choose another one, or replace it with"

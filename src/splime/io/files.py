@@ -12,12 +12,12 @@ import platform
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from splime.errors import DataError, UsageError, WriteError
+from splime.errors import DataError, SplimeError, UsageError, WriteError
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """An empty folder to write into; when the block ends well, it is moved to where it belongs.
 
-    What was there before is replaced.
+    What was there before is replaced; a lock stays.
     """
     place = folder.resolve()  # the target of a link is replaced, not the link
     with scratch_folder(place, "part") as temporary:
@@ -74,6 +74,8 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         for path in temporary.rglob("*"):
             if path.is_file():
                 _sync(path)
+        with suppress(FileNotFoundError):
+            os.link(place / LOCK, temporary / LOCK)
         old = temporary.with_suffix(".old")
         if place.exists():  # it is kept until the new folder has its place
             place.rename(old)
@@ -84,6 +86,21 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
                 old.rename(place)
             raise
         shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def new_folder(folder: Path, check: Callable[[], None]) -> Iterator[Path]:
+    """The same, where no other process works meanwhile.
+
+    `check` is called before the block and after it, and refuses what must not be replaced.
+    """
+    place = folder.resolve()
+    _sweep(place)  # before the lock makes the folder, which a killed process may have moved away
+    check()
+    with locked(place), atomic_folder(place) as temporary:
+        check()
+        yield temporary
+        check()
 
 
 @contextmanager
@@ -198,6 +215,25 @@ def locked(folder: Path, *, wait: float = 0.0) -> Iterator[None]:
         with suppress(OSError):
             for path in missing:
                 path.rmdir()
+
+
+def content(folder: Path) -> list[Path]:
+    """What is in a folder, but for a lock; nothing if there is no folder."""
+    try:
+        there = [path for path in folder.iterdir() if path.name != LOCK]
+    except FileNotFoundError:
+        return []
+    except NotADirectoryError:
+        raise UsageError(f"{folder}: this is a file; expected a folder") from None
+    except OSError as error:
+        raise SplimeError(f"{folder}: cannot be read: {error}") from None
+    return sorted(there)
+
+
+def check_empty(folder: Path) -> None:
+    """An error where there is something in a folder already."""
+    if content(folder):
+        raise UsageError(f"{folder}: is there already; choose another folder")
 
 
 def write_json(path: Path, value: Any) -> None:

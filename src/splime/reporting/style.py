@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from splime.errors import UsageError, not_installed, visible
-from splime.io.files import atomic_write
+from splime.io.files import atomic_write, locked
 from splime.statistics import Window
 from splime.times import DATES, Granularity, format_ticks
 
@@ -226,6 +226,6 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 def save_pictures(pictures: Mapping[str, Figure], folder: Path) -> None:
     """Write a .png for each picture to a folder, which is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, figure in pictures.items():
-        save_picture(figure, folder / f"{name}.png")
+    with locked(folder):
+        for name, figure in pictures.items():
+            save_picture(figure, folder / f"{name}.png")

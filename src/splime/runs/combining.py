@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from splime.errors import UsageError
 from splime.evaluation.filters import TIMED, AnswerFilter
 from splime.evaluation.ranking import Side, rank_sides
 from splime.graph import Facts
-from splime.io.files import LOCK, atomic_folder, write_json
+from splime.io.files import LOCK, check_empty, new_folder, write_json
 from splime.progress import Progress, silent
 from splime.runs import folder as files
 from splime.runs.run import Run
@@ -55,7 +56,15 @@ def combine(
     """
     began, out = time.monotonic(), Path(out)
     members = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]
-    _check(members, out)
+    check_empty(out)
+    _check(members)
+    with new_folder(out, partial(check_empty, out)) as beside:
+        _combine(members, beside, began, progress)
+    return Run(out, device=device)
+
+
+def _combine(members: Sequence[Run], out: Path, began: float, progress: Progress) -> None:
+    """Choose weights, and write the new run into an empty folder."""
     scorings = [run.scoring() for run in members]
     with torch.inference_mode(), memory_errors():
         chosen = choose_weights(scorings, progress)
@@ -75,21 +84,17 @@ def combine(
         "parameters": sum(run.about["parameters"] for run in members),
         "valid": {"facts": chosen.facts, "mrr": chosen.mrr, "members": chosen.alone},
     }
-    with atomic_folder(out) as beside:
-        files.begin(beside, config, graph, None)
-        for number, run in enumerate(members, 1):
-            _copy(run, beside / files.MEMBERS / str(number))
-        write_json(beside / files.ABOUT, about)
-        save_tensors(beside / files.MODEL, {}, {"config": files.fingerprint(config)})
-    return Run(out, device=device)
+    files.begin(out, config, graph, None)
+    for number, run in enumerate(members, 1):
+        _copy(run, out / files.MEMBERS / str(number))
+    write_json(out / files.ABOUT, about)
+    save_tensors(out / files.MODEL, {}, {"config": files.fingerprint(config)})
 
 
-def _check(members: Sequence[Run], out: Path) -> None:
+def _check(members: Sequence[Run]) -> None:
     """What is wrong is said before the work."""
     if len(members) < 2:
         raise UsageError("a combination needs at least two runs")
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out}: is there already; choose another folder")
     first, *others = members
     places = [run.path.resolve() for run in members]
     for run, place in zip(members, places, strict=True):

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, SplimeError, UsageError
+from splime.errors import DataError, UsageError
 from splime.graph import TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import LOCK, atomic_write, read_toml, to_toml, whole_numbers, write_toml
+from splime.io.files import atomic_write, content, read_toml, to_toml, whole_numbers, write_toml
 from splime.segmentation import Segmentation
 from splime.settings import BaseSettings, Settings
 from splime.shown import Tabular
@@ -174,10 +174,7 @@ def run_state(folder: Path, config: Config) -> State:
     A folder with another run, or with other things, is an error. A run that saved nothing yet may
     begin again, also with another configuration: there is nothing to lose.
     """
-    try:
-        names = {path.name for path in folder.iterdir()} - {LOCK}
-    except OSError as error:
-        raise SplimeError(f"{folder}: cannot be read: {error}") from None
+    names = {path.name for path in content(folder)}
     if CONFIG not in names:
         strange = sorted(name for name in names if not name.endswith(".part"))
         if strange:

@@ -202,10 +202,9 @@ def transform_parts(
     stream = StreamSource.of(source, method, reading, batch_rows)
     if part_rows is not None and part_rows < 1:
         raise UsageError(f"a part has at least 1 row, not {part_rows}")
-    resumes = (folder / layout.UNFINISHED).exists() and not (folder / layout.MANIFEST).exists()
-    if not resumes:
-        check_folder(folder, overwrite=overwrite)
+    _resumes(folder, overwrite=overwrite)  # an error before the folder is made
     with locked(folder):
+        resumes = _resumes(folder, overwrite=overwrite)
         try:
             _sweep(folder, lambda name: resumes and layout.is_of_parts(name), all_files=not resumes)
             write_json(
@@ -224,6 +223,14 @@ def transform_parts(
                 raise WriteError(f"{folder}: cannot be written: {error}") from None
             raise
     return result
+
+
+def _resumes(folder: Path, *, overwrite: bool) -> bool:
+    """Whether a transform goes on in a folder; an error if it may not begin there."""
+    resumes = (folder / layout.UNFINISHED).exists() and not (folder / layout.MANIFEST).exists()
+    if not resumes:
+        check_folder(folder, overwrite=overwrite)
+    return resumes
 
 
 def _transform(

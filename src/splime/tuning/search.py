@@ -27,7 +27,7 @@ from splime.errors import DataError, SplimeError, UsageError, WriteError, not_in
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
-from splime.io.files import LOCK, atomic_write, locked, read_toml, to_toml, write_toml
+from splime.io.files import atomic_write, content, locked, read_toml, to_toml, write_toml
 from splime.progress import Progress, Watching, silent
 from splime.reporting.style import check_picture, save_picture
 from splime.runs import Epoch, Interrupted, Run, folder as files, train
@@ -221,8 +221,8 @@ class Search:
         tables = {"search": {"seed": self.seed}, "data": data, **self.space.plain()}
         wanted = tomllib.loads(to_toml(tables))
         if not path.exists():
-            for other in self.folder.iterdir():
-                if other.name not in (LOCK, DATA) and not other.name.endswith(".part"):
+            for other in content(self.folder):
+                if other.name != DATA and not other.name.endswith(".part"):
                     raise UsageError(
                         f"{self.folder}: holds {other.name!r} and no search; choose another"
                     )
