@@ -413,6 +413,18 @@ class Existence:
             best = np.maximum(best, said)
         return best
 
+    @property
+    def works(self) -> bool:
+        """Whether estimates are better than how often facts are stated."""
+        check = self.checks[ALL]
+        return check is not None and check.brier < check.base
+
+    def holding(self, entity: int, predicate: int, begin: int, end: int) -> int:
+        """How many facts of an entity and a predicate hold from one tick to another, at most."""
+        first, last = self.graph.timeline.index(np.array([begin, end])).tolist()
+        at = np.arange(first, last + 1)
+        return int(self._own(*(np.full(len(at), one) for one in (entity, predicate)), at).now.max())
+
     def one(self, entity: str, predicate: str, at: When) -> float:
         """The same for one question, by names and a date."""
         of = self.graph.entities.id(entity), self.graph.predicates.id(predicate)

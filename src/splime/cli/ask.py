@@ -140,13 +140,20 @@ def ask(
         evidence = query.why(**question, answer=answers[0].name, **when)
         if plot is not None:
             save_picture(plot_evidence(evidence, query.run.graph.timeline.granularity), plot)
+    if not as_json:  # what is to say of the answer can take longer than the answer
+        show(*answer_parts(answers), *(() if evidence is None else evidence_parts(evidence)))
+    there = query.there_is_one(**question, **when) if near is None else None
+    trust = query.trust if near is None else None
     if as_json:
-        more = {} if evidence is None else {"evidence": evidence.to_json()}
-        show_json({**answers.to_json(), **more})
+        about = {"evidence": evidence, "trust": trust}
+        more = {name: one.to_json() for name, one in about.items() if one is not None}
+        show_json(
+            answers.to_json() | {"there_is_one": None if there is None else there._asdict()} | more
+        )
         return
-    show(*answer_parts(answers), *(() if evidence is None else evidence_parts(evidence)))
-    if near is None and query.trust is not None:
-        show(str(query.trust))
+    for one in (there, trust):
+        if one is not None:
+            show(str(one))
 
 
 def _refuse(reasons: Mapping[str, object]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LARGE = "More facts than fit into memory"
 _MANY, _TOGETHER = "Several trainings at once", "Several processes"
-_OTHER_FACTS = "Other facts than those of train"
+_OTHER_FACTS, _WEIGHTS = "Other facts than those of train", "A graph without training"
 
 
 def option(metavar: str, help: str, panel: str | None = None) -> Any:
@@ -215,6 +215,8 @@ def _facts() -> Iterator[tuple[str, Any]]:
     alone = Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS)
     yield "facts", Option("--facts", metavar="FILE", help=about, rich_help_panel=_OTHER_FACTS)
     yield "instead", Annotated[bool | None, alone]
+    which = "The version of the shipped weights that answer a graph. Default: the latest."
+    yield "weights", Option("--weights", metavar="VERSION", help=which, rich_help_panel=_WEIGHTS)
     yield from _of_fields(ReadOptions, _READING_FACTS, "name", "bucket", "bucket_on", *SPLITTING)
 
 
@@ -286,10 +288,11 @@ def open_run(path: Path, device: str, other: dict[str, Any]) -> Run:
     from splime.cli.console import warn
     from splime.runs.graph_run import open_source
 
-    reading = {name: value for name, value in other.items() if name not in ("facts", "instead")}
+    ours, weights = ("facts", "instead", "weights"), other.get("weights")
+    reading = {name: value for name, value in other.items() if name not in ours}
     if "facts" not in other:
-        return open_source(path, device=device, **reading)
-    run = open_source(path, device=device)
+        return open_source(path, device=device, weights=weights, **reading)
+    run = open_source(path, device=device, weights=weights)
     try:
         graph = load_graph(other["facts"], {"split": "none", **reading})
     except UsageError:  # they have splits; or it fails again

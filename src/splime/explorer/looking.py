@@ -19,6 +19,7 @@ from rich.table import Table
 import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
+from splime.analysis.hidden import SIDES
 from splime.errors import SplimeError, UsageError, check_name
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
@@ -118,6 +119,8 @@ class Explorer:
         for done, (name, kind) in enumerate(wanted):
             progress("calibrating", done, len(wanted), f"{name}, {kind}")
             self.queries[name].calibration(kind)
+            if kind in SIDES:
+                self.queries[name].existence(kind)
         progress("calibrating", len(wanted), len(wanted))
 
     # Names
@@ -200,9 +203,13 @@ class Explorer:
         tables = answer_tables(scoring, asked, options, temperatures, silent)
         here, *others = _by_question(pa.concat_tables(tables), 1 + count, kind)
         [doubt] = scoring.coverage.reasons(kind, facts)
+        there = query.there_is_one(*names, **_interval(time))
         return {
             "kind": kind,
-            "remarks": [f"no probabilities: {doubt}" if doubt else str(calibration)],
+            "remarks": [
+                f"no probabilities: {doubt}" if doubt else str(calibration),
+                *([] if there is None else [str(there)]),
+            ],
             "place": place,
             "first": first,
             "count": count,

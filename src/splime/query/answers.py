@@ -111,6 +111,18 @@ class Answers(Shown, Tabular):
         }
 
 
+class ThereIsOne(NamedTuple):
+    """Whether a graph states a fact that was asked for at all: an answer supposes that."""
+
+    probability: float
+    stated: int
+    """Such facts that it states at that time; the probability is of one more."""
+
+    def __str__(self) -> str:
+        beside = f"one more than the {self.stated:,} stated" if self.stated else "such a fact at all"
+        return f"that this table states {beside}: {percent(self.probability)}"
+
+
 def percent(probability: float) -> str:
     """A probability for people.
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
-from splime.analysis.hidden import Trust, measure
+from splime.analysis.existence import Existence
+from splime.analysis.hidden import SIDES, Trust, measure
 from splime.errors import UsageError, check_name
 from splime.graph import Facts, SplitName, check_split
 from splime.progress import Progress, silent
-from splime.query.answers import AnswerOptions, Answers, answer
+from splime.query.answers import AnswerOptions, Answers, ThereIsOne, answer
 from splime.query.evidence import Evidence, make_evidence
 from splime.query.many import answer_tables
 from splime.query.near import Span, near_names
@@ -58,6 +59,7 @@ class Query:
         self._ahead = run.settings.forecasts
         self.scoring = run.scoring(aggregate, memory)
         self._calibrations = Calibrations(run, self.scoring)
+        self._existence: dict[str, Existence] = {}
 
     def ask(
         self,
@@ -163,6 +165,38 @@ class Query:
         if answer is None:
             answer = self.answer(question, facts, AnswerOptions(1)).rows[0].name
         return make_evidence(self.run, question, facts, answer, most)
+
+    def there_is_one(
+        self,
+        subject: str,
+        predicate: str,
+        object: str,
+        *,
+        at: When | None = None,
+        during: tuple[When, When] | None = None,
+    ) -> ThereIsOne | None:
+        """How probable it is that the graph states a fact that is asked for at all.
+
+        The question is one that `ask` answers with entities; there is no estimate for others, for
+        forecasts, and where the graph's own facts do not bear one out.
+        """
+        question, facts = self.read((subject, predicate, object), None, at, during)
+        if question.kind not in SIDES or self._ahead or self._later(facts):
+            return None
+        existence = self.existence(question.kind)
+        if not existence.works:
+            return None
+        given = facts.object if question.kind == "subject" else facts.subject
+        ids = (given.astype(np.int64), facts.predicate.astype(np.int64))
+        times = (int(facts.begin[0]), int(facts.end[0]))
+        stated = existence.holding(*(int(one[0]) for one in ids), *times)
+        return ThereIsOne(float(existence.estimate(*ids, *times)[0]), stated)
+
+    def existence(self, kind: str) -> Existence:
+        """What estimates whether there is a fact whose object, or subject, is asked for."""
+        if kind not in self._existence:
+            self._existence[kind] = Existence(self.run.graph, kind)
+        return self._existence[kind]
 
     @cached_property
     def _forecast(self) -> Query | None:
