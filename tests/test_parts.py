@@ -53,18 +53,18 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def alone(facts: Path) -> tuple[StreamResult, pa.Table]:
+def alone(facts: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[StreamResult, pa.Table]:
     """What one process makes of them."""
-    target = facts.parent / "alone.parquet"
+    target = tmp_path_factory.mktemp("alone") / "alone.parquet"
     result = stream_transform(facts, target, METHOD)
     assert result.dropped["duplicate"] >= 150
     return result, pq.read_table(target)
 
 
 @pytest.fixture(scope="module")
-def calm(facts: Path) -> dict[str, bytes]:
+def calm(facts: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files that workers write if nothing happens to them, in parts of 1,000 facts."""
-    folder = facts.parent / "calm"
+    folder = tmp_path_factory.mktemp("calm") / "calm"
     transform_parts(facts, folder, METHOD, workers=1, **IN_PARTS)
     return contents(folder)
 

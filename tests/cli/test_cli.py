@@ -195,14 +195,14 @@ def test_inspect_with_repair_and_buckets_of_train(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["inspect", "icews15"], 2, "Did you mean icews14?"),
+        (["inspect", "wikidata12"], 2, "Did you mean wikidata12k"),
         (["inspect", "no/such.tsv"], 3, "no such file"),
         (["inspect", "demo", "--bucket", "0"], 2, "at least 1 fact"),
         (["inspect", "demo", "--bucket-on", "train"], 2, "it needs bucket"),
         (["inspect", "demo", "--granularity", "yera"], 2, "Did you mean year?"),
         (["inspect"], 2, "Missing argument"),
         (["inspct"], 2, "No such command"),
-        (["datasets", "show", "yago"], 2, "Did you mean yago11k?"),
+        (["datasets", "show", "yago11"], 2, "Did you mean yago11k"),
         (["datasets", "fetch", "demo"], 2, "nothing to download"),
     ],
 )

@@ -55,7 +55,7 @@ def test_hostile_names(tmp_path: Path, format: str) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@given(labels=st.lists(st.text(in_one_line, min_size=1), min_size=1, max_size=6, unique=True))
+@given(labels=st.lists(st.text(in_one_line).filter(str.strip), min_size=1, max_size=6, unique=True))
 def test_any_names(format: str, labels: list[str]) -> None:
     static = Timestamp().fit_transform(named(*labels))
     with tempfile.TemporaryDirectory() as here:

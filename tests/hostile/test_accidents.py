@@ -165,7 +165,7 @@ def test_a_folder_made_in_the_meantime_is_not_replaced(tmp_path: Path) -> None:
     pq.write_table(pa.table({**facts, "split": ["train"]}), source)
 
     def make(*_: Any, **__: Any) -> Any:
-        out.mkdir()
+        out.mkdir(exist_ok=True)
         (out / "mine.txt").write_text("mine", encoding="utf-8")
         return stream(*_, **__)
 

@@ -23,7 +23,6 @@ from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
 from splime.runs import Run
 from splime.scoring.scoping import Kind
-from splime.shown import Shown
 from splime.times import Ints
 
 CHAINS = 5
@@ -43,7 +42,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Faithfulness(Shown):
+class Faithfulness:
     """How far first answers rest on their evidence."""
 
     questions: int

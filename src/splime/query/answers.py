@@ -119,7 +119,9 @@ class ThereIsOne(NamedTuple):
     """Such facts that it states at that time; the probability is of one more."""
 
     def __str__(self) -> str:
-        beside = f"one more than the {self.stated:,} stated" if self.stated else "such a fact at all"
+        beside = (
+            f"one more than the {self.stated:,} stated" if self.stated else "such a fact at all"
+        )
         return f"that this table states {beside}: {percent(self.probability)}"
 
 

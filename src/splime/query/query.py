@@ -105,7 +105,8 @@ class Query:
         during: tuple[When, When] | None = None,
     ) -> tuple[Question, Facts]:
         """A question to the run as `answer` takes it."""
-        ahead = self._ahead or (self._forecast is not None and (at, during) != (None, None))
+        timed = (at, during) != (None, None)
+        ahead = self._ahead or (timed and self.run.forecast is not None)
         return read_question(self.run.graph, names, time, at, during, ahead=ahead)
 
     def answer(self, question: Question, facts: Facts, options: AnswerOptions) -> Answers:

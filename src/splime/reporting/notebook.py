@@ -25,6 +25,7 @@ def html_of(result: Shown) -> str:
     name = type(result).__name__
     if name not in _TABLES:  # all need PyTorch
         from splime.reporting.answers import answer_parts
+        from splime.reporting.backtests import backtest_tables
         from splime.reporting.comparison import comparison_table
         from splime.reporting.predictions import prediction_parts
         from splime.reporting.results import evaluation_tables, run_table
@@ -32,4 +33,5 @@ def html_of(result: Shown) -> str:
 
         _TABLES.update(Answers=answer_parts, Comparison=comparison_table, Rules=rule_tables)
         _TABLES.update(Run=run_table, Evaluation=evaluation_tables, Predictions=prediction_parts)
+        _TABLES["Backtest"] = backtest_tables
     return str(rendered(_TABLES[name](result)))
