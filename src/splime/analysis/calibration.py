@@ -49,8 +49,9 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.temperature is None:
             return f"no probabilities: {self.why}"
         return (
-            f"probabilities, if there is such a fact: softmax of score / {self.temperature:.3g} over"
-            f" all answers that train does not state then, calibrated on {self.facts:,} {self.of}"
+            f"probabilities, if there is such a fact: softmax of score / {self.temperature:.3g}"
+            " over all answers that train does not state then, calibrated on"
+            f" {self.facts:,} {self.of}"
         )
 
 
