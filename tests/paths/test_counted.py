@@ -243,7 +243,7 @@ def test_kept_tables_are_those_that_are_made_anew(
 ) -> None:
     facts, model, made = make(random_rows(30)), make_model(), []
     one = 4 * 3 * 2 * PREDICATES * len(RELATIVE) * 16
-    monkeypatch.setattr(counted, "_KEPT", kept * one)
+    monkeypatch.setattr(counted, "_KEPT", {"cpu": kept * one})
     starter: Any = model.starter(facts, world(), RELATIVE)
     make_messages = model.make_messages
 

@@ -9,6 +9,8 @@ With the numbers x of predicate r in scope k for a question about p (`FactCounts
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -25,14 +27,14 @@ BINS = 7
 _HIDDEN = 64
 _FOLDS = 4
 """In training, facts are asked for with the counts of the other parts."""
-_KEPT = 256 << 20
-"""Bytes of messages that are kept for the predicates asked about last."""
+_KEPT: Mapping[str, int] = {"cpu": 256 << 20, "cuda": 8 << 30}
+"""Bytes of messages that are kept for the predicates asked about last, by the kind of device."""
+_FEATURES: Mapping[str, int] = {"cpu": 256 << 20, "cuda": 8 << 30}
+"""Bytes up to which the features of all predicates are kept in training."""
 
 
 class CountedPathModel(PathModel):
     """Messages are made from counts by a small network."""
-
-    steps_are_alike = False
 
     def _make_messages(self) -> None:
         width, hidden, uniform = self.width, _HIDDEN, self._uniform
@@ -84,7 +86,9 @@ class CountedPathModel(PathModel):
         self, known: Facts, graph: TemporalGraph, relative: RelativeScopes
     ) -> FoldStarter:
         """Counts of the facts outside of the part that a question's fact is in."""
-        return FoldStarter(self, known, graph, relative)
+        starter = FoldStarter(self, known, graph, relative)
+        self.steps_are_alike = starter.shares_no_tables
+        return starter
 
 
 def count(known: Facts, graph: TemporalGraph, relative: RelativeScopes) -> FactCounts:
@@ -117,14 +121,18 @@ class _Answering:
                 kept[predicate] = self.model.make_messages(facts)
         tables = torch.cat([kept[predicate] for predicate in wanted], 1)
         size = sum(table.nbytes for table in kept.values())
-        while size > _KEPT and kept:
+        while size > _KEPT[self.model.device.type] and kept:
             size -= kept.pop(next(iter(kept))).nbytes
         about = self.counts.about(wanted, self.model.device)
         return Start(self.model.begin(about)[number], CountedMessages(tables, number))
 
 
 class FoldStarter:
-    """A starter with the counts of a few folds of train."""
+    """A starter with the counts of a few folds of train.
+
+    The features of all predicates are kept where they fit. On a GPU each question then has a table
+    of messages for itself, whose number no step has to wait for, so that a step can be recorded.
+    """
 
     def __init__(
         self, model: CountedPathModel, train: Facts, graph: TemporalGraph, relative: RelativeScopes
@@ -139,17 +147,32 @@ class FoldStarter:
         ]
         self.fold = torch.from_numpy(fold).to(model.device)
         """Of each fact."""
+        needed = 4 * _FOLDS * self._directed**2 * len(relative) * NUMBERS
+        self._features: Features | None = None
+        if needed <= _FEATURES[model.device.type]:
+            every = range(_FOLDS * self._directed)
+            self._features = self._make(every, model.device)
+        self.shares_no_tables = model.device.type == "cuda" and self._features is not None
+
+    def _make(self, numbers: Sequence[int], device: torch.device) -> Features:
+        """Those of predicates with the counts outside of a fold: fold x directed + predicate."""
+        parts = []
+        for fold, counts in enumerate(self.counts):
+            inside = [n % self._directed for n in numbers if n // self._directed == fold]
+            parts.append(counts.features(inside, device))
+        return Features(*map(torch.cat, zip(*parts, strict=True)))
 
     def __call__(self, predicates: Tensor, asked: Tensor | None = None) -> Start:
         """What questions made of some facts begin with."""
         assert asked is not None
-        size = self._directed
-        distinct, number = (self.fold[asked] * size + predicates).unique(return_inverse=True)
-        wanted = distinct.tolist()
-        parts = []
-        for fold, counts in enumerate(self.counts):
-            inside = [one % size for one in wanted if one // size == fold]
-            parts.append(counts.features(inside, predicates.device))
-        features = self.model.change(Features(*map(torch.cat, zip(*parts, strict=True))))
+        number = self.fold[asked] * self._directed + predicates
+        table = torch.arange(len(number), device=number.device)
+        if not self.shares_no_tables:
+            number, table = number.unique(return_inverse=True)
+        if self._features is None:
+            features = self._make(number.tolist(), number.device)
+        else:
+            features = Features(*(part[number] for part in self._features))
+        features = self.model.change(features)
         tables = self.model.make_messages(features.facts)
-        return Start(self.model.begin(features.about)[number], CountedMessages(tables, number))
+        return Start(self.model.begin(features.about)[table], CountedMessages(tables, table))
