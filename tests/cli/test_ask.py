@@ -43,7 +43,7 @@ def test_from_end_to_end(folder: Path) -> None:
         assert (row.known is None) == (" % " in line)
         assert row.known is None or str(row.known) in line
     assert f"scored by {answers[0].scopes[0]}\n" in done.out
-    assert "probabilities: softmax of score / " in done.out
+    assert "if there is such a fact" in done.out
     assert "calibrated on 65 facts of valid" in done.out
 
 
@@ -76,8 +76,12 @@ def test_when(folder: Path) -> None:
 def test_json_and_limits(folder: Path) -> None:
     done = call("ask", folder, "entity 1", "p1", "?", "--limit", 3, "--known", "drop", "--json")
     assert (done.code, done.err) == (0, "")
-    expected = Query(Run(folder)).ask("entity 1", "p1", "?", limit=3, known="drop").to_json()
-    assert json.loads(done.out) == json.loads(json.dumps(expected))
+    query = Query(Run(folder))
+    expected = query.ask("entity 1", "p1", "?", limit=3, known="drop").to_json()
+    there = query.there_is_one("entity 1", "p1", "?")
+    assert there is not None
+    said = {**expected, "there_is_one": there._asdict()}
+    assert json.loads(done.out) == json.loads(json.dumps(said))
     assert len(expected["answers"]) == 3
 
 

@@ -90,8 +90,7 @@ def ask(
 
     - near: splime ask run --near livesIn --at 1982
 
-    - names that begin with -: splime ask run --at 1982 -- -name livesIn "?"; what is called ? or _
-    itself is written \\? or \\_
+    - names that begin with -: splime ask run --at 1982 -- -name livesIn "?"
 
     - many: splime ask run --file questions.tsv --out answers.parquet
     """

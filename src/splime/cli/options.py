@@ -177,7 +177,17 @@ def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[.
 _READING, _READING_FACTS = "How to read the facts", "How to read --facts"
 _SETTINGS = "Settings of the training (default: those of the preset)"
 _PARAMETERS = "Parameters of the method"
-_FOLDED = (LARGE, _MANY, _TOGETHER, _OTHER_FACTS, _READING, _READING_FACTS, _SETTINGS, _PARAMETERS)
+_FOLDED = (
+    LARGE,
+    _MANY,
+    _TOGETHER,
+    _OTHER_FACTS,
+    _WEIGHTS,
+    _READING,
+    _READING_FACTS,
+    _SETTINGS,
+    _PARAMETERS,
+)
 _MAIN = {
     *(f"reading_{name}" for name in ("columns", "split")),
     *(f"settings_{name}" for name in ("dimension", "epochs", "learning_rate", "seed")),

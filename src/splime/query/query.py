@@ -179,13 +179,15 @@ class Query:
         """How probable it is that the graph states a fact that is asked for at all.
 
         The question is one that `ask` answers with entities; there is no estimate for others, for
-        forecasts, and where the graph's own facts do not bear one out.
+        forecasts, for names that train hardly knows, and where the graph's own facts do not bear
+        one out.
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
         if question.kind not in SIDES or self._ahead or self._later(facts):
             return None
-        existence = self.existence(question.kind)
-        if not existence.works:
+        kind: Kind = question.kind  # type: ignore[assignment]
+        existence = self.existence(kind)
+        if not existence.works or self.scoring.coverage.reasons(kind, facts)[0]:
             return None
         given = facts.object if question.kind == "subject" else facts.subject
         ids = (given.astype(np.int64), facts.predicate.astype(np.int64))
