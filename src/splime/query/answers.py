@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from splime.arrays import expand
-from splime.errors import UsageError, check_name, visible
+from splime.errors import UsageError, check_name, counted, visible
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts
 from splime.query.questions import Question
@@ -119,10 +119,10 @@ class ThereIsOne(NamedTuple):
     """Such facts that it states at that time; the probability is of one more."""
 
     def __str__(self) -> str:
-        beside = (
-            f"one more than the {self.stated:,} stated" if self.stated else "such a fact at all"
-        )
-        return f"that this table states {beside}: {percent(self.probability)}"
+        sure = percent(self.probability)
+        if self.stated:
+            return f"this table states {counted(self.stated, 'such fact')}; another one: {sure}"
+        return f"that this table states such a fact at all: {sure}"
 
 
 def percent(probability: float) -> str:

@@ -34,6 +34,8 @@ from splime.training.paths import engine
 from splime.training.registry import find_engine, find_model
 
 T = TypeVar("T")
+_BOUNDED, _REACH = 200_000, 50_000
+"""Of a graph with more facts a question reads so many, so that an answer takes as long as there."""
 
 
 class GraphRun(Run):
@@ -64,6 +66,8 @@ class GraphRun(Run):
         self.weights = load_weights(weights) if isinstance(weights, str) else weights
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1, "weights": NONE}
         given |= {"past": past} if past else {}
+        bounded = len(graph.train) > _BOUNDED
+        given |= {"reach": _REACH} if bounded else {}
         self.graph = graph
         entry = find_model("path")
         settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
@@ -79,7 +83,8 @@ class GraphRun(Run):
         split = " of train" if len(graph) > len(graph.train) else ""
         facts = f"{counted(len(graph.train), 'fact')}{split}"
         how = "forecast without training" if past else "without training"
-        self.basis = f"{how}, from {facts}, by weights {self.weights.version}"
+        nearest_facts = f"the {_REACH:,} nearest of " if bounded else ""
+        self.basis = f"{how}, from {nearest_facts}{facts}, by weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
         self.history = History()
         self.about = {
