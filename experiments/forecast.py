@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiments.rows import METRICS, PATHS, Results
 from experiments.tables import ResultTable, mrr
 from splime.datasets import DATASETS, load
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.evaluation.protocols import EvaluationOptions, Questions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import read_json, write_json
@@ -92,11 +94,12 @@ def tables(folder: Path) -> list[ResultTable]:
     """What is stored, beside what is published; and by what there was before."""
     path = folder / FILE
     records: list[Any] = [*json.loads(path.read_text()).values()] if path.exists() else []
-    datasets = [name for name in PUBLISHED if any(one["dataset"] == name for one in records)]
-    rows, strata = [], []
-    for dataset in datasets:
+    rows: list[tuple[str, ...]] = []
+    strata: list[tuple[str, ...]] = []
+    for dataset in PUBLISHED:
         for name, value in PUBLISHED[dataset].items():
             rows.append((TITLES[dataset], f"{name}, published", "", mrr(value), "", "", "", ""))
+        rows += _trained(folder, dataset)
         for one in (each for each in records if each["dataset"] == dataset):
             test, from_ = one["test"], ", ".join(one.get("trained_on", ()))
             sampled = "" if one["questions"] == "all" else f" ({one['questions']:,} questions)"
@@ -113,3 +116,21 @@ def tables(folder: Path) -> list[ResultTable]:
         title = "MRR by what earlier facts have (questions)"
         found.append(ResultTable(title, (*columns[:3], *kinds), strata, [], words=3))
     return found
+
+
+def _trained(folder: Path, dataset: str) -> Iterator[tuple[str, ...]]:
+    """The rows of the study `paths` for a dataset, trained on its train, with a single step."""
+    results = Results(folder / "paths.json")
+    for row in (row for table in PATHS.values() for row in table):
+        case = row.cases[0]
+        if case.dataset != dataset or case.training["model"] != "path":
+            continue
+        ran = [results[case] for case in row.cases if case in results]
+        if not ran:
+            continue
+        average = results.average(row.cases, "exact")
+        valid = statistics.fmean(record["valid"] for record in ran)
+        seeds = counted(len(ran), "training")
+        metrics = (mrr(average.mean[name]) for name in METRICS)
+        title = f"path, {row.title}, trained ({seeds})"
+        yield (TITLES[dataset], title, PROTOCOL_OF["all"], *metrics, mrr(valid))

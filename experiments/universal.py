@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from experiments.pretrain import SOURCES, Pretraining
+from experiments.rows import METRICS, PATHS, Results
 from experiments.running import load_graph
 from experiments.tables import ResultTable, mrr
 from splime.device import choose_device
@@ -111,7 +113,30 @@ def tables(folder: Path) -> list[ResultTable]:
     columns = ("asked about", "trained on", "steps", "MRR", "Hits@1", "Hits@3", "Hits@10")
     more = ("MRR, overlap", "MRR, valid", "best published, trained")
     note = "New sources: nothing of the source that is asked about was trained on, in any edition."
-    return [ResultTable("Asked without training", (*columns, *more), rows, [note], words=2)]
+    untrained = ResultTable("Asked without training", (*columns, *more), rows, [note], words=2)
+    return [untrained, _trained(folder)]
+
+
+def _trained(folder: Path) -> ResultTable:
+    """The rows of the study `paths` with counted messages, learned from train alone."""
+    results, rows = Results(folder / "paths.json"), []
+    for dataset, published in PUBLISHED.items():
+        for row in PATHS[dataset]:
+            first = row.cases[0]
+            ran = [results[case] for case in row.cases if case in results]
+            if first.training.get("messages") != "counted" or not ran:
+                continue
+            exact, overlap = (results.average(row.cases, name) for name in ("exact", "overlap"))
+            spread = "" if exact.deviation is None else f" ± {mrr(exact.deviation)}"
+            metrics = [mrr(exact.mean[name]) for name in METRICS]
+            metrics[0] += spread
+            valid = statistics.fmean(record["valid"] for record in ran)
+            size = f"{ran[0]['parameters']:,}"
+            more = (mrr(overlap.mean["mrr"]), mrr(valid), mrr(published))
+            rows.append((_TITLES[dataset], row.title, size, str(len(ran)), *metrics, *more))
+    columns = ("dataset", "model", "parameters", "trainings", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    more = ("MRR, overlap", "MRR, valid", "best published")
+    return ResultTable("Trained on the graph, from new weights", (*columns, *more), rows, [], 2)
 
 
 def _sampled(record: Mapping[str, Any]) -> str:

@@ -104,7 +104,7 @@ def test_numbers_of_cases(empty: Results) -> None:
         "predicates": 6,
         "tsne": 2,
         "fair": 114,
-        "paths": 57,
+        "paths": 85,
         "rivals": 260,
     }
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from experiments import universal
+from experiments import forecast, universal
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
 from splime.errors import UsageError
 from splime.paths.shipped import load_weights
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "untrained.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_document_has_the_table_of_the_stored_results() -> None:
-    shown = DOCUMENT.read_text("utf-8").partition("<!-- universal -->\n")[2]
+@pytest.mark.parametrize(
+    ("page", "study"), [("untrained", universal), ("forecasting", forecast)], ids=str
+)
+def test_the_document_has_the_tables_of_the_stored_results(page: str, study: ModuleType) -> None:
+    mark = study.FILE.removesuffix(".json")
+    shown = (DOCS / f"{page}.md").read_text("utf-8").partition(f"<!-- {mark} -->\n")[2]
     assert (
         shown.partition("<!-- end -->")[0].strip()
-        == "\n".join(table.to_markdown() for table in universal.tables(STORED)).strip()
+        == "\n".join(table.to_markdown() for table in study.tables(STORED)).strip()
     )
 
 
