@@ -9,6 +9,7 @@ of processor time; on a shared machine the seconds themselves say little.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import subprocess
@@ -58,6 +59,8 @@ def measure() -> dict[str, float]:
             timed(f"evaluate, protocol {protocol}", lambda p=protocol: splime.evaluate(run, p))
         demo, out = splime.load("demo"), Path(home) / "path"
         few: dict[str, Any] = {"model": "path", "preset": "quick", "epochs": 1}
+        if importlib.util.find_spec("splime.paths.counted"):
+            few |= {"messages": "learned"}  # as before there were counted ones
         path = timed("train path", lambda: splime.train(demo, None, out, **few))
         timed("evaluate path", lambda: splime.evaluate(path, questions=500))
         for name, asked in (("ComplEx", run), ("path", path)):
