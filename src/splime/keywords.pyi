@@ -21,6 +21,7 @@ from splime.times import Granularity, When
 
 class Reading(TypedDict, total=False):
     columns: Sequence[str | int] | None
+    predicate_name: str | None
     header: bool | None
     entities: str | Path | None
     predicates: str | Path | None
@@ -32,6 +33,8 @@ class Reading(TypedDict, total=False):
     unknown_time: str | int | Sequence[str | int] | None
     missing_name: str | None
     without_time: WithoutTime | None
+    since: bool | None
+    duration: str | None
     end_before_begin: EndBeforeBegin | None
     keep_duplicates: bool | None
     allow_loss: bool | None

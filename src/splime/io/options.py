@@ -44,9 +44,15 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: by their names; without names, all in"
-        " their order",
+        " begin, end), by name or by number from 1; SUBJECT,*,TIME makes each other column a"
+        " predicate. Default: by their names and by what they hold; without names, all in their"
+        " order",
         metavar="A,B,…",
+    )
+    predicate_name: str | None = _option(
+        "the predicate of all rows, where no column has it; columns are then subject, object, time"
+        " or subject, object, begin, end",
+        metavar="NAME",
     )
     header: bool | None = _option(
         "whether the first line of text files is a header. Inferred by default"
@@ -94,6 +100,12 @@ class ReadOptions:
         " the last time), or keep them with an unknown begin and end. Default: unknown, and drop"
         " for events"
     )
+    since: bool | None = _option(
+        "whether the one time is a begin, and facts hold on. Default: where its column is called so"
+    )
+    duration: str | None = _option(
+        "the unit of the end column, which says how long a fact holds, such as days", metavar="UNIT"
+    )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"
         " those of valid and test, so that train stays clean and no test fact is lost. Default:"
@@ -123,8 +135,12 @@ class ReadOptions:
     name: str = _option("what the graph is called", default="")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", check_columns(self.columns))
+        one_predicate = self.predicate_name is not None
+        columns = check_columns(self.columns, one_predicate=one_predicate)
+        object.__setattr__(self, "columns", columns)
         check_fields(self)
+        if one_predicate and not (self.predicate_name or "").strip():
+            raise UsageError("predicate_name must be a name, and is empty")
         if self.seed is not None and self.seed < 0:
             raise UsageError(f"seed must be 0 or more, not {self.seed}")
         if self.origin is not None and self.granularity in (None, "step"):

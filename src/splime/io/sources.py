@@ -161,7 +161,7 @@ def _raw(source: FactSource, split: SplitName | None, options: ReadOptions) -> R
         return opened
     columns, name = options.columns, split or options.name
     if is_table(source):
-        return raw_from_table(source, name or "table", split, columns)
+        return raw_from_table(source, name or "table", split, options)
     if isinstance(source, Iterable):
         if columns is not None:
             raise UsageError("columns choose from a file or table; rows hold just the facts")

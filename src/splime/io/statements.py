@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -21,9 +22,18 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded, merged
+from splime.io.columns import (
+    EncodedColumn,
+    Locate,
+    RawFacts,
+    RowCollector,
+    encoded,
+    merged,
+    raw_facts,
+)
+from splime.io.contents import SAMPLE, Contents, find_layout, left_out
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
+from splime.io.layout import NAMES, TIMES, Layout, named_otherwise, roles_of
 from splime.io.options import ReadOptions
 
 JSON = (".jsonl", ".ndjson", ".json")
@@ -39,7 +49,6 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_LISTED = 10
 
 
 def is_statement(header: Sequence[str]) -> bool:
@@ -76,11 +85,13 @@ def raw_from_fields(
     column: Callable[[str], EncodedColumn],
     locate: Locate,
     split: SplitName | None,
-    columns: Sequence[str] | None,
+    options: ReadOptions,
 ) -> RawFacts:
     """The facts of named fields, of which only those that are needed are made columns."""
-    layout = _chosen(path, fields, columns)
-    roles = {role: fields[at] for role, at in layout.items()}
+    usual = _usual(fields, options)
+    if usual is None:
+        return _raw_from_any(path, fields, column, locate, split, options)
+    roles = {role: fields[at] for role, at in usual.items()}
     about = {
         (_folded(match[1]), match[2].lower()): name
         for name in fields
@@ -99,30 +110,45 @@ def raw_from_fields(
     dated = {role: _dated(*parts) for role, parts in written.items()}
     times, shown = _spans(dated), list(chain.from_iterable(written.values()))
     unused = [name for name in fields if name not in used]
-    remarks = named_otherwise(fields, layout) if columns is None else []
+    remarks = named_otherwise(fields, usual) if options.columns is None else []
     if len(shown) == len(timed):
         remarks += _new_years(shown)
     if several:
         remarks.append(f"{len(several):,} have several labels, of which the first is used")
-    if unused:
-        listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in unused[:_LISTED]]
-        more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
-        remarks.append(f"fields that are not used: {', '.join(listed)}{more}")
+    remarks += left_out(unused)
     names = [made[roles[role]] for role in NAMES]
     splits = made[roles["split"]] if "split" in roles else None
     raw = RawFacts(path.name, names, times, locate, split, splits)
     return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
-def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> Layout:
-    """The fields that hold what."""
-    if columns is not None:
-        return by_name(names, columns, str(path))
+def _usual(names: Sequence[str], options: ReadOptions) -> Layout | None:
+    """The fields that hold what, by their names; None if these do not say."""
     roles = _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
-        lasting = {"begin", "end"} & roles.keys()
-        raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
-    return roles
+    if options.columns is not None or options.predicate_name is not None:
+        return None
+    return roles if {*NAMES} <= roles.keys() and not roles.keys().isdisjoint(TIMES) else None
+
+
+def _raw_from_any(
+    path: Path,
+    fields: Sequence[str],
+    column: Callable[[str], EncodedColumn],
+    locate: Locate,
+    split: SplitName | None,
+    options: ReadOptions,
+) -> RawFacts:
+    """The facts of fields that were chosen, or are found by what they hold."""
+    cells: list[list[str]] = []
+    for name in fields:
+        cells.append([])
+        with suppress(DataError):  # what holds no text is no name and no time
+            found = column(name)
+            cells[-1] = found.texts(range(min(SAMPLE, found.rows)))
+    layout, remarks = find_layout(Contents(fields, cells), options, str(path))
+    made = {role: column(fields[at]) for role, at in layout.items()}
+    raw = raw_facts(path.name, made, locate, split, options.predicate_name)
+    return replace(raw, remarks=(*remarks, *raw.remarks))
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
@@ -285,7 +311,7 @@ def read_records(file: InputFile, split: SplitName | None, options: ReadOptions)
         return rows.column(name)
 
     fields = list(dict.fromkeys([*rows.keys, *unusable]))
-    return raw_from_fields(path, fields, column, rows.locate, split, options.columns)
+    return raw_from_fields(path, fields, column, rows.locate, split, options)
 
 
 def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import EXPECTED, TIMES, by_name
+from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
+from splime.io.contents import SAMPLE, Contents, find_layout
+from splime.io.layout import EXPECTED, TIMES
+from splime.io.options import ReadOptions
 from splime.times import raw_time
 
 
@@ -30,18 +34,38 @@ def as_table(source: Any, name: str) -> pa.Table:
 
 
 def raw_from_table(
-    source: Any, name: str, split: SplitName | None, columns: Sequence[str] | None
+    source: Any, name: str, split: SplitName | None, options: ReadOptions
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
     table = as_table(source, name)
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
-    layout = by_name(table.column_names, columns, name)
-    return raw_from_columns(table.select([*layout.values()]), layout, name=name, split=split)
+    layout, remarks = find_layout(contents_of(table), options, name)
+    facts = table.select([*layout.values()])
+    raw = raw_from_columns(facts, layout, options, name=name, split=split)
+    return replace(raw, remarks=(*remarks, *raw.remarks))
+
+
+def contents_of(table: pa.Table) -> Contents:
+    """The first rows of a table, as text."""
+    if not table.num_rows:
+        return Contents.of_rows(table.column_names, [])
+    cells = []
+    for name, column in zip(table.column_names, table.slice(0, SAMPLE).columns, strict=True):
+        with suppress(DataError):
+            cells.append(time_column(column, name, "").texts(range(len(column))))
+            continue
+        cells.append([""])  # neither a name nor a time
+    return Contents(table.column_names, cells)
 
 
 def raw_from_columns(
-    table: pa.Table, roles: Iterable[str], *, name: str, split: SplitName | None = None
+    table: pa.Table,
+    roles: Iterable[str],
+    options: ReadOptions,
+    *,
+    name: str,
+    split: SplitName | None = None,
 ) -> RawFacts:
     """Facts from the columns of an Arrow table, which have these roles."""
 
@@ -54,9 +78,7 @@ def raw_from_columns(
             made[role] = time_column(column, called, name)
         else:
             made[role] = EncodedColumn(label_column(column, called, name))
-    split_column = made.pop("split", None)
-    columns = list(made.values())
-    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column)
+    return raw_facts(name, made, locate, split, options.predicate_name)
 
 
 def raw_from_rows(

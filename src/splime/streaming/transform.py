@@ -346,7 +346,7 @@ class StreamSource:
     ) -> StreamSource:
         """Open the files; an error if they, the method or the options cannot be streamed."""
         options = ReadOptions.of(reading).for_triples(layout.is_triples(source))
-        files = [FactFile(path, options.columns) for path in files_of(source)]
+        files = [FactFile(path, options) for path in files_of(source)]
         stream = cls(
             str(source), files, method, options, _BATCH if batch_rows is None else batch_rows
         )
@@ -394,10 +394,13 @@ class StreamSource:
     def _check(self) -> None:
         options, method = self.options, self.method
         refused = options.chosen(
+            "predicate_name",
             "entities",
             "predicates",
             "times",
             "origin",
+            "since",
+            "duration",
             "unknown_time",
             "missing_name",
             "without_time",
