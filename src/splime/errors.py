@@ -55,7 +55,7 @@ def speaking_of_flags() -> Iterator[None]:
         _command_line.reset(token)
 
 
-def option(name: str, value: object = True) -> str:
+def option(name: str, value: object = True, *, flag: str = "") -> str:
     """An option as whoever reads the message gives it: in Python, or on the command line.
 
     >>> option("since"), option("columns", ["who", "what", "whom", "when"])
@@ -66,7 +66,7 @@ def option(name: str, value: object = True) -> str:
     """
     if not _command_line.get():
         return f"{name}={value!r}"
-    flag = f"--{name.replace('_', '-')}"
+    flag = f"--{flag or name.replace('_', '-')}"
     if value is True:
         return flag
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)

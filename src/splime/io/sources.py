@@ -14,7 +14,7 @@ from splime.io.cleaning import date_numbers, doubt_columns, without_constant_end
 from splime.io.columns import RawFacts
 from splime.io.files import is_there
 from splime.io.folders import best_files, files_of, has_parts, split_files
-from splime.io.ids import dictionaries_in, name_ids
+from splime.io.ids import dictionaries_of, name_ids
 from splime.io.inputs import InputFile
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquets
@@ -86,7 +86,7 @@ def files_read(source: str | Path, options: ReadOptions) -> list[Path]:
     else:
         facts = [path]
     named = (options.entities, options.predicates, options.times)
-    beside = dictionaries_in(path if path.is_dir() else path.parent)
+    beside = dictionaries_of(path)
     return [*facts, *beside, *(Path(name) for name in named if name is not None)]
 
 
