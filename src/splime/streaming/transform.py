@@ -392,25 +392,8 @@ class StreamSource:
         )
 
     def _check(self) -> None:
-        options, method = self.options, self.method
-        refused = options.chosen(
-            "predicate_name",
-            "entities",
-            "predicates",
-            "times",
-            "origin",
-            "since",
-            "duration",
-            "unknown_time",
-            "missing_name",
-            "without_time",
-        )
-        if options.end_before_begin not in (None, "drop"):
-            refused["end_before_begin"] = options.end_before_begin
-        for limit, other_end in (("first", OWN_END), ("last", OWN_BEGIN)):
-            if getattr(options, limit) == other_end:
-                refused[limit] = other_end
-        if refused:
+        method = self.method
+        if refused := self._not_streamed():
             words = ", ".join(f"{option} = {value}" for option, value in refused.items())
             raise UsageError(f"streaming cannot read with {words}{_IN_MEMORY}")
         if method.needs_facts:
@@ -423,6 +406,7 @@ class StreamSource:
         if self.batch_rows < 1:
             raise UsageError(f"a batch has at least 1 row, not {self.batch_rows}")
         self._check_files()
+        options = self.options
         if "split" in self.files[0].names:
             if options.split is not None:
                 raise UsageError(f"{self.name}: streaming keeps the splits of a file{_IN_MEMORY}")
@@ -442,6 +426,27 @@ class StreamSource:
                 " streaming does not collect the names; keep those facts with allow_unseen=True"
                 " (--allow-unseen)" + _IN_MEMORY
             )
+
+    def _not_streamed(self) -> dict[str, Any]:
+        """The reading options that were chosen and need the facts in memory."""
+        refused = self.options.chosen(
+            "predicate_name",
+            "entities",
+            "predicates",
+            "times",
+            "origin",
+            "since",
+            "duration",
+            "unknown_time",
+            "missing_name",
+            "without_time",
+        )
+        if self.options.end_before_begin not in (None, "drop"):
+            refused["end_before_begin"] = self.options.end_before_begin
+        for limit, other_end in (("first", OWN_END), ("last", OWN_BEGIN)):
+            if getattr(self.options, limit) == other_end:
+                refused[limit] = other_end
+        return refused
 
     def _check_files(self) -> None:
         """An error if the files do not belong together."""
