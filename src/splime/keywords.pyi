@@ -27,6 +27,9 @@ class Reading(TypedDict, total=False):
     times: str | Path | None
     granularity: Granularity | None
     origin: When | None
+    time_format: str | None
+    since: bool | None
+    duration: Duration | None
     first: When | None
     last: When | None
     unknown_time: str | int | Sequence[str | int] | None

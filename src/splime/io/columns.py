@@ -243,6 +243,8 @@ class RawFacts:
     """Names for people, by the names that identify."""
     is_text: bool = False
     """Whether the facts come from a text file, where a number may stand for anything."""
+    begins: bool = False
+    """Whether the one column of times is called `since`: it holds begins, and no end is known."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
 
