@@ -374,7 +374,8 @@ def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]
         odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
         odd |= parsed.state == NOT_A_TIME  # a number too long for a year
         bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
-        if pc.any(bare).as_py():
+        dated = pc.match_substring_regex(values, "^[+-]?[0-9]+-##-##$")
+        if pc.any(bare).as_py() and not pc.any(dated).as_py():
             return 1, ["times are numbers, read as years; --granularity step reads them as steps"]
     return 1, []
 

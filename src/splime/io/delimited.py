@@ -85,7 +85,8 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
         remarks.append("spaces around ids were left out")
     raw = RawFacts(file.path.name, names, encoded[3:], rows.places, split, splits)
     header = " ".join(cells) if has_header else None
-    return replace(raw, header=header, is_text=True, remarks=tuple(remarks))
+    begins = "begin" in layout and "end" not in layout
+    return replace(raw, header=header, is_text=True, begins=begins, remarks=tuple(remarks))
 
 
 def _read_statements(

@@ -31,7 +31,10 @@ EXPECTED = (
 
 
 Layout: TypeAlias = Mapping[str, int]
-"""Positions of columns: subject, predicate, object, begin and end or time, perhaps split."""
+"""Positions of columns: subject, predicate, object, begin and end or time, perhaps split.
+
+A begin without an end is that of open facts.
+"""
 
 
 def layout_of(positions: Sequence[int]) -> dict[str, int]:
@@ -102,10 +105,15 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
     roles = roles_of(names)
     split = {"split": roles["split"]} if "split" in roles else {}
     if columns is not None:
-        return layout_of([_position(names, column, where) for column in columns]) | split
+        chosen = layout_of([_position(names, column, where) for column in columns])
+        if "time" in chosen and _folded(names[chosen["time"]]) == "since":
+            chosen["begin"] = chosen.pop("time")
+        return chosen | split
     spans = {"begin", "end"} & roles.keys()
     lasting = len(spans) == 2 or (spans and "time" not in roles)
     wanted = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
+    if spans == {"begin"} and lasting and _folded(names[roles["begin"]]) == "since":
+        wanted = wanted[:-1]  # a begin without an end
     if not {*wanted} <= roles.keys():
         raise unclear(names, roles, wanted[3:], where)
     return {role: roles[role] for role in wanted} | split
@@ -141,7 +149,7 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
     >>> roles_of(["s", "r", "o", "t"])["time"]
     3
     """
-    folded = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
+    folded = [_folded(name) for name in names]
     roles: dict[str, int] = {}
     for role, synonyms in _SYNONYMS.items():
         usual, *others = synonyms.split()
@@ -155,6 +163,10 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
         if len(matches) == 1:
             roles[role] = matches[0]
     return roles
+
+
+def _folded(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:

@@ -197,6 +197,10 @@ class DayMonth:
         part = dict(zip(self.order, match.groups(), strict=False))
         return _dated(part["y"], part["m"], part["d"], _clock(match))
 
+    def other(self) -> DayMonth:
+        """The other order of day and month."""
+        return ORDERS[self.name == "day first"]
+
     def is_short(self, text: str) -> bool:
         """Whether the year has two digits."""
         match = _DAY_MONTH.fullmatch(text)

@@ -18,9 +18,10 @@ from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, by_name
+from splime.io.layout import NAMES, Layout, by_name
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
+from splime.io.recognition import times_as_iso
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
 from splime.io.tables import label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
@@ -37,6 +38,9 @@ from splime.times import (
 )
 
 _T = TypeVar("_T", bound=np.generic)
+NOT_STREAMED = (
+    "Streaming reads only plain times; read all facts into memory, without streaming (--no-stream)"
+)
 ROLES = ("split", *NAMES, "begin", "end")
 """What the columns of facts can be."""
 # Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
@@ -54,7 +58,7 @@ def read_parquet(
     if facts.graph is not None and split is None:
         return restore_graph(file.path, facts.table(facts.schema.names), facts.graph)
     table = facts.table([*facts.names.values()])
-    return raw_from_columns(table, facts.names, name=file.path.name, split=split)
+    return raw_from_columns(table, facts.layout, name=file.path.name, split=split)
 
 
 def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> RawFacts:
@@ -73,7 +77,7 @@ def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> Raw
         together = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise DataError(f"{name}: the columns of the files differ: {error}") from None
-    return raw_from_columns(together, facts.names, name=name)
+    return raw_from_columns(together, facts.layout, name=name)
 
 
 def read_table(path: Path) -> pa.Table:
@@ -185,10 +189,19 @@ class FactFile:
         self.filled = {"begin_filled", "end_filled"}.intersection(schema.names)
 
     @cached_property
+    def layout(self) -> Layout:
+        """The positions of columns by their role."""
+        return by_name(self.schema.names, self.columns, str(self.path))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether facts have a begin and no known end."""
+        return "begin" in self.layout and "end" not in self.layout
+
+    @cached_property
     def names(self) -> dict[str, str]:
         """The names of columns by their role; the time of an event is its begin."""
-        layout = by_name(self.schema.names, self.columns, str(self.path))
-        roles = {"begin" if role == "time" else role: at for role, at in layout.items()}
+        roles = {"begin" if role == "time" else role: at for role, at in self.layout.items()}
         names = {role: self.schema.names[at] for role, at in roles.items()}
         if len(set(names.values())) < len(names):
             raise DataError(f"{self.path}: several columns have the same name")
@@ -282,12 +295,15 @@ class Batch:
 def kinds_of_times(
     part: Part, granularity: Granularity | None = None, progress: Progress = silent
 ) -> Kinds:
-    """The kinds of the times of a part."""
-    kinds = Kinds()
+    """The kinds of the times of a part; an error if only all of them say how they are written."""
+    kinds, options = Kinds(), ReadOptions(granularity=granularity)
     for batch in part.batches("begin", "end", progress=progress):
-        for role in batch.columns:
-            column = batch.encoded(role)
+        columns = [batch.encoded(role) for role in batch.columns]
+        for column in columns:
             kinds += count_kinds(column.strings, column.counts(), granularity)
+        plain = RawFacts(str(part.path), (), columns, batch.locate)
+        for remark in times_as_iso([plain], options)[0].remarks:
+            raise DataError(f"{part.path}: {remark}. {NOT_STREAMED}")
     return kinds
 
 

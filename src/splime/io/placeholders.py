@@ -39,7 +39,7 @@ def placeholders(ticks: Ints, rows: Ints, granularity: Granularity) -> Bools:
     [False, False, False, False, True]
     """
     found = np.zeros(len(ticks), bool)
-    if granularity == "step":
+    if granularity == "step" or not len(ticks):
         return found
     years = calendar(ticks, granularity)[:, 0]
     unit = _YEARS.get(granularity, _SECONDS_OF_YEAR)

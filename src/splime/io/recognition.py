@@ -33,6 +33,7 @@ _LIKE_MONTH, _NO_MONTH = r"^[0-9]{1,4}-[0-9]{2}$", r"^[0-9]{1,4}-(00|1[3-9]|[2-9
 _DASH = re.compile(r"\s*(?:–|—|−|-|/|\b(?:to|until|till)\b)\s*")
 _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
+_NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
 KEEP = "--unknown-time '' keeps it as it is"
 
@@ -73,6 +74,11 @@ class _Times:
         """The texts that match, and the number of rows of each."""
         return self.where(np.asarray(pc.match_substring_regex(self.texts, pattern), bool))
 
+    @property
+    def known(self) -> dict[str, int]:
+        """The texts that do not say that the time is unknown, and the number of rows of each."""
+        return self.where(~is_unknown(self.texts))
+
     def encoded(self) -> EncodedColumn:
         """The column as it is read."""
         same = self.texts is self.written
@@ -101,6 +107,7 @@ class Recognition:
         if self.format is None:
             self._order_days()
             self._read_numbers()
+            self._check_lengths()
         return [
             self._changed(raw, columns).remarked(*self.remarks)
             for raw, columns in zip(self.raws, self.columns, strict=True)
@@ -134,7 +141,7 @@ class Recognition:
         """What is to be read: all texts if there is a format, else those that are no ISO text."""
         if self.format is None:
             return _sum(times.unread for times in among)
-        return _sum(times.where(~is_unknown(times.texts)) for times in among)
+        return _sum(times.known for times in among)
 
     def _claimed(self, text: str) -> bool:
         own = any(way.iso(text) for way in self.ways)
@@ -244,12 +251,10 @@ class Recognition:
             raise self._undecided(rows, fitting)
         order = fitting[0]
         example = next(iter(readings[order]))
-        others = [other for other in ORDERS if other is not order and other.iso(example)]
-        how = " or ".join(f"--time-format {other.strptime(example)!r}" for other in others)
-        short_year = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
-        if how:
-            how = f"; {how} reads them otherwise"
-        self._told(example, readings[order][example], f"{order.name}{short_year}{how}")
+        short = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
+        other = order.other()
+        how = f"--time-format '{other.strptime(example)}' reads the {other.name}"
+        self._told(example, readings[order][example], f"{order.name}{short}; {how}")
         self._replace(readings[order])
 
     def _undecided(self, rows: Mapping[str, int], fitting: Sequence[DayMonth]) -> DataError:
@@ -257,7 +262,7 @@ class Recognition:
         # One that can be read in several orders; where they contradict each other, any.
         orders = fitting or ORDERS[:2]
         example = max(rows, key=lambda text: sum(order.iso(text) is not None for order in orders))
-        where = self._place(example)
+        where = self._place(example, self._all)
         formats = [f"--time-format '{one.strptime(example)}' ({one.name})" for one in orders]
         does = "do not say" if fitting else "contradict each other about"
         return DataError(
@@ -265,13 +270,14 @@ class Recognition:
             f" choose {' or '.join(formats)}"
         )
 
-    def _place(self, text: str) -> str:
-        """Where a text stands first."""
-        for raw, columns in zip(self.raws, self.columns, strict=True):
-            for times in columns:
-                if (code := times.texts.index(text).as_py()) >= 0:
-                    return raw.locate([times.column.first_row(code)])[0]
-        return self.raws[0].name
+    def _place(self, text: str, among: Collection[_Times]) -> str:
+        """Where a text stands first in some columns."""
+        return next(
+            raw.locate([times.column.first_row(times.texts.index(text).as_py())])[0]
+            for raw, columns in zip(self.raws, self.columns, strict=True)
+            for times in columns
+            if times in among and times.texts.index(text).as_py() >= 0
+        )
 
     def _read_numbers(self) -> None:
         """Read numbers as dates where they can be nothing else."""
@@ -298,7 +304,7 @@ class Recognition:
             return
         numbers = _sum(times.matching("^-?[0-9]{1,18}$") for times in self._all)
         years = sorted({int(text) for text in numbers} - {0, -1})
-        if years and not 1000 <= years[0] <= years[-1] <= 9999:
+        if years and not (years[0] >= 1000 and {*years} - {9999} <= {*range(1000, 3000)}):
             return
         dates = self._rows - sum(numbers.values())
         # Steps begin at 0, too, but not with a gap behind it that is longer than all others.
@@ -306,6 +312,22 @@ class Recognition:
         known = _sum(times.matching("^[+-]?[0-9]+-") for times in self._all)
         if (dates and known) or not steps:
             self._tell_unknown(zeros)
+
+    def _check_lengths(self) -> None:
+        """An error if small numbers stand in the place of ends, and dates in that of begins."""
+        pairs = [columns for columns in self.columns if len(columns) == 2]
+        begins, ends = [begin for begin, _ in pairs], [end for _, end in pairs]
+        lengths = _sum(times.matching("^[0-9]{1,3}$") for times in ends)
+        if not lengths or lengths.total() < _NEARLY_ALL * _sum(t.known for t in ends).total():
+            return
+        dates = _sum(times.matching("^[+-]?[0-9]+-[0-9]{2}") for times in begins)
+        if dates.total() >= _NEARLY_ALL * _sum(t.known for t in begins).total():
+            text = next(iter(lengths))
+            raise DataError(
+                f"{self._place(text, ends)}: {text!r} stands where the end should be, and the begin"
+                f" is a date such as {next(iter(dates))}; if it is a length, name its unit:"
+                " --duration days"
+            )
 
 
 def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
@@ -355,10 +377,10 @@ def times_as_iso(raws: Sequence[RawFacts], options: ReadOptions) -> list[RawFact
 
 def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
     """Facts whose one time is their begin, with an unknown end."""
-    if since and len(raw.times) == 2:
+    if since is not None and len(raw.times) == 2:
         raise UsageError(
-            f"{raw.name}: since says that the one column of times holds begins; there is a column"
-            " of ends, too"
+            f"{raw.name}: since says whether the one column of times holds begins; there is a"
+            " column of ends, too"
         )
     if not (raw.begins if since is None else since) or len(raw.times) == 2:
         return raw

@@ -55,8 +55,8 @@ def raw_from_columns(
         else:
             made[role] = EncodedColumn(label_column(column, called, name))
     split_column = made.pop("split", None)
-    columns = list(made.values())
-    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column)
+    columns, begins = list(made.values()), "begin" in made and "end" not in made
+    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column, begins=begins)
 
 
 def raw_from_rows(
