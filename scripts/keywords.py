@@ -24,7 +24,7 @@ from typing import Literal, TypedDict
 from splime.evaluation.protocols import Questions
 from splime.evaluation.ranking import Ties
 from splime.graph import SplitName
-from splime.io.options import EndBeforeBegin, WithoutTime
+from splime.io.options import Duration, EndBeforeBegin, WithoutTime
 from splime.leakage import LeakFilter
 from splime.progress import Progress
 from splime.settings import Past

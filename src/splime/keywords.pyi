@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 from splime.evaluation.protocols import Questions
 from splime.evaluation.ranking import Ties
 from splime.graph import SplitName
-from splime.io.options import EndBeforeBegin, WithoutTime
+from splime.io.options import Duration, EndBeforeBegin, WithoutTime
 from splime.leakage import LeakFilter
 from splime.progress import Progress
 from splime.settings import Past
@@ -28,13 +28,14 @@ class Reading(TypedDict, total=False):
     times: str | Path | None
     granularity: Granularity | None
     origin: When | None
+    time_format: str | None
+    since: bool | None
+    duration: Duration | None
     first: When | None
     last: When | None
     unknown_time: str | int | Sequence[str | int] | None
     missing_name: str | None
     without_time: WithoutTime | None
-    since: bool | None
-    duration: str | None
     end_before_begin: EndBeforeBegin | None
     keep_duplicates: bool | None
     allow_loss: bool | None

@@ -25,7 +25,8 @@ IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 
 _KEPT_BY = {
     NAMELESS: "missing_name='unknown' (--missing-name unknown) keeps such facts",
-    UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit",
+    UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit, time_format"
+    " (--time-format) as you write them, such as '%d/%m/%Y'",
     EVENT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such events, and"
     " columns (--columns) says which column holds the time",
     FACT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such facts",

@@ -56,7 +56,7 @@ _ISO = (
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
 # Texts for an unknown time in tables, databases and YAGO.
-_UNKNOWN = r"(?i)^(-?#+(-#+)*|-|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
+_UNKNOWN = r"(?i)^(-?#+(-#+)*|[-–—]|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
 # RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
 _QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
 # With a forced granularity only the front of a time is read; the rest is ignored.
@@ -69,6 +69,7 @@ _FRONT = {
 # A precision that fewer than this share of the times have is a stray among the others, not the
 # granularity of the data.
 STRAY_SHARE = 0.01
+_SLIPS = 10  # one number in so many may have a digit too many
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,28 @@ def parse_times(
     fields = _read_fields(values, granularity)
     if among is None:
         among = _kinds(fields, np.ones(len(values), np.int64) if weights is None else weights)
-    return _resolve(fields, granularity or infer_granularity(among), among)
+    inferred = granularity or infer_granularity(among)
+    # "20140513" among dates is not a year, nor is "20088" among years.
+    years_are_short = any(among[name] for name in GRANULARITIES[YEAR:]) or (
+        granularity is None and inferred == "year"
+    )
+    return _resolve(fields, inferred, among, years_are_short)
+
+
+def plain_text(values: pa.Array) -> pa.Array:
+    """Times as text without the spaces, quotes and types around them; empty if missing."""
+    text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
+
+
+def is_iso(text: pa.Array) -> Bools:
+    """Which plain texts are written as `parse_times` reads them, be they possible times or not."""
+    return _mask(pc.match_substring_regex(text, f"{_ISO}|{_UNKNOWN}"))
+
+
+def is_unknown(text: pa.Array) -> Bools:
+    """Which plain texts say that a time is unknown."""
+    return _mask(pc.match_substring_regex(text, _UNKNOWN))
 
 
 def tick_range(when: When, granularity: Granularity) -> tuple[int, int]:
@@ -238,8 +260,11 @@ def infer_granularity(kinds: Kinds) -> Granularity:
         return "year"
     if not dated:
         # Numbered steps begin at 0, and no calendar has a year 0.
-        like_years = kinds["like a year"] * 10 >= kinds["step"]
-        return "year" if like_years and not kinds["zero"] and not kinds["long"] else "step"
+        numbers, like_years, long = kinds["step"], kinds["like a year"], kinds["long"]
+        # A few numbers with a digit too many, among years alone, are slips.
+        slips = like_years + long == numbers and long <= max(1, numbers // _SLIPS) < like_years
+        years = like_years * 10 >= numbers and not kinds["zero"] and (slips or not long)
+        return "year" if years else "step"
     share = np.array([0, *(kinds[name] for name in GRANULARITIES[YEAR:])])
     share[YEAR] += kinds["step"] - kinds["long"]
     common = int(np.flatnonzero(share >= STRAY_SHARE * share.sum())[0])
@@ -250,7 +275,9 @@ def infer_granularity(kinds: Kinds) -> Granularity:
     return GRANULARITIES[common]
 
 
-def _resolve(fields: Fields, granularity: Granularity, among: Kinds) -> ParsedTimes:
+def _resolve(
+    fields: Fields, granularity: Granularity, among: Kinds, years_are_short: bool
+) -> ParsedTimes:
     """Turn the fields into ticks of one granularity."""
     level = GRANULARITIES.index(granularity)
     state = fields.state.copy()
@@ -266,8 +293,7 @@ def _resolve(fields: Fields, granularity: Granularity, among: Kinds) -> ParsedTi
         left_over = fields.second % _SECONDS.get(granularity, 86_400) != 0
         truncated = fields.truncated | left_over
         truncated |= (precision > level) & (min(level, DAY) < np.minimum(precision, DAY))
-        if any(among[name] for name in GRANULARITIES[YEAR:]):
-            # "20140513" among dates is not a year.
+        if years_are_short:
             state[known & bare & (np.abs(fields.year) > 9999)] = NOT_A_TIME
         clocked = known & (fields.precision >= HOUR)
         if level >= DAY and 0 < among["zoned"] < among["clocked"]:
@@ -301,8 +327,7 @@ class Fields:
 
 def _read_fields(values: pa.Array, forced: Granularity | None) -> Fields:
     """Parse every text by the grammar of times."""
-    text = pc.utf8_trim_whitespace(values.cast(pa.string())).fill_null("")
-    text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, _QUOTED, r"\1\2"))
+    text = plain_text(values)
     match = pc.extract_regex(text, _ISO)
     state = np.where(match.is_valid().to_numpy(zero_copy_only=False), KNOWN, NOT_A_TIME)
     state = state.astype(np.uint8)

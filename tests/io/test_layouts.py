@@ -171,7 +171,7 @@ def test_real_ends_stay(tmp_path: Path) -> None:
     # One row tells nothing, and whoever names the columns is believed.
     with pytest.raises(DataError, match="no fact has a usable time"):
         splime.read(write(path, "a\tp\tb\t2001\t0\n"))
-    write(path, "s\tp\to\tbegin\tend\na\tp\tb\t2001\t0\na\tp\tb\t2002\t2003\n")
+    write(path, "s\tp\to\tbegin\tend\na\tp\tb\t2001\t1990\na\tp\tb\t2002\t2003\n")
     assert dict(splime.read(path, split="none").reading.dropped) == {"end before begin": 1}
 
 

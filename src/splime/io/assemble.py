@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.arrays import distinct, grouped, repeated
-from splime.errors import DataError
+from splime.errors import DataError, counted
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, all_remarks
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
+from splime.io.placeholders import placeholders
+from splime.io.recognition import KEEP
 from splime.io.since_until import pair
 from splime.reading import (
     DUPLICATE,
@@ -29,12 +31,14 @@ from splime.reading import (
 from splime.timeline import Timeline
 from splime.times import (
     KNOWN,
+    NOT_A_TIME,
     REASONS,
     UNKNOWN,
     Bools,
     Granularity,
     Ints,
     ParsedTimes,
+    format_ticks,
     parse_times,
     tick_range,
 )
@@ -65,7 +69,7 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
         ]
     entities = _vocabulary("entity", [raw.names[at] for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [raw.names[1] for raw in raws])
-    all_spans, unit, step, remarks = _parse_spans(raws, options.granularity)
+    all_spans, unit, step, remarks = _parse_spans(raws, options)
     raws = [raw.remarked(*remarks) for raw in raws]
     accounts = [_without_nameless(raw) for raw in raws]
     limits = _limits(accounts, all_spans, unit, step, options)
@@ -313,7 +317,7 @@ class RowSpans:
 
 
 def _parse_spans(
-    raws: Sequence[RawFacts], granularity: Granularity | None
+    raws: Sequence[RawFacts], options: ReadOptions
 ) -> tuple[list[RowSpans], Granularity, int, list[str]]:
     """Parse the times of all sources together, so that they share one granularity.
 
@@ -323,15 +327,34 @@ def _parse_spans(
     columns = [column for raw in raws for column in raw.times]
     values = pa.concat_arrays([column.strings for column in columns])
     weights = np.concatenate([column.counts() for column in columns])
-    parsed = parse_times(values, weights=weights, granularity=granularity)
-    inferred = granularity is None and all(raw.is_text for raw in raws)
+    parsed = parse_times(values, weights=weights, granularity=options.granularity)
+    inferred = options.granularity is None and all(raw.is_text for raw in raws)
     step, remarks = _number_unit(parsed, values) if inferred else (1, [])
+    if options.unknown_time is None:
+        remarks += _without_placeholders(parsed, weights)
     stops = np.cumsum([len(column.values) for column in columns])[:-1]
     arrays = (parsed.ticks // step, parsed.state, parsed.truncated)
     parts = iter(zip(*(np.split(array, stops) for array in arrays), strict=True))
     unit = parsed.granularity
     spans = [RowSpans(raw, [ParsedTimes(unit, *next(parts)) for _ in raw.times]) for raw in raws]
     return spans, unit, step, remarks
+
+
+def _without_placeholders(parsed: ParsedTimes, weights: Ints) -> list[str]:
+    """Take far times that stand for no time, such as 9999-12-31, for unknown; and remark it."""
+    known = np.flatnonzero((parsed.state == KNOWN) & (weights > 0))
+    ticks, at = np.unique(parsed.ticks[known], return_inverse=True)
+    rows = np.bincount(at, weights[known], len(ticks)).astype(np.int64)
+    far = placeholders(ticks, rows, parsed.granularity)
+    if not far.any():
+        return []
+    parsed.state[known[far[at]]] = UNKNOWN
+    parsed.truncated[known[far[at]]] = False
+    texts = format_ticks(ticks[far], parsed.granularity)
+    counts = [
+        f"{text} ({counted(int(n), 'time')})" for text, n in zip(texts, rows[far], strict=True)
+    ]
+    return [f"far from all other times, {', '.join(counts[:4])} stands for an unknown time; {KEEP}"]
 
 
 def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]:
@@ -349,8 +372,10 @@ def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]
         return step, [divided, unknown] if step > 1 else [unknown]
     if parsed.granularity == "year":
         odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))
+        odd |= parsed.state == NOT_A_TIME  # a number too long for a year
         bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
-        if pc.any(bare).as_py():
+        dated = pc.match_substring_regex(values, "^[+-]?[0-9]+-##-##$")
+        if pc.any(bare).as_py() and not pc.any(dated).as_py():
             return 1, ["times are numbers, read as years; --granularity step reads them as steps"]
     return 1, []
 

@@ -11,10 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError
-from splime.io.columns import EncodedColumn, RawFacts
+from splime.errors import DataError, UsageError
+from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.ids import is_id
-from splime.times import KNOWN, Granularity, When, format_ticks, parse_times, tick_range
+from splime.times import (
+    DATES,
+    GRANULARITIES,
+    KNOWN,
+    Bools,
+    Granularity,
+    Ints,
+    When,
+    format_ticks,
+    is_unknown,
+    parse_times,
+    plain_text,
+    tick_range,
+)
 
 _NEARLY_ALL = 0.9
 
@@ -110,6 +123,86 @@ def date_numbers(raws: Sequence[RawFacts], unit: Granularity, origin: When) -> l
         return column.with_values(pa.array(known, pa.string()))
 
     return [replace(raw, times=[dated(raw, column) for column in raw.times]) for raw in raws]
+
+
+def with_ends(raws: Sequence[RawFacts], duration: str) -> list[RawFacts]:
+    """The same facts, where the end is the begin and a length that stands in its place."""
+    for raw in raws:
+        if len(raw.times) == 1:
+            raise UsageError(
+                f"{raw.name}: duration is the unit of lengths in the place of ends, but there is"
+                " one column of times; name 5 columns with `columns`: subject, predicate, object,"
+                " begin, length"
+            )
+    begins = [raw.times[0] for raw in raws]
+    weights = np.concatenate([column.counts() for column in begins])
+    parsed = parse_times(pa.concat_arrays([one.strings for one in begins]), weights=weights)
+    if parsed.granularity == "step":
+        raise UsageError(
+            f"{raws[0].name}: begins are numbers of an unknown unit, to which no {duration} can be"
+            " added; make dates of them with `granularity` and `origin`"
+        )
+    stops = np.cumsum([len(column.values) for column in begins])[:-1]
+    known = parsed.state == KNOWN
+    parts = zip(np.split(parsed.ticks, stops), np.split(known, stops), strict=True)
+    unit = duration.removesuffix("s")
+    return [
+        _with_end(raw, ticks, known, parsed.granularity, unit)
+        for raw, (ticks, known) in zip(raws, parts, strict=True)
+    ]
+
+
+def _with_end(
+    raw: RawFacts, ticks: Ints, known: Bools, granularity: Granularity, unit: str
+) -> RawFacts:
+    """The end of each pair of begin and length; it is unknown if one of them is."""
+    begin, length = raw.times
+    texts = plain_text(length.values)
+    whole = pc.match_substring_regex(texts, r"^[0-9]{1,9}(\.0+)?$")
+    numbers = pc.if_else(whole, pc.replace_substring_regex(texts, r"\..*", ""), "0")
+    none = is_unknown(texts)
+    of_rows = begin.all_codes().astype(np.int64) * (len(texts) + 1) + length.all_codes()
+    of_rows[(begin.all_codes() < 0) | (length.all_codes() < 0)] = -1
+    pairs, codes = np.unique(of_rows, return_inverse=True)
+    begins, lengths = np.divmod(np.maximum(pairs, 0), len(texts) + 1)
+    count = numbers.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    ends = _later(ticks[begins], granularity, count[lengths], unit)
+    wrong = ~np.asarray(whole, bool) & ~none
+    made = [
+        f"not a length: {text}" if bad else "" if unknown else end
+        for end, text, bad, unknown in zip(
+            ends,
+            texts.take(pa.array(lengths)).to_pylist(),
+            wrong[lengths].tolist(),
+            (none[lengths] | ~known[begins] | (pairs < 0)).tolist(),
+            strict=True,
+        )
+    ]
+    end = encoded(codes, pa.array(made, pa.string()))
+    return replace(raw, times=[begin, end], written=raw.written or raw.times)
+
+
+def _later(ticks: Ints, granularity: Granularity, counts: Ints, unit: str) -> list[str]:
+    """Ticks and so many years, days, … as text; the 31st and a month is the last of the next."""
+    counts = counts * {"year": 12, "week": 7}.get(unit, 1)
+    step: Granularity = {"year": "month", "week": "day"}.get(unit, unit)
+    starts = (ticks - 1970 if granularity == "year" else ticks).astype(DATES[granularity])
+    finest = max(granularity, step, key=GRANULARITIES.index)
+    if unit == "year" and granularity == "year":
+        finest = "year"
+    if step != "month":
+        ends = starts.astype(DATES[finest]) + counts.astype(DATES[step].replace("M8", "m8"))
+    else:
+        months, days = starts.astype("M8[M]") + counts, starts.astype("M8[D]")
+        day = days - starts.astype("M8[M]").astype("M8[D]")
+        first = months.astype("M8[D]")
+        last = (months + 1).astype("M8[D]") - first - 1
+        ends = (first + np.minimum(day, last)).astype(DATES[finest])
+        if finest in ("hour", "minute", "second"):
+            ends += starts - days
+    if finest == "year":
+        return [str(year) for year in (ends.astype(np.int64) + 1970).tolist()]
+    return [str(text) for text in np.datetime_as_string(ends).tolist()]
 
 
 def without_times(raw: RawFacts, unknown: Collection[str]) -> RawFacts:

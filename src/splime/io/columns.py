@@ -244,6 +244,8 @@ class RawFacts:
     """Names for people, by the names that identify."""
     is_text: bool = False
     """Whether the facts come from a text file, where a number may stand for anything."""
+    begins: bool = False
+    """Whether the one column of times is called `since`: it holds begins, and no end is known."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
 
@@ -285,12 +287,10 @@ def raw_facts(
     rows = made["subject"].rows
     if predicate_name is not None:
         made["predicate"] = encoded(np.zeros(rows, np.int32), pa.array([predicate_name]))
-    if "begin" in made and "end" not in made:
-        made["end"] = encoded(np.full(rows, -1), pa.array([], pa.string()))
-        remarks = (*remarks, "there is no end: facts hold on from their begin")
     times = [made[role] for role in TIMES if role in made]
     names = [made[role] for role in NAMES]
-    return RawFacts(name, names, times, locate, split, made.get("split"), remarks=remarks)
+    begins, splits = "begin" in made and "end" not in made, made.get("split")
+    return RawFacts(name, names, times, locate, split, splits, remarks=remarks, begins=begins)
 
 
 def _one_object(

@@ -32,7 +32,10 @@ OTHER_OBJECT = "object "
 
 
 Layout: TypeAlias = Mapping[str, int]
-"""Positions of columns: subject, predicate, object, begin and end or time, perhaps split."""
+"""Positions of columns: subject, predicate, object, begin and end or time, perhaps split.
+
+A begin without an end is that of open facts.
+"""
 
 
 def layout_of(positions: Sequence[int], *, one_predicate: bool = False) -> dict[str, int]:
@@ -110,7 +113,10 @@ def by_name(
     split = {"split": roles["split"]} if "split" in roles else {}
     positions = [_position(names, column, where) for column in columns if column != WILDCARD]
     if WILDCARD not in columns:
-        return layout_of(positions, one_predicate=one_predicate) | split
+        chosen = layout_of(positions, one_predicate=one_predicate)
+        if "time" in chosen and _folded(names[chosen["time"]]) == "since":
+            chosen["begin"] = chosen.pop("time")
+        return chosen | split
     subject, *times = positions
     others = [at for at in range(len(names)) if at not in (*positions, *split.values())]
     if not others:
@@ -130,7 +136,7 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
     >>> roles_of(["s", "r", "o", "t"])["time"]
     3
     """
-    folded = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
+    folded = [_folded(name) for name in names]
     roles: dict[str, int] = {}
     for role, synonyms in _SYNONYMS.items():
         usual, *others = synonyms.split()
@@ -144,6 +150,10 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
         if len(matches) == 1:
             roles[role] = matches[0]
     return roles
+
+
+def _folded(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:

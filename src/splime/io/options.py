@@ -11,10 +11,15 @@ from typing import Any, Literal, TypeAlias
 
 from splime.errors import UsageError, check_fields, check_name
 from splime.io.layout import check_columns
+from splime.io.notations import strptime_notation
 from splime.splitting import HowToSplit
 from splime.times import Granularity, When
 
 EndBeforeBegin: TypeAlias = Literal["drop", "swap", "repair", "error"]
+Duration: TypeAlias = Literal[
+    "years", "months", "weeks", "days", "hours", "minutes", "seconds",
+    "year", "month", "week", "day", "hour", "minute", "second",
+]  # fmt: skip
 WithoutTime: TypeAlias = Literal["drop", "always", "unknown"]
 
 OWN_END, OWN_BEGIN = "end", "begin"
@@ -74,6 +79,19 @@ class ReadOptions:
     origin: When | None = _option(
         "the time of the number 0, where times are numbers of hours, days, …", metavar="TIME"
     )
+    time_format: str | None = _option(
+        "how times are written, as strptime has it, such as '%d/%m/%Y'; what is written otherwise"
+        " is unreadable. Inferred by default",
+        metavar="FORMAT",
+    )
+    since: bool | None = _option(
+        "whether the one column of times holds begins, of facts without a known end. Default: if it"
+        " is called since"
+    )
+    duration: Duration | None = _option(
+        "the unit of lengths that stand in the place of ends: the end is the begin and so many of"
+        " them"
+    )
     first: When | None = _option(
         "what an unknown begin becomes: a time, or end for the end of the fact. Default: the first"
         " time of the facts",
@@ -87,7 +105,7 @@ class ReadOptions:
     unknown_time: str | int | Sequence[str | int] | None = _option(
         "texts that stand for an unknown time, such as 0, -1 or 9999, beside an empty cell and"
         " ####-##-##; on the command line once for each. Default: far values such as 9999-12-31"
-        " that are repeated; an empty text is none of them",
+        " that are repeated, and 0000-00-00; an empty text is none of them",
         metavar="TEXT",
         many=True,
     )
@@ -99,12 +117,6 @@ class ReadOptions:
         "what to do with facts without a time: drop them, let them hold always (from the first to"
         " the last time), or keep them with an unknown begin and end. Default: unknown, and drop"
         " for events"
-    )
-    since: bool | None = _option(
-        "whether the one time is a begin, and facts hold on. Default: where its column is called so"
-    )
-    duration: str | None = _option(
-        "the unit of the end column, which says how long a fact holds, such as days", metavar="UNIT"
     )
     end_before_begin: EndBeforeBegin | None = _option(
         "what to do with facts that end before they begin; repair drops those of train and swaps"
@@ -141,6 +153,10 @@ class ReadOptions:
         check_fields(self)
         if one_predicate and not (self.predicate_name or "").strip():
             raise UsageError("predicate_name must be a name, and is empty")
+        if self.time_format is not None:
+            strptime_notation(self.time_format)  # raises an error if it is none
+            if self.origin is not None:
+                raise UsageError("origin is for times that are numbers, time_format for dates")
         if self.seed is not None and self.seed < 0:
             raise UsageError(f"seed must be 0 or more, not {self.seed}")
         if self.origin is not None and self.granularity in (None, "step"):

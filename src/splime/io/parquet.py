@@ -23,6 +23,7 @@ from splime.io.inputs import InputFile
 from splime.io.layout import NAMES
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
+from splime.io.recognition import times_as_iso
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
 from splime.io.tables import contents_of, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
@@ -39,6 +40,9 @@ from splime.times import (
 )
 
 _T = TypeVar("_T", bound=np.generic)
+NOT_STREAMED = (
+    "Streaming reads only plain times; read all facts into memory, without streaming (--no-stream)"
+)
 ROLES = ("split", *NAMES, "begin", "end")
 """What the columns of facts can be."""
 # Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
@@ -217,12 +221,17 @@ class FactFile:
         return self._found[1]
 
     @property
+    def is_open(self) -> bool:
+        """Whether facts have a begin and no known end."""
+        return "begin" in self.layout and "end" not in self.layout
+
+    @property
     def names(self) -> dict[str, str]:
         """The same for a stream of facts; the time of an event is its begin."""
-        if not {*NAMES} <= self.layout.keys() or {"begin", "end"} & self.layout.keys() == {"begin"}:
+        if not {*NAMES} <= self.layout.keys():
             raise DataError(
-                f"{self.path}: only facts with a column each for subject, predicate, object, and"
-                " time or begin and end can be streamed; stream=False (--no-stream) loads them"
+                f"{self.path}: only facts with a column each for subject, predicate and object can"
+                " be streamed; stream=False (--no-stream) loads these"
             )
         return {"begin" if role == "time" else role: name for role, name in self.layout.items()}
 
@@ -314,12 +323,15 @@ class Batch:
 def kinds_of_times(
     part: Part, granularity: Granularity | None = None, progress: Progress = silent
 ) -> Kinds:
-    """The kinds of the times of a part."""
-    kinds = Kinds()
+    """The kinds of the times of a part; an error if only all of them say how they are written."""
+    kinds, options = Kinds(), ReadOptions(granularity=granularity)
     for batch in part.batches("begin", "end", progress=progress):
-        for role in batch.columns:
-            column = batch.encoded(role)
+        columns = [batch.encoded(role) for role in batch.columns]
+        for column in columns:
             kinds += count_kinds(column.strings, column.counts(), granularity)
+        plain = RawFacts(str(part.path), (), columns, batch.locate)
+        for remark in times_as_iso([plain], options)[0].remarks:
+            raise DataError(f"{part.path}: {remark}. {NOT_STREAMED}")
     return kinds
 
 

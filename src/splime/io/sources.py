@@ -20,6 +20,7 @@ from splime.io.options import SPLITTING, ReadOptions
 from splime.io.parquet import read_parquets
 from splime.io.parts import MANIFEST, is_triples
 from splime.io.readers import builtin_formats, read_file
+from splime.io.recognition import times_as_iso
 from splime.io.since_until import qualify
 from splime.io.statements import name_items
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
@@ -112,6 +113,7 @@ def _make_graph(raws: list[RawFacts], source: FactSource, options: ReadOptions) 
         listed = [given] if isinstance(given, str | int) else given
         unknown = {str(each).strip() for each in listed}
         raws = [without_times(raw, unknown) for raw in raws]
+    raws = times_as_iso(raws, options)
     if options.origin is not None and options.granularity is not None:
         raws = date_numbers(raws, options.granularity, options.origin)
         if options.granularity != "year":  # hours that all stand at midnight are days

@@ -21,14 +21,15 @@ from splime.counts import Counts
 from splime.errors import DataError, UsageError
 from splime.graph import SPLITS, Ids
 from splime.io.files import atomic_write, checksum
-from splime.io.parquet import ROLES, Batch, Part, TimeColumn
+from splime.io.parquet import NOT_STREAMED, ROLES, Batch, Part, TimeColumn
 from splime.io.parts import TripleFile
+from splime.io.placeholders import placeholders
 from splime.io.saved import Description
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
 from splime.segmentation import Scopes
 from splime.timeline import Timeline
-from splime.times import Bools, Granularity, Ints, dated
+from splime.times import Bools, Granularity, Ints, dated, format_ticks
 from splime.vocabulary import Vocabulary
 
 _KINDS = 6
@@ -213,6 +214,8 @@ def sum_tallies(
         parts[number] = part.ticks, part.table.sum(axis=2)
     first = last = 0
     if index is None:
+        if plan.graph is None:
+            _check_placeholders(tally.ticks, plan.granularity, where)
         known = tally.ticks[tally.table[..., :-1].any(axis=(0, 1, 2))]
         if not len(known):
             raise DataError(
@@ -251,6 +254,17 @@ def sum_tallies(
         table[at] = counted[decide].sum(axis=0)[np.ix_(used, occur)]
     counts = Counts.of_tables(*tables)
     return CountResult(index, predicates, counts, facts.sum(axis=(0, 1)), np.stack(of_parts))
+
+
+def _check_placeholders(ticks: Ints, granularity: Granularity, where: str) -> None:
+    """An error if a time may stand for an unknown one, which all facts together decide."""
+    far = placeholders(ticks, np.full(len(ticks), 2), granularity)
+    if far.any():
+        text = format_ticks(ticks[far][:1], granularity)[0]
+        raise DataError(
+            f"{where}: {text} lies far from all other times, and may stand for an unknown one."
+            f" {NOT_STREAMED}"
+        )
 
 
 def _split_sizes(ticks: Ints, table: Ints, all_ticks: Ints, limits: tuple[int, int] | None) -> Ints:

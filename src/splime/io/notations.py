@@ -1,0 +1,344 @@
+"""How people write times: each way is turned into the ISO text that `splime.times` reads.
+
+`NOTATIONS` lists the ways that a single text shows by itself. What only a whole column shows
+(whether the day or the month comes first, what a number counts) is decided by all sources together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splime.errors import UsageError
+from splime.times import GRANULARITIES, YEAR, Bools, Ints
+
+OPEN_END = re.compile(
+    r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?|date)|to date"
+    r"|still|open(?:-ended)?|continuing|\.\.\.?|…"
+)
+"""What stands in the place of an end that is not there yet."""
+_CLOCK = (
+    r"(?:(?:,? +|T)(?P<hour>[0-9]{1,2})(?P<rest>(?::[0-9]{2}){0,2}(?:[.,][0-9]+)?)"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?"
+)
+_DAY_MONTH = re.compile(
+    r"([0-9]{1,2})(?:/|-|\. ?)([0-9]{1,2})(?:/|-|\. ?)([0-9]{4}|[0-9]{2})" + _CLOCK
+)
+_YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?"
+_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?\.?"
+_DAY_IN_WORDS = re.compile(
+    rf"(?i)(?P<date>(?:{_WEEKDAY},? )?(?:{_DAY}[ /-](?:of )?{_MONTH},?[ /-][0-9]{{4}}"
+    rf"|{_MONTH}[ /-]{_DAY},?[ /-][0-9]{{4}}|[0-9]{{4}}[ /-]{_MONTH}[ /-]{_DAY})){_CLOCK}"
+)
+_MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
+_SHORT_WORDS = re.compile(rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-])(?P<year>[0-9]{{2}}){_CLOCK}")
+_QUARTER = re.compile(
+    r"(?i)([0-9]{4})[ /-]?Q([1-4])|Q([1-4])[ /-]?([0-9]{4})|([1-4])Q[ /-]?([0-9]{4})"
+)
+_WEEK = re.compile(r"(?i)([0-9]{4})[ -]?W([0-9]{1,2})(?:-?([1-7]))?")
+_BC, _AD = r"(?:BCE?|B\.\s?C\.(?:\s?E\.)?)", r"(?:AD|CE|A\.\s?D\.|C\.\s?E\.)"
+_ERA = re.compile(rf"(?i)([0-9]{{1,5}}) ?(?:({_BC})|{_AD})|{_AD} ?([0-9]{{1,5}})")
+_ABOUT = re.compile(r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)")
+_COMPACT = (
+    "^[0-9]{4}(0[1-9]|1[0-2])((0[1-9]|[12][0-9]|3[01])"
+    "(([01][0-9]|2[0-3])([0-5][0-9]([0-5][0-9])?)?)?)?$"
+)
+_FIRST, _LAST = 1500, 2100  # the years of dates without separators
+_EPOCH = ("1990", "2050")  # the years of numbers of seconds
+_NEARLY_ALL = 0.9  # of the rows must be dates; the others are slips
+_AS_DATES = "dates without separators"
+_CENTURY = 69  # years of two digits from this on are of the 20th century, as strptime has it
+
+
+@dataclass(frozen=True)
+class Notation:
+    """One way to write times."""
+
+    said: str
+    """What it means and which option decides otherwise, behind "…, "."""
+    iso: Callable[[str], str | None]
+    """The ISO text of a text; None if it is not written like that."""
+
+
+def _clock(match: re.Match[str]) -> str:
+    """The time of day behind a date, as ISO text."""
+    if match["hour"] is None:
+        return ""
+    hour, half = int(match["hour"]), (match["half"] or "").lower()
+    if half:
+        if not 1 <= hour <= 12:
+            return "T99"  # no time
+        hour = hour % 12 + 12 * (half == "p")
+    zone = (match["zone"] or "").replace("GMT", "Z")
+    return f"T{hour:02}{match['rest']}{zone}" if half or match["rest"] else "T99"
+
+
+def _dated(year: str, month: str, day: str, clock: str = "") -> str | None:
+    """An ISO day, if there is one; years of two digits are 1969 to 2068."""
+    try:
+        return date(_full_year(year), int(month), int(day)).isoformat() + clock
+    except ValueError:
+        return None
+
+
+def _full_year(year: str) -> int:
+    short = len(year) <= 2
+    return int(year) + (short and (1900 if int(year) >= _CENTURY else 2000))
+
+
+def _year_first(text: str) -> str | None:
+    match = _YEAR_FIRST.fullmatch(text)
+    return match and _dated(match[1], match[2], match[3], _clock(match))
+
+
+def _month_year(text: str) -> str | None:
+    match = _MONTH_YEAR.fullmatch(text)
+    return match and f"{match[2]}-{int(match[1]):02}"
+
+
+def _words(text: str) -> str | None:
+    """A date with the name of a month."""
+    if match := _DAY_IN_WORDS.fullmatch(text):
+        found = _parsed(match["date"])
+        return found and found.date().isoformat() + _clock(match)
+    found = _parsed(text) if _MONTH_IN_WORDS.fullmatch(text) else None
+    return found and found.date().isoformat()[:7]
+
+
+def _short_words(text: str) -> str | None:
+    match = _SHORT_WORDS.fullmatch(text)
+    found = match and _parsed(f"{match['date']}{_full_year(match['year'])}")
+    return found and found.date().isoformat() + _clock(match)
+
+
+def _parsed(text: str) -> datetime | None:
+    """A date in words; None if there is no such date, or it lacks more than the day."""
+    from dateutil import parser
+
+    try:
+        found: datetime = parser.parse(text, default=datetime(1000, 1, 1))
+    except (ValueError, OverflowError):
+        return None
+    # What is not written comes from the default: so the numbers must be those of the text.
+    written = sorted(map(int, re.findall("[0-9]+", text)))
+    return found if written in ([found.year], sorted([found.day, found.year])) else None
+
+
+def _quarter(text: str) -> str | None:
+    match = _QUARTER.fullmatch(text)
+    if match is None:
+        return None
+    year = match[1] or match[4] or match[6]
+    return f"{year}-{3 * int(match[2] or match[3] or match[5]) - 2:02}"
+
+
+def _week(text: str) -> str | None:
+    match = _WEEK.fullmatch(text)
+    try:
+        return (
+            match
+            and date.fromisocalendar(int(match[1]), int(match[2]), int(match[3] or 1)).isoformat()
+        )
+    except ValueError:
+        return None
+
+
+def _era(text: str) -> str | None:
+    match = _ERA.fullmatch(text)
+    year = match and int(match[1] or match[3])
+    return f"{'-' if match and match[2] else ''}{year}-##-##" if year else None
+
+
+def _about(text: str) -> str | None:
+    match = _ABOUT.fullmatch(text)
+    if match is None:
+        return None
+    if re.fullmatch("[0-9]{1,4}", match[1]):
+        return f"{match[1]}-##-##"
+    return _era(match[1]) or _words(match[1])
+
+
+NOTATIONS = (
+    Notation("year first; --time-format reads them otherwise", _year_first),
+    Notation("month and year; --time-format reads them otherwise", _month_year),
+    Notation("by the name of the month; --time-format reads them otherwise", _words),
+    Notation(
+        "years of two digits are 1969 to 2068; --time-format reads them otherwise", _short_words
+    ),
+    Notation("the month in which the quarter begins; --granularity year keeps the year", _quarter),
+    Notation("the day on which the week begins; --granularity year keeps the year", _week),
+    Notation("years before Christ are negative; --unknown-time makes one unknown", _era),
+    Notation("as if it were exact; --unknown-time makes one unknown", _about),
+)
+
+
+@dataclass(frozen=True)
+class DayMonth:
+    """The order of day, month and year in a date of three numbers."""
+
+    name: str
+    order: str
+    """The places of year, month and day, and directives of strptime."""
+
+    def iso(self, text: str) -> str | None:
+        """The ISO text of a text; None if there is no such date."""
+        match = _DAY_MONTH.fullmatch(text)
+        if match is None or (self.order[0] == "y" and len(match[3]) > 2):
+            return None
+        part = dict(zip(self.order, match.groups(), strict=False))
+        return _dated(part["y"], part["m"], part["d"], _clock(match))
+
+    def other(self) -> DayMonth:
+        """The other order of day and month."""
+        return ORDERS[self.name == "day first"]
+
+    def is_short(self, text: str) -> bool:
+        """Whether the year has two digits."""
+        match = _DAY_MONTH.fullmatch(text)
+        return match is not None and len(match[3]) == 2
+
+    def strptime(self, text: str) -> str:
+        """The format of strptime for a text."""
+        match = _DAY_MONTH.fullmatch(text)
+        assert match is not None
+        full = "Y" if len(match[3]) == 4 else "y"
+        date = [f"%{full if part == 'y' else part}" for part in self.order]
+        first, second = text[match.end(1) : match.start(2)], text[match.end(2) : match.start(3)]
+        clock = text[match.end(3) :]
+        for directive in ("%I" if match["half"] else "%H", "%M", "%S"):
+            clock = re.sub(r"(?<![%0-9.,])[0-9]{1,2}", directive, clock, count=1)
+        clock = re.sub("(?i)[ap]m", "%p", re.sub("[.,][0-9]+", ".%f", clock))
+        return f"{date[0]}{first}{date[1]}{second}{date[2]}{clock}"
+
+
+ORDERS = (
+    DayMonth("day first", "dmy"),
+    DayMonth("month first", "mdy"),
+    DayMonth("year first", "ymd"),
+)
+
+
+def is_day_month(text: str) -> bool:
+    """Whether a text is a date of which one has to know whether the day or the month is first."""
+    return any(order.iso(text) for order in ORDERS)
+
+
+def strptime_notation(format: str) -> Notation:
+    """The notation of a format as strptime has it; a UsageError if it gives no date.
+
+    >>> strptime_notation("%d/%m/%Y").iso("03/04/2019")
+    '2019-04-03'
+    """
+    finest = _finest(format)
+
+    def iso(text: str) -> str | None:
+        try:
+            found = datetime.strptime(text, format)
+        except ValueError:
+            return None
+        if finest == "year":
+            return f"{found.year:04}-##-##"
+        date, _, clock = found.isoformat().partition("T")
+        whole = clock[: _LENGTHS[finest]] if finest in ("hour", "minute") else clock
+        offset = clock[8:].lstrip(".0123456789") if whole != clock else ""
+        if finest in ("month", "day"):
+            return date[:7] if finest == "month" else date
+        return f"{date}T{whole}{offset}"
+
+    return Notation(f"by --time-format '{format}'", iso)
+
+
+_LENGTHS = {"hour": 2, "minute": 5}
+
+
+def _finest(format: str) -> str:
+    """The finest unit that a format of strptime gives."""
+    base = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
+    units = GRANULARITIES[YEAR:]
+    try:
+        text = base.strftime(format)
+        given = [
+            base.replace(**{unit: getattr(base, unit) + 7}).strftime(format) != text  # type: ignore[arg-type]
+            for unit in units
+        ]
+        read = datetime.strptime(text, format).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise UsageError(f"time_format {format!r} cannot be used: {error}") from None
+    count = given.index(False) if False in given else len(units)
+    start = datetime(2001, 1, 1, tzinfo=UTC).replace(
+        **{unit: getattr(base, unit) for unit in units[:count]}  # type: ignore[arg-type]
+    )
+    if not count or any(given[count:]) or read != start:
+        raise UsageError(
+            f"time_format {format!r} does not give a date; it needs a year (%Y), and all units down"
+            " to the finest, such as '%d/%m/%Y' or '%Y-%m'"
+        )
+    return units[count - 1]
+
+
+def numbers_as_dates(texts: pa.Array, rows: Ints) -> tuple[Bools, pa.Array, str] | None:
+    """Dates for numbers that can be nothing else: which, their ISO texts, and what they are.
+
+    `rows` has the number of rows of each text.
+    """
+    digits = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
+    numbers = pc.if_else(digits, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    bare: Bools = np.asarray(digits.to_numpy(zero_copy_only=False), bool)
+    # What may stand for no time says nothing.
+    telling = bare & (numbers > 0) & ~_mask(texts, "^(9999|2999|3000)")
+    all_rows = int(rows[telling].sum())
+    if not all_rows:
+        return None
+    year = numbers // 10 ** np.maximum(_digits(numbers) - 4, 0)
+    dates = telling & _mask(texts, _COMPACT) & (year >= _FIRST) & (year <= _LAST)
+    if rows[dates].sum() >= _NEARLY_ALL * all_rows:
+        lengths = np.unique(_digits(numbers[dates]))
+        chosen = bare & np.isin(pc.utf8_length(texts).to_numpy(), lengths)
+        return chosen, _without_separators(texts.filter(pa.array(chosen))), _AS_DATES
+    for unit, said in (("s", "seconds"), ("ms", "milliseconds")):
+        low, high = np.array(_EPOCH).astype(f"M8[{unit}]").astype(np.int64)
+        fits = telling & (numbers >= low) & (numbers < high)
+        # Nine digits alone may be anything.
+        if (
+            rows[fits].sum() < _NEARLY_ALL * all_rows
+            or 2 * rows[fits & (_digits(numbers) % 3 == 1)].sum() < all_rows
+        ):
+            continue
+        chosen = bare & (numbers <= np.array("9999-12-31T23:59:59", f"M8[{unit}]").astype(np.int64))
+        isos = np.datetime_as_string(numbers[chosen].astype(f"M8[{unit}]"))
+        return (
+            chosen,
+            pa.array([f"{iso}Z" for iso in isos.tolist()], pa.string()),
+            (f"{said} since 1970"),
+        )
+    return None
+
+
+def _digits(numbers: Ints) -> Ints:
+    """The number of digits of positive numbers."""
+    return np.searchsorted(10 ** np.arange(1, 19), numbers, side="right") + 1
+
+
+def _without_separators(texts: pa.Array) -> pa.Array:
+    for pattern, iso in (
+        ("([0-9]{4})([0-9]{2})", r"\1-\2"),
+        ("([0-9]{4})([0-9]{2})([0-9]{2})", r"\1-\2-\3"),
+        ("([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})", r"\1-\2-\3T\4"),
+        ("([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})", r"\1-\2-\3T\4:\5"),
+        ("([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})", r"\1-\2-\3T\4:\5:\6"),
+    ):
+        texts = pc.replace_substring_regex(texts, f"^{pattern}$", iso)
+    return texts
+
+
+def _mask(texts: pa.Array, pattern: str) -> Bools:
+    return np.asarray(pc.match_substring_regex(texts, pattern), bool)

@@ -1,0 +1,390 @@
+"""How the times of all sources are written, decided together; then they are ISO text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from splime.errors import DataError, UsageError, counted
+from splime.io.cleaning import with_ends
+from splime.io.columns import EncodedColumn, RawFacts, encoded
+from splime.io.notations import (
+    NOTATIONS,
+    OPEN_END,
+    ORDERS,
+    DayMonth,
+    is_day_month,
+    numbers_as_dates,
+    strptime_notation,
+)
+from splime.io.options import ReadOptions
+from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_text
+
+_NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
+_SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
+_LIKE_MONTH, _NO_MONTH = r"^[0-9]{1,4}-[0-9]{2}$", r"^[0-9]{1,4}-(00|1[3-9]|[2-9][0-9])$"
+_DASH = re.compile(r"\s*(?:–|—|−|-|/|\b(?:to|until|till)\b)\s*")
+_SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
+_UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
+_NEARLY_ALL = 0.9
+_SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
+KEEP = "--unknown-time '' keeps it as it is"
+
+
+class _Times:
+    """The different texts of a column of times, and what they are read as."""
+
+    def __init__(self, column: EncodedColumn) -> None:
+        self.column = column
+        self.rows: Ints = column.counts()
+        self.written = self.texts = plain_text(column.values)
+        self._unread: dict[str, int] | None = None
+
+    def replace(self, old: pa.Array, new: pa.Array) -> None:
+        """Put other texts in the place of some."""
+        at = pc.index_in(self.texts, value_set=old)
+        if at.null_count < len(at):
+            self.texts = pc.coalesce(new.take(at), self.texts)
+            self._unread = None
+
+    @property
+    def unread(self) -> Mapping[str, int]:
+        """The texts that are no ISO text, and the number of rows of each."""
+        if self._unread is None:
+            self._unread = self.where(~is_iso(self.texts))
+        return self._unread
+
+    def where(self, mask: Bools) -> dict[str, int]:
+        """Some of the texts, and the number of rows of each."""
+        total = Counter[str]()
+        for text, rows in zip(
+            self.texts.filter(pa.array(mask)).to_pylist(), self.rows[mask].tolist(), strict=True
+        ):
+            total[text] += rows
+        return total
+
+    def matching(self, pattern: str) -> dict[str, int]:
+        """The texts that match, and the number of rows of each."""
+        return self.where(np.asarray(pc.match_substring_regex(self.texts, pattern), bool))
+
+    @property
+    def known(self) -> dict[str, int]:
+        """The texts that do not say that the time is unknown, and the number of rows of each."""
+        return self.where(~is_unknown(self.texts))
+
+    def encoded(self) -> EncodedColumn:
+        """The column as it is read."""
+        same = self.texts is self.written
+        return self.column if same else self.column.with_values(self.texts)
+
+
+class Recognition:
+    """The columns of times of all sources while it is found out how they are written."""
+
+    def __init__(self, raws: Sequence[RawFacts], options: ReadOptions) -> None:
+        self.raws, self.options = raws, options
+        self.format = options.time_format
+        self.ways = NOTATIONS if self.format is None else (strptime_notation(self.format),)
+        # A length in the place of the end is no time.
+        stop = None if options.duration is None else 1
+        self.columns = [[_Times(column) for column in raw.times[:stop]] for raw in raws]
+        self.remarks: list[str] = []
+
+    def iso(self) -> list[RawFacts]:
+        """The sources, whose times are ISO text as far as they can be read."""
+        self._split_cells()
+        self._open_ends()
+        if self.options.unknown_time is None:
+            self._no_dates()
+        self._read_texts()
+        if self.format is None:
+            self._order_days()
+            self._read_numbers()
+            self._check_lengths()
+        return [
+            self._changed(raw, columns).remarked(*self.remarks)
+            for raw, columns in zip(self.raws, self.columns, strict=True)
+        ]
+
+    def _changed(self, raw: RawFacts, columns: list[_Times]) -> RawFacts:
+        if all(times.texts is times.written for times in columns):
+            return raw
+        times = [*(times.encoded() for times in columns), *raw.times[len(columns) :]]
+        return replace(raw, times=times, written=raw.written or raw.times)
+
+    @property
+    def _all(self) -> list[_Times]:
+        return [times for columns in self.columns for times in columns]
+
+    @property
+    def _rows(self) -> int:
+        return int(sum(times.rows.sum() for times in self._all))
+
+    def _replace(self, readings: Mapping[str, str], among: Sequence[_Times] | None = None) -> None:
+        if readings:
+            old, new = pa.array(readings, pa.string()), pa.array(readings.values(), pa.string())
+            for times in self._all if among is None else among:
+                times.replace(old, new)
+
+    def _told(self, example: str, iso: str, said: str) -> None:
+        shown = iso.removesuffix("-##-##")
+        self.remarks.append(f"times such as {example!r:.60} are read as {shown}: {said}")
+
+    def _unread(self, among: Sequence[_Times]) -> Counter[str]:
+        """What is to be read: all texts if there is a format, else those that are no ISO text."""
+        if self.format is None:
+            return _sum(times.unread for times in among)
+        return _sum(times.known for times in among)
+
+    def _claimed(self, text: str) -> bool:
+        own = any(way.iso(text) for way in self.ways)
+        return own or (self.format is None and is_day_month(text))
+
+    def _split_cells(self) -> None:
+        """Make begin and end of cells that hold both, where there is one column of times."""
+        singles = [
+            columns
+            for raw, columns in zip(self.raws, self.columns, strict=True)
+            if len(raw.times) == 1
+        ]
+        among = [times for (times,) in singles]
+        cells = [text for text in self._unread(among) if not self._claimed(text)]
+        pairs = {text: _pairs(text) for text in cells}
+        halves = {half for each in pairs.values() for pair in each for half in pair}
+        usable = self._readable(halves)
+        spans = {
+            text: good[0]
+            for text, each in pairs.items()
+            if len(good := [pair for pair in each if usable.issuperset(pair)]) == 1
+        }
+        if self.format is None:
+            spans |= self._short_spans(among, told=bool(spans))
+        if not spans:
+            return
+        self.remarks.append(f"cells such as {next(iter(spans))!r:.60} hold a begin and an end")
+        for columns in singles:
+            columns.append(copy(columns[0]))
+            for times, side in zip(columns, (0, 1), strict=True):
+                self._replace({text: span[side] for text, span in spans.items()}, [times])
+
+    def _readable(self, texts: Collection[str]) -> set[str]:
+        """Those of some texts that are times or stand for an unknown one."""
+        listed = list(texts)
+        array = pa.array(listed, pa.string())
+        known = is_unknown(array) if self.format else is_iso(array)
+        return {
+            text
+            for text, fine in zip(listed, known.tolist(), strict=True)
+            if fine or OPEN_END.fullmatch(text) or self._claimed(text)
+        }
+
+    def _short_spans(self, among: Sequence[_Times], *, told: bool) -> dict[str, tuple[str, str]]:
+        """Cells like 1998-99, which are intervals if many of them cannot be months."""
+        impossible = _sum(times.matching(_NO_MONTH) for times in among)
+        if impossible.total() and impossible.total() >= _SPANS * self._rows:
+            cells = _sum(times.matching(_LIKE_MONTH) for times in among)
+            return {text: _full(*text.split("-")) for text in cells}
+        if told and (months := _sum(times.matching("^[0-9]{4}-[0-9]{2}$") for times in among)):
+            text = next(iter(months))
+            self.remarks.append(
+                f"{text!r} is read as a month, not as {' to '.join(_full(*text.split('-')))}"
+            )
+        return {}
+
+    def _open_ends(self) -> None:
+        """Leave words such as `present` out where an end should be."""
+        ends = [columns[1] for columns in self.columns if len(columns) == 2]
+        words = [text for text in self._unread(ends) if OPEN_END.fullmatch(text)]
+        if words:
+            self.remarks.append(f"ends such as {', '.join(map(repr, words[:4]))} are open")
+            self._replace(dict.fromkeys(words, ""), ends)
+
+    def _no_dates(self) -> None:
+        """Take 0000-00-00 for an unknown time."""
+        texts = _sum(times.matching(_NO_DATE) for times in self._all)
+        if texts:
+            self._tell_unknown(texts)
+
+    def _tell_unknown(self, texts: Mapping[str, int]) -> None:
+        listed = [f"{text!r} ({counted(rows, 'time')})" for text, rows in texts.items()]
+        self.remarks.append(f"{', '.join(listed[:4])} stands for an unknown time; {KEEP}")
+        self._replace(dict.fromkeys(texts, ""))
+
+    def _read_texts(self) -> None:
+        """Read what is written in one of the ways that a text shows by itself."""
+        readings: dict[str, str] = {}
+        left = list(self._unread(self._all))
+        for way in self.ways:
+            found = {text: iso for text in left if (iso := way.iso(text)) is not None}
+            if found:
+                self._told(*next(iter(found.items())), way.said)
+                left = [text for text in left if text not in found]
+                readings |= found
+        if self.format is not None:
+            readings |= {text: f"not {self.format}: {text}" for text in left}
+        self._replace(readings)
+
+    def _order_days(self) -> None:
+        """Find out whether the day or the month is first in dates of three numbers."""
+        rows = Counter(
+            {text: n for text, n in self._unread(self._all).items() if is_day_month(text)}
+        )
+        short = _sum(times.matching(_SHORT_DATE) for times in self._all)
+        if 2 * short.total() > self._rows:  # else a stray of the year 12
+            rows += Counter({text: n for text, n in short.items() if is_day_month(text)})
+        if not rows or rows.total() < STRAY_SHARE * self._rows:
+            return
+        readings = {
+            order: {text: iso for text in rows if (iso := order.iso(text)) is not None}
+            for order in ORDERS
+        }
+        most = (1 - STRAY_SHARE) * rows.total()
+        fitting = [o for o in ORDERS if sum(rows[text] for text in readings[o]) >= most]
+        if not fitting or any(readings[one] != readings[fitting[0]] for one in fitting):
+            raise self._undecided(rows, fitting)
+        order = fitting[0]
+        example = next(iter(readings[order]))
+        short = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
+        other = order.other()
+        how = f"--time-format '{other.strptime(example)}' reads the {other.name}"
+        self._told(example, readings[order][example], f"{order.name}{short}; {how}")
+        self._replace(readings[order])
+
+    def _undecided(self, rows: Mapping[str, int], fitting: Sequence[DayMonth]) -> DataError:
+        """What to say of dates that do not show whether the day or the month is first."""
+        # One that can be read in several orders; where they contradict each other, any.
+        orders = fitting or ORDERS[:2]
+        example = max(rows, key=lambda text: sum(order.iso(text) is not None for order in orders))
+        where = self._place(example, self._all)
+        formats = [f"--time-format '{one.strptime(example)}' ({one.name})" for one in orders]
+        does = "do not say" if fitting else "contradict each other about"
+        return DataError(
+            f"{where}: dates such as {example!r} {does} whether the day or the month comes first;"
+            f" choose {' or '.join(formats)}"
+        )
+
+    def _place(self, text: str, among: Collection[_Times]) -> str:
+        """Where a text stands first in some columns."""
+        return next(
+            raw.locate([times.column.first_row(times.texts.index(text).as_py())])[0]
+            for raw, columns in zip(self.raws, self.columns, strict=True)
+            for times in columns
+            if times in among and times.texts.index(text).as_py() >= 0
+        )
+
+    def _read_numbers(self) -> None:
+        """Read numbers as dates where they can be nothing else."""
+        pool = pa.concat_arrays([times.texts for times in self._all]).dictionary_encode()
+        rows = np.concatenate([times.rows for times in self._all])
+        texts = pool.dictionary
+        rows = np.bincount(pool.indices.to_numpy(), rows, len(texts)).astype(np.int64)
+        found = numbers_as_dates(texts, rows)
+        if found is not None:
+            chosen, isos, said = found
+            old = texts.filter(pa.array(chosen))
+            at = int(rows[chosen].argmax())
+            keep = "--granularity step reads them as numbers"
+            self._told(old[at].as_py(), isos[at].as_py(), f"{said}; {keep}")
+            for times in self._all:
+                times.replace(old, isos)
+        if self.options.unknown_time is None:
+            self._zeros()
+
+    def _zeros(self) -> None:
+        """Take 0 and -1 for an unknown time among dates and years."""
+        zeros = _sum(times.matching("^(0+|-1)$") for times in self._all)
+        if not zeros:
+            return
+        numbers = _sum(times.matching("^-?[0-9]{1,18}$") for times in self._all)
+        years = sorted({int(text) for text in numbers} - {0, -1})
+        if years and not (years[0] >= 1000 and {*years} - {9999} <= {*range(1000, 3000)}):
+            return
+        dates = self._rows - sum(numbers.values())
+        # Steps begin at 0, too, but not with a gap behind it that is longer than all others.
+        steps = len(years) < 3 or years[0] <= years[-1] - years[0]
+        known = _sum(times.matching("^[+-]?[0-9]+-") for times in self._all)
+        if (dates and known) or not steps:
+            self._tell_unknown(zeros)
+
+    def _check_lengths(self) -> None:
+        """An error if small numbers stand in the place of ends, and dates in that of begins."""
+        pairs = [columns for columns in self.columns if len(columns) == 2]
+        begins, ends = [begin for begin, _ in pairs], [end for _, end in pairs]
+        lengths = _sum(times.matching("^[0-9]{1,3}$") for times in ends)
+        if not lengths or lengths.total() < _NEARLY_ALL * _sum(t.known for t in ends).total():
+            return
+        dates = _sum(times.matching("^[+-]?[0-9]+-[0-9]{2}") for times in begins)
+        if dates.total() >= _NEARLY_ALL * _sum(t.known for t in begins).total():
+            text = next(iter(lengths))
+            raise DataError(
+                f"{self._place(text, ends)}: {text!r} stands where the end should be, and the begin"
+                f" is a date such as {next(iter(dates))}; if it is a length, name its unit:"
+                " --duration days"
+            )
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total = Counter[str]()
+    for each in counts:
+        total.update(each)
+    return total
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """The begins and ends that a text may hold; what is empty is unknown."""
+    if match := _SINCE.fullmatch(text):
+        return [(match[1] or match[2], "")]
+    if match := _UNTIL.fullmatch(text):
+        return [("", match[1])]
+    pairs = []
+    for dash in _DASH.finditer(text):
+        begin, end = text[: dash.start()], text[dash.end() :]
+        if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
+            pairs.append(_full(begin, end))
+    return pairs
+
+
+def _full(begin: str, end: str) -> tuple[str, str]:
+    """A begin and an end, with what is written only once: 1998-99, 49-44 BC.
+
+    >>> _full("1998", "03"), _full("49", "44 BC"), _full("1991", "present")
+    (('1998', '2003'), ('49 BC', '44 BC'), ('1991', ''))
+    """
+    if OPEN_END.fullmatch(end):
+        end = ""
+    if re.fullmatch("[0-9]{4}", begin) and re.fullmatch("[0-9]{2}", end):
+        year = int(begin[:2] + end)
+        end = str(year + 100 * (year < int(begin)))
+    if re.fullmatch("[0-9]+", begin) and (era := re.fullmatch(r"([0-9]+)( ?B\.? ?C.*)", end)):
+        begin += era[2] if int(begin) >= int(era[1]) else ""
+    return begin, end
+
+
+def times_as_iso(raws: Sequence[RawFacts], options: ReadOptions) -> list[RawFacts]:
+    """The same facts, whose times are ISO text wherever it can be told how they are written."""
+    raws = [_opened(raw, options.since) for raw in raws]
+    if options.origin is None and (options.granularity != "step" or options.time_format):
+        raws = Recognition(raws, options).iso()
+    return raws if options.duration is None else with_ends(raws, options.duration)
+
+
+def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
+    """Facts whose one time is their begin, with an unknown end."""
+    if since is not None and len(raw.times) == 2:
+        raise UsageError(
+            f"{raw.name}: since says whether the one column of times holds begins; there is a"
+            " column of ends, too"
+        )
+    if not (raw.begins if since is None else since) or len(raw.times) == 2:
+        return raw
+    nothing = encoded(np.full(raw.rows, -1), pa.array([], pa.string()))
+    said = "facts have a begin and no known end, as the column is called since; --no-since makes"
+    remarks = [f"{said} instants of them"] if since is None else []
+    return replace(raw, times=[raw.times[0], nothing]).remarked(*remarks)
