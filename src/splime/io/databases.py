@@ -65,7 +65,7 @@ def read_file(file: InputFile, split: SplitName | None, options: ReadOptions) ->
 def read_address(source: str, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read what a query finds in the database at an address."""
     shown = without_password(source)
-    if scheme_of(source) in ("sqlite", "duckdb"):
+    if not _is_server(source):
         path = Path(source.partition("://")[2].removeprefix("/"))
         if not is_there(path) or not path.is_file():
             raise DataError(
@@ -85,6 +85,10 @@ def read_address(source: str, split: SplitName | None, options: ReadOptions) -> 
         return _read(_postgresql, f"postgresql{match[1]}", _TABLES, name, split, options)
 
 
+def _is_server(source: str) -> bool:
+    return scheme_of(source).startswith("postgres")
+
+
 def read_connection(
     source: Any, name: str, split: SplitName | None, options: ReadOptions
 ) -> RawFacts:
@@ -100,8 +104,6 @@ def read_connection(
 
 def is_connection(source: object) -> bool:
     """Whether something is a connection to a database, or SQLAlchemy's engine for some."""
-    if isinstance(source, str | Path) or hasattr(source, "fetchmany"):
-        return False
     if hasattr(source, "cursor") and hasattr(source, "commit"):
         return True
     return type(source).__module__.startswith("sqlalchemy.") and (
@@ -191,7 +193,7 @@ def _facts(
                 elif layout:
                     raise DataError(
                         f"{name}: the column {field.name!r} has type {_type_of(field)}; make text"
-                        f" of it in the query: cast({field.name} as text)"
+                        f' of it in the query: cast("{field.name}" as text)'
                     )
                 else:
                     del chunks[at]
@@ -235,7 +237,7 @@ def _of_rows(cursor: Any, names: Sequence[str], name: str) -> Iterator[pa.Record
             except TypeError as error:
                 raise DataError(
                     f"{name}: the column {called!r} has a value of type {error}; make text of it in"
-                    f" the query: cast({called} as text)"
+                    f' the query: cast("{called}" as text)'
                 ) from None
             columns.append(pa.array(texts, pa.string()))
         yield pa.RecordBatch.from_arrays(columns, list(names))

@@ -97,7 +97,8 @@ def read_named(
     """The facts of a file, of standard input or at an address, by the first reader for them."""
     if scheme := scheme_of(source):
         for reader in READERS.values():
-            if reader.read_address is not None and scheme in reader.schemes:
+            # SQLAlchemy's addresses name a driver: postgresql+psycopg
+            if reader.read_address is not None and scheme.partition("+")[0] in reader.schemes:
                 options.check_taken(f"{scheme}://…", reader.options)
                 return reader.read_address(str(source), split, options)
         schemes = (one for reader in READERS.values() for one in reader.schemes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from splime.io.parquet import read_parquets
 from splime.io.parts import MANIFEST, is_triples
 from splime.io.readers import builtin_formats, read_named
 from splime.io.since_until import qualify
-from splime.io.statements import name_items
+from splime.io.statements import name_items, raw_from_records
 from splime.io.tables import is_table, raw_from_rows, raw_from_table
 from splime.io.together import read_together
 from splime.splitting import HowToSplit, split_graph
@@ -188,9 +189,15 @@ def _raw(source: FactSource, split: SplitName | None, options: ReadOptions) -> R
     if is_table(source):
         return raw_from_table(source, name or "table", split, columns)
     if isinstance(source, Iterable):
+        rows = iter(source)
+        first = next(rows, None)
+        rows = itertools.chain([] if first is None else [first], rows)
+        if isinstance(first, Mapping):
+            records = (("row", number, row) for number, row in enumerate(rows, start=1))
+            return raw_from_records(records, Path(name or "rows"), split, columns)
         if columns is not None:
             raise UsageError("columns choose from a file or table; rows hold just the facts")
-        return raw_from_rows(source, name=name or "rows", split=split)
+        return raw_from_rows(rows, name=name or "rows", split=split)
     raise UsageError(
         f"cannot read facts from {type(source).__name__}; expected a path, a table or tuples"
     )

@@ -25,6 +25,7 @@ from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, enc
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
 from splime.io.options import ReadOptions
+from splime.times import raw_time
 
 JSON = (".jsonl", ".ndjson", ".json")
 # What queries call their variables, beside the usual names of columns.
@@ -397,6 +398,7 @@ def _text(value: object) -> str | None:
             return None
         if value.is_integer():  # pandas writes whole numbers among gaps so
             return str(int(value))
-    elif isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise TypeError
+    try:
+        return raw_time(value)  # also dates, which are Python's alone
+    except UsageError:
+        raise TypeError from None

@@ -24,7 +24,7 @@ _FILES = {
     **dict.fromkeys(("feather", "arrow", "orc", "avro", "rds", "dta", "sav"), _EXPORT),
     **dict.fromkeys(("mdb", "accdb", "sql", "dump"), _EXPORT),
 }
-_DOWNLOADED = ("http", "https", "ftp", "s3", "gs")
+_ON_THE_WEB = ("http", "https", "ftp")
 
 
 def file_advice(path: Path) -> str:
@@ -36,12 +36,14 @@ def file_advice(path: Path) -> str:
 def address_advice(source: str, schemes: Iterable[str]) -> str:
     """What to do instead of reading from an address, where readers take those of some schemes."""
     scheme, shown = scheme_of(source), without_password(source)
-    if scheme in _DOWNLOADED:
+    if scheme in _ON_THE_WEB:
         return (
             f"{shown}: nothing is downloaded from addresses; download it first, or pipe it in:"
             f" curl -L {shlex.quote(shown)} | splime inspect -"
         )
     if scheme == "file":
         return f"{shown}: leave out file://, and give the path"
+    if scheme in ("s3", "gs"):
+        return f"{shown}: nothing is downloaded from addresses; download it first"
     known = ", ".join(f"{each}://" for each in schemes)
     return f"{shown}: {scheme} is not read; expected {known}, or {_QUERY}"
