@@ -210,6 +210,9 @@ _EXTRAS = {
     "optuna": "tune",
     "pandas": "pandas",
     "ray": "cluster",
+    "python_calamine": "excel",
+    **dict.fromkeys(("adbc_driver_duckdb", "adbc_driver_manager", "duckdb"), "database"),
+    "adbc_driver_postgresql": "database",
     **dict.fromkeys(("starlette", "uvicorn", "h11"), "serve"),
     "mcp": "mcp",
 }

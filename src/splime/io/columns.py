@@ -248,6 +248,8 @@ class RawFacts:
     """Whether the one column of times is called `since`: it holds begins, and no end is known."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
+    columns: Sequence[str] = ()
+    """The names of the columns that were used, where they have names."""
 
     @property
     def rows(self) -> int:
@@ -275,8 +277,9 @@ def raw_facts(
     locate: Locate,
     split: SplitName | None = None,
     predicate_name: str | None = None,
+    called: Mapping[str, str] | None = None,
 ) -> RawFacts:
-    """Facts from columns by their role; a begin without an end is that of an open fact.
+    """Facts from columns by their role, and what these are called; a begin without an end is that of an open fact.
 
     Where several columns hold objects, each is a predicate: a row is a fact for each filled one.
     """
@@ -290,7 +293,9 @@ def raw_facts(
     times = [made[role] for role in TIMES if role in made]
     names = [made[role] for role in NAMES]
     begins, splits = "begin" in made and "end" not in made, made.get("split")
-    return RawFacts(name, names, times, locate, split, splits, remarks=remarks, begins=begins)
+    raw = RawFacts(name, names, times, locate, split, splits, remarks=remarks, begins=begins)
+    header = called or {}
+    return replace(raw, columns=[header[role] for role in (*NAMES, *TIMES) if role in header])
 
 
 def _one_object(

@@ -90,7 +90,8 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     if any(column is not made[role] for role, column in names.items()):
         remarks.append("spaces around ids were left out")
     made |= names
-    raw = raw_facts(file.path.name, made, rows.places, split, options.predicate_name)
+    called = {role: cells[at] for role, at in layout.items()} if has_header else None
+    raw = raw_facts(file.path.name, made, rows.places, split, options.predicate_name, called)
     header = " ".join(cells) if has_header else None
     return replace(raw, header=header, is_text=True, remarks=(*remarks, *raw.remarks))
 

@@ -22,11 +22,23 @@ from splime.times import raw_time
 
 def is_table(source: object) -> bool:
     """Whether something can be read as an Arrow table."""
-    return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table)
+    return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table) or _is_lazy(source)
+
+
+def _is_lazy(source: object) -> bool:
+    """Whether it is a LazyFrame of polars, which is a table once it is collected."""
+    kind = type(source)
+    return kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars")
 
 
 def as_table(source: Any, name: str) -> pa.Table:
     """The Arrow table that something can be read as."""
+    if _is_lazy(source):
+        try:
+            source = source.collect()
+        except Exception as error:  # polars' errors have no class in common but this
+            why = str(error).partition("\n")[0]
+            raise DataError(f"{name}: cannot be collected: {why}") from None
     try:
         return source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -72,13 +84,14 @@ def raw_from_columns(
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{name}, row {row + 1}" for row in rows]
 
-    made = {}
+    roles, made = list(roles), {}
     for role, called, column in zip(roles, table.column_names, table.columns, strict=True):
         if role in TIMES:
             made[role] = time_column(column, called, name)
         else:
             made[role] = EncodedColumn(label_column(column, called, name))
-    return raw_facts(name, made, locate, split, options.predicate_name)
+    header = dict(zip(roles, table.column_names, strict=True))
+    return raw_facts(name, made, locate, split, options.predicate_name, header)
 
 
 def raw_from_rows(
@@ -128,6 +141,8 @@ def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
     """A column of times as text, converted once for every distinct value."""
     kind = value_type(column.type)
+    if getattr(kind, "extension_name", "") == "pandas.period":
+        return _periods(column)
     if _is_text(kind) or pa.types.is_null(kind):
         return EncodedColumn(_plain_text(column))
     if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
@@ -154,6 +169,24 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
         zone = "Z" if getattr(kind, "tz", None) else ""
         texts = [f"{date}{zone}" for date in np.datetime_as_string(dates).tolist()]
         encoded.values = pa.array(texts, pa.string())
+    return encoded
+
+
+def _periods(column: pa.ChunkedArray) -> EncodedColumn:
+    """Periods of pandas as text: those that no date has the precision of, by their first one."""
+    import pandas
+
+    frequency = column.type.freq
+    numbers = [chunk.storage for chunk in column.chunks]
+    encoded = EncodedColumn(pa.chunked_array(numbers, column.type.storage_type))
+    ordinals = encoded.values.to_numpy(zero_copy_only=False)
+    periods = pandas.PeriodIndex.from_ordinals(ordinals, freq=frequency)
+    finer = {"Q": "M", "W": "D", "B": "D"}.get(frequency.partition("-")[0])
+    if finer is not None:
+        periods = periods.asfreq(finer, "start")
+    elif frequency[0] not in "YAMDhHTminsS":
+        raise DataError(f"periods of {frequency!r} are not read; expected years to seconds")
+    encoded.values = pa.array(periods.astype(str).tolist(), pa.string())
     return encoded
 
 
