@@ -111,7 +111,7 @@ def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> 
         return chosen | split
     spans = {"begin", "end"} & roles.keys()
     lasting = len(spans) == 2 or (spans and "time" not in roles)
-    wanted = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
+    wanted: tuple[str, ...] = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
     if spans == {"begin"} and lasting and _folded(names[roles["begin"]]) == "since":
         wanted = wanted[:-1]  # a begin without an end
     if not {*wanted} <= roles.keys():

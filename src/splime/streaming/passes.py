@@ -22,8 +22,8 @@ from splime.errors import DataError, UsageError
 from splime.graph import SPLITS, Ids
 from splime.io.files import atomic_write, checksum
 from splime.io.parquet import NOT_STREAMED, ROLES, Batch, Part, TimeColumn
-from splime.io.placeholders import placeholders
 from splime.io.parts import TripleFile
+from splime.io.placeholders import placeholders
 from splime.io.saved import Description
 from splime.progress import Progress, silent
 from splime.reading import DUPLICATE, END_BEFORE_BEGIN, EVENT_WITHOUT_TIME, UNREADABLE_TIME
