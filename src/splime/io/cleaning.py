@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +30,16 @@ from splime.times import (
 )
 
 _NEARLY_ALL = 0.9
+_LENGTHS: Mapping[str, tuple[Granularity, int]] = {
+    "year": ("month", 12),
+    "month": ("month", 1),
+    "week": ("day", 7),
+    "day": ("day", 1),
+    "hour": ("hour", 1),
+    "minute": ("minute", 1),
+    "second": ("second", 1),
+}
+"""The unit in which a length is added, and how many of it."""
 
 
 def without_constant_end(raws: Sequence[RawFacts]) -> list[RawFacts]:
@@ -184,10 +194,10 @@ def _with_end(
 
 def _later(ticks: Ints, granularity: Granularity, counts: Ints, unit: str) -> list[str]:
     """Ticks and so many years, days, … as text; the 31st and a month is the last of the next."""
-    counts = counts * {"year": 12, "week": 7}.get(unit, 1)
-    step: Granularity = {"year": "month", "week": "day"}.get(unit, unit)
+    step, times = _LENGTHS[unit]
+    counts = counts * times
     starts = (ticks - 1970 if granularity == "year" else ticks).astype(DATES[granularity])
-    finest = max(granularity, step, key=GRANULARITIES.index)
+    finest: Granularity = max(granularity, step, key=GRANULARITIES.index)
     if unit == "year" and granularity == "year":
         finest = "year"
     if step != "month":

@@ -279,9 +279,10 @@ def raw_facts(
     predicate_name: str | None = None,
     called: Mapping[str, str] | None = None,
 ) -> RawFacts:
-    """Facts from columns by their role, and what these are called; a begin without an end is that of an open fact.
+    """Facts from columns by their role, and what these are called.
 
-    Where several columns hold objects, each is a predicate: a row is a fact for each filled one.
+    A begin without an end is that of an open fact. Where several columns hold objects, each is a
+    predicate: a row is a fact for each filled one.
     """
     made = dict(columns)
     remarks: tuple[str, ...] = ()

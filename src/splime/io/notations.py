@@ -108,20 +108,20 @@ def _month_year(text: str) -> str | None:
 def _words(text: str) -> str | None:
     """A date with the name of a month."""
     if match := _DAY_IN_WORDS.fullmatch(text):
-        found = _parsed(match["date"])
-        return found and found.date().isoformat() + _clock(match)
-    found = _parsed(text) if _MONTH_IN_WORDS.fullmatch(text) else None
-    return found and found.date().isoformat()[:7]
+        day = _parsed(match["date"])
+        return day and day + _clock(match)
+    month = _parsed(text) if _MONTH_IN_WORDS.fullmatch(text) else None
+    return month and month[:7]
 
 
 def _short_words(text: str) -> str | None:
     match = _SHORT_WORDS.fullmatch(text)
-    found = match and _parsed(f"{match['date']}{_full_year(match['year'])}")
-    return found and found.date().isoformat() + _clock(match)
+    day = match and _parsed(f"{match['date']}{_full_year(match['year'])}")
+    return match and day and day + _clock(match)
 
 
-def _parsed(text: str) -> datetime | None:
-    """A date in words; None if there is no such date, or it lacks more than the day."""
+def _parsed(text: str) -> str | None:
+    """A date in words as an ISO day, the 1st if it has none; None if there is no such date."""
     from dateutil import parser
 
     try:
@@ -130,7 +130,8 @@ def _parsed(text: str) -> datetime | None:
         return None
     # What is not written comes from the default: so the numbers must be those of the text.
     written = sorted(map(int, re.findall("[0-9]+", text)))
-    return found if written in ([found.year], sorted([found.day, found.year])) else None
+    right = written in ([found.year], sorted([found.day, found.year]))
+    return found.date().isoformat() if right else None
 
 
 def _quarter(text: str) -> str | None:
@@ -267,7 +268,7 @@ def _finest(format: str) -> str:
     try:
         text = base.strftime(format)
         given = [
-            base.replace(**{unit: getattr(base, unit) + 7}).strftime(format) != text  # type: ignore[arg-type]
+            base.replace(**{unit: getattr(base, unit) + 7}).strftime(format) != text
             for unit in units
         ]
         read = datetime.strptime(text, format).replace(tzinfo=UTC)
@@ -275,7 +276,7 @@ def _finest(format: str) -> str:
         raise UsageError(f"time_format {format!r} cannot be used: {error}") from None
     count = given.index(False) if False in given else len(units)
     start = datetime(2001, 1, 1, tzinfo=UTC).replace(
-        **{unit: getattr(base, unit) for unit in units[:count]}  # type: ignore[arg-type]
+        **{unit: getattr(base, unit) for unit in units[:count]}
     )
     if not count or any(given[count:]) or read != start:
         raise UsageError(

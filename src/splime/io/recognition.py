@@ -192,9 +192,9 @@ class Recognition:
             cells = _sum(times.matching(_LIKE_MONTH) for times in among)
             return {text: _full(*text.split("-")) for text in cells}
         if told and (months := _sum(times.matching("^[0-9]{4}-[0-9]{2}$") for times in among)):
-            text = next(iter(months))
+            month = next(iter(months))
             self.remarks.append(
-                f"{text!r} is read as a month, not as {' to '.join(_full(*text.split('-')))}"
+                f"{month!r} is read as a month, not as {' to '.join(_full(*month.split('-')))}"
             )
         return {}
 
@@ -251,10 +251,10 @@ class Recognition:
             raise self._undecided(rows, fitting)
         order = fitting[0]
         example = next(iter(readings[order]))
-        short = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
+        years = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
         other = order.other()
         how = f"--time-format '{other.strptime(example)}' reads the {other.name}"
-        self._told(example, readings[order][example], f"{order.name}{short}; {how}")
+        self._told(example, readings[order][example], f"{order.name}{years}; {how}")
         self._replace(readings[order])
 
     def _undecided(self, rows: Mapping[str, int], fitting: Sequence[DayMonth]) -> DataError:
@@ -339,11 +339,12 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """The begins and ends that a text may hold; what is empty is unknown."""
-    if match := _SINCE.fullmatch(text):
-        return [(match[1] or match[2], "")]
-    if match := _UNTIL.fullmatch(text):
-        return [("", match[1])]
     pairs = []
+    if match := _SINCE.fullmatch(text):
+        text = match[1] or match[2]
+        pairs.append((text, ""))
+    if match := _UNTIL.fullmatch(text):
+        pairs.append(("", match[1]))
     for dash in _DASH.finditer(text):
         begin, end = text[: dash.start()], text[dash.end() :]
         if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date

@@ -107,8 +107,10 @@ def stream_transform(
     - `split="time"` (with `valid` and `test`) needs `allow_unseen=True`, because the names in train
       are not collected. The default, `split="random"`, is refused: it needs a permutation of all
       facts in memory.
-    - `entities`, `predicates`, `times`, `origin` and `end_before_begin` other than "drop" are
-      refused.
+    - `entities`, `predicates`, `times`, `origin`, `time_format`, `since`, `duration`,
+      `unknown_time`, `missing_name`, `without_time` and `end_before_begin` other than "drop" are
+      refused. So are times that only all facts together say how to read, such as dates without
+      separators and far times that may stand for unknown ones.
     - A saved graph takes only the options of buckets, as in `splime.read`.
 
     Memory holds a few batches, the predicates, the timestamps, and some numbers for each predicate
@@ -435,6 +437,7 @@ class StreamSource:
             "predicates",
             "times",
             "origin",
+            "time_format",
             "since",
             "duration",
             "unknown_time",
