@@ -98,6 +98,11 @@ class BaseSettings:
         return True
 
     @property
+    def learns_predicates(self) -> bool:
+        """Whether parameters belong to predicates, so that others than those of train are unknown."""
+        return True
+
+    @property
     def shares_times(self) -> bool:
         """Whether a predicate has a vector at any time, with facts then or without."""
         return False
@@ -403,6 +408,11 @@ class PathSettings(LatestSettings, SteppedSettings):
             for name, value in super().values().items()
             if not (learned and name == "messages")
         }
+
+    @property
+    def learns_predicates(self) -> bool:
+        """Not where messages are counted."""
+        return self.messages == "learned"
 
     @property
     def uses_time(self) -> bool:

@@ -97,6 +97,8 @@ def evaluate(
         show_json(evaluation.to_json())
         return
     show(*evaluation_tables(evaluation, strata=strata))
+    if opened.updates is not None:
+        show(f"the run was updated {opened.updates}; questions are answered from its facts now")
     if facts:
         source = f"{facts['facts']} {'alone' if 'instead' in facts else 'beside train'}"
         show(f"answered from the facts of {source}; these metrics are not kept")
