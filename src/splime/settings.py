@@ -99,7 +99,7 @@ class BaseSettings:
 
     @property
     def learns_predicates(self) -> bool:
-        """Whether parameters belong to predicates, so that others than those of train are unknown."""
+        """Whether parameters belong to predicates, so that new ones are unknown."""
         return True
 
     @property
@@ -111,6 +111,11 @@ class BaseSettings:
     def validate_every(self) -> int:
         """Epochs between validations; what is not trained has a single one."""
         return 1
+
+    @property
+    def valid_questions(self) -> int | None:
+        """Queries of valid that a validation ranks; None for all, unless there are very many."""
+        return None
 
     @property
     def patience(self) -> int:
@@ -156,6 +161,9 @@ class TrainingSettings(BaseSettings):
     )
     patience: int = _setting(
         5, "validations without a better MRR before training stops early", least=1
+    )
+    valid_questions: int | None = _setting(
+        None, "queries of valid that a validation ranks, drawn at random. Default: all", least=2
     )
 
 

@@ -79,7 +79,7 @@ def evaluate(
     if evidence:
         split, asked = given.get("split", "test"), given.get("questions", QUESTIONS)
         most = 2 * len(opened.graph) if asked == "all" else asked
-        with progress_bar() as progress:
+        with progress_bar(shorter="--questions 50") as progress:
             checked = check_evidence(opened, split=split, questions=most, progress=progress)
         show_json(checked.to_json()) if as_json else show(str(checked))
         return
@@ -91,7 +91,7 @@ def evaluate(
         else:
             show(*trust_tables(found))
         return
-    with progress_bar() as progress:
+    with progress_bar(shorter="--questions 500") as progress:
         evaluation = evaluate_run(opened, protocol, progress=progress, warn=warn, **given)
     if as_json:
         show_json(evaluation.to_json())

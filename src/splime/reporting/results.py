@@ -54,6 +54,9 @@ def run_table(run: Run) -> Table:
         del rows["cuts"], rows["scoped predicates"]
     if not run.entry.trained:
         del rows["loss"]
+    if run.ignores_time:
+        cure = "relative auto" if run.entry.cuts == "none" else "--method timestamp or another one"
+        rows["time"] = f"ignored: answers are the same at all times; {cure} uses it"
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])

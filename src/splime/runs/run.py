@@ -126,9 +126,7 @@ class Run(Shown):
         """The facts."""
         path = self.path / (files.GRAPH if self.updates is None else self.updates.graph)
         if self.updates is not None and not path.exists():
-            raise DataError(
-                f"{path}: is not there; if the run was updated meanwhile, open it again"
-            )
+            raise DataError(f"{path}: is not there; was the run updated meanwhile? open it again")
         graph = read(path)
         if files.checksum(graph) != self.config["data"]["sha256"]:
             raise DataError(f"{path}: not the facts that the run was made from")
@@ -162,6 +160,13 @@ class Run(Shown):
         if self.members:
             return None
         return self.settings.uses_time if self.entry.cuts == "none" else self.is_cut
+
+    @property
+    def ignores_time(self) -> bool:
+        """Whether answers are the same at all times."""
+        if self.members:
+            return all(member.ignores_time for member in self.members)
+        return self.uses_time is False and len(self.graph.timeline) > 1
 
     @cached_property
     def static(self) -> StaticGraph:
