@@ -98,6 +98,11 @@ class BaseSettings:
         return True
 
     @property
+    def learns_predicates(self) -> bool:
+        """Whether parameters belong to predicates, so that new ones are unknown."""
+        return True
+
+    @property
     def shares_times(self) -> bool:
         """Whether a predicate has a vector at any time, with facts then or without."""
         return False
@@ -106,6 +111,11 @@ class BaseSettings:
     def validate_every(self) -> int:
         """Epochs between validations; what is not trained has a single one."""
         return 1
+
+    @property
+    def valid_questions(self) -> int | None:
+        """Queries of valid that a validation ranks; None for all, unless there are very many."""
+        return None
 
     @property
     def patience(self) -> int:
@@ -151,6 +161,9 @@ class TrainingSettings(BaseSettings):
     )
     patience: int = _setting(
         5, "validations without a better MRR before training stops early", least=1
+    )
+    valid_questions: int | None = _setting(
+        None, "queries of valid that a validation ranks, drawn at random. Default: all", least=2
     )
 
 
@@ -403,6 +416,11 @@ class PathSettings(LatestSettings, SteppedSettings):
             for name, value in super().values().items()
             if not (learned and name == "messages")
         }
+
+    @property
+    def learns_predicates(self) -> bool:
+        """Not where messages are counted."""
+        return self.messages == "learned"
 
     @property
     def uses_time(self) -> bool:

@@ -121,7 +121,7 @@ def ask(
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
     if file is not None and out is not None:
-        with progress_bar() as progress:
+        with progress_bar(shorter="fewer questions") as progress:
             answered = query.answer_blocks(file, limit=limit, progress=progress, **given)
             count = write_answers(answered, out)
         show(f"{counted(count, 'answer')} written to {out}")

@@ -109,7 +109,8 @@ def transform(
             raise UsageError("--plot needs the facts in memory, without --stream and --engine")
         given["stream"] = False
     cuts = make_method(method, **parameters)
-    with progress_bar() as progress:
+    shorter = "--method split; --bucket N, for fewer timestamps"
+    with progress_bar(shorter=shorter) as progress:
         result = transform(data, cuts, out, progress=progress, **given, **reading)
     if not isinstance(result, Transformed):
         show(*stream_table(result), f"written to {out}")

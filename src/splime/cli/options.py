@@ -216,6 +216,11 @@ def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[st
             yield field.name, _option(field, hints[field.name], panel)
 
 
+def _added() -> Iterator[tuple[str, Any]]:
+    """How to read facts that are added to a run: as those of `--facts`."""
+    yield from _of_fields(ReadOptions, _READING, "name", "bucket", "bucket_on", *SPLITTING)
+
+
 def _facts() -> Iterator[tuple[str, Any]]:
     """`--facts`, and how to read them: they are not split, and have no buckets."""
     about = (
@@ -250,6 +255,7 @@ _GROUPS: Mapping[str, Callable[[], Iterable[tuple[str, Any]]]] = {
     "parallel": partial(_of_fields, Parallel, _MANY),
     "reading": partial(_of_fields, ReadOptions, _READING, "name"),
     "facts": _facts,
+    "added": _added,
     "settings": _settings,
     "parameters": _parameters,
 }

@@ -95,7 +95,7 @@ def train(
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress, tracker as given["log"]:
+    with progress_bar(shorter=_shorter(given)) as progress, tracker as given["log"]:
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
@@ -105,6 +105,11 @@ def train(
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
+
+
+def _shorter(given: Mapping[str, Any]) -> str:
+    """What makes a training shorter."""
+    return "--epochs N, --steps N" if given.get("preset") == "quick" else "--preset quick"
 
 
 def models(as_json: options.AsJson = False) -> None:
@@ -190,7 +195,7 @@ def run(
     from splime.runs.parallel import sort_engines
 
     trainer, pool = sort_engines(engine or ())
-    with progress_bar() as progress:
+    with progress_bar(shorter=_shorter(given)) as progress:
         done = run_plan(
             data,
             out,
@@ -279,7 +284,8 @@ def tune(
 
     trainer, pool = sort_engines(engine or ())
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress, Watching(progress) as watch:
+    shorter = "--trials N, --epochs N"
+    with progress_bar(shorter=shorter) as progress, Watching(progress) as watch:
         tuned = search(
             graph,
             out,

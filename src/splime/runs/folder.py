@@ -62,16 +62,21 @@ def describe(
     """The configuration of a run: data, method and the cuts that came of it, settings."""
     config: Config = {
         "run": {"engine": engine},
-        "data": {
-            "name": graph.name,
-            "sha256": checksum(graph),
-            **{split: len(facts) for split, facts in graph.splits()},
-            "timestamps": len(graph.timeline),
-        },
+        "data": data_of(graph, checksum(graph)),
         **({} if segmentation is None else _described(segmentation)),
         "settings": {**settings},
     }
     return tomllib.loads(to_toml(config))  # exactly what a reader will find
+
+
+def data_of(graph: TemporalGraph, sha256: str) -> dict[str, Any]:
+    """What a configuration says of the facts, whose checksum is given."""
+    return {
+        "name": graph.name,
+        "sha256": sha256,
+        **{split: len(facts) for split, facts in graph.splits()},
+        "timestamps": len(graph.timeline),
+    }
 
 
 def _described(segmentation: Segmentation) -> Config:
