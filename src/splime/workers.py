@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from splime.errors import SplimeError, UsageError, check_fields, check_name, not_installed
@@ -44,6 +45,17 @@ def available() -> int:
     with suppress(AttributeError):  # not everywhere
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def available_memory() -> int | None:
+    """The bytes that processes of this machine can still take; None where that is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = {name: text for name, _, text in (line.partition(":") for line in lines)}
+    available = kilobytes.get("MemAvailable", "").split()
+    return 1024 * int(available[0]) if available else None
 
 
 def check_workers(count: int, name: str = "workers") -> None:
