@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import pickle
@@ -38,6 +39,8 @@ _LOCAL = "local"
 # between two looks at whether to stop.
 _GRACE = 30.0
 _POLL = 0.2
+_PARENT_DEATH_SIGNAL = 1
+"""The option of prctl: what a process gets when the one that started it ends."""
 
 
 def available() -> int:
@@ -334,8 +337,15 @@ def _begin_worker(threads: int) -> None:
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _interrupt_task)
+    wake_with_parent()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
+
+
+def wake_with_parent() -> None:
+    """Let this process go on when its parent ends while it is stopped, so that it can end, too."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGCONT)
 
 
 def _interrupt_task(number: int, _: object) -> None:
