@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from splime.errors import UsageError, check_fields, nearest
+from splime.errors import UsageError, check_fields, check_kind, nearest
 from splime.static import Aggregate
 
 PREDICATE, TIME, PRODUCT = "predicate", "time", "product"
@@ -123,8 +123,14 @@ class BaseSettings:
         return 1
 
 
+_MOST = 1 << 31
+"""No size is as large; products of two are numbers that a tensor can have."""
+
+
 def _check_limits(own: Field[Any], value: Any) -> None:
     limits, name = own.metadata, own.name
+    if name != "seed" and isinstance(value, int) and value >= _MOST:
+        raise UsageError(f"{name} must be less than {_MOST:,}, not {value:,}")
     least, above, below = (limits.get(key) for key in ("least", "above", "below"))
     if least == 1 and value < 1:
         raise UsageError(f"{name} must be at least 1, not {value}")
@@ -449,6 +455,13 @@ class CombinedSettings(LatestSettings):
     """Those of a combination, which is not trained: the weights of its members."""
 
     weights: list[float] = field(default_factory=list, metadata={"help": "of the members"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for weight in self.weights:
+            check_kind("a weight", weight, float)
+            if not 0 <= weight <= 1:
+                raise UsageError(f"a weight is from 0 to 1, not {weight}")
 
 
 _CLASSES = (Settings, DiachronicSettings, ATiSESettings, TIMEPLEXSettings, PathSettings)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -57,11 +58,14 @@ def evaluate(
             `EvaluationOptions` has them. Where None, distinct and aggregate are as the run was
             trained.
     """
-    run = Run.of(run, device=device)
+    began, run = perf_counter(), Run.of(run, device=device)
     chosen = EvaluationOptions(**options).of_protocol(protocol, **_as_trained(run))
     evaluation = evaluate_scoring(run.scoring(), protocol, chosen)
-    if protocol != "triple":
-        evaluation = replace(evaluation, past=run.past)
+    evaluation = replace(
+        evaluation,
+        past=None if protocol == "triple" else run.past,
+        seconds=perf_counter() - began,  # with what it takes to open the model
+    )
     if not run.own_facts or collective.rank():
         return evaluation
     try:

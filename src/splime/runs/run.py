@@ -16,10 +16,18 @@ import torch
 
 from splime.device import choose_device
 from splime.embedding.models.base import Model
-from splime.errors import DataError, SplimeError, UsageError, counted, visible
+from splime.errors import (
+    DataError,
+    SplimeError,
+    UsageError,
+    counted,
+    explain_out_of_memory,
+    visible,
+)
 from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
+from splime.io.parquet import FactFile
 from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
 from splime.runs.updates import Change, Updates, read_updates
@@ -34,6 +42,13 @@ from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
 
 T = TypeVar("T")
+
+
+class _Members(TypedDict):
+    """What the configuration of a combination says of its members."""
+
+    names: list[str]
+    sha256: list[str]
 
 
 class _About(TypedDict):
@@ -127,8 +142,11 @@ class Run(Shown):
         path = self.path / (files.GRAPH if self.updates is None else self.updates.graph)
         if self.updates is not None and not path.exists():
             raise DataError(f"{path}: is not there; was the run updated meanwhile? open it again")
-        graph = read(path)
-        if files.checksum(graph) != self.config["data"]["sha256"]:
+        data = self.config["data"]
+        # A few bytes of Parquet can be any number of rows.
+        same = FactFile(path).rows == sum(data.get(split, 0) for split in SPLITS)
+        graph = read(path) if same else None
+        if graph is None or files.checksum(graph) != data["sha256"]:
             raise DataError(f"{path}: not the facts that the run was made from")
         return graph
 
@@ -205,8 +223,11 @@ class Run(Shown):
     @cached_property
     def members(self) -> list[Run]:
         """The runs that a combination adds up, each in a folder in its own; of others none."""
-        members = []
-        for number, expected in enumerate(self.config.get(files.MEMBERS, {}).get("sha256", ()), 1):
+        if files.MEMBERS not in self.config:
+            return []
+        members, listed = [], self.config[files.MEMBERS]
+        validated(self.path / files.CONFIG, listed, _Members)
+        for number, expected in enumerate(listed["sha256"], 1):
             path = self.path / files.MEMBERS / str(number)
             try:
                 member = Run(path, device=self.device.type)
@@ -235,10 +256,11 @@ class Run(Shown):
 
     @cached_property
     def _scoring(self) -> Scoring:
+        path = self.path / files.MODEL
         try:
-            return self._open()
+            with explain_out_of_memory(f"the model in {self.path} is too large"):
+                return self._open()
         except (ValueError, UsageError) as error:
-            path = self.path / files.MODEL
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
 
     def scoring(self, how: Aggregate | None = None, memory: int | None = None) -> Scoring:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from splime.errors import counted
+from splime.errors import DataError, counted
 from splime.graph import TemporalGraph
 from splime.io import save
 from splime.io.files import read_json, validated, write_json
@@ -78,7 +78,12 @@ class Updates(msgspec.Struct, frozen=True):
 def read_updates(folder: Path) -> Updates | None:
     """What was added to the run in a folder; None if nothing was."""
     path = folder / UPDATES
-    return validated(path, read_json(path), Updates) if path.exists() else None
+    if not path.exists():
+        return None
+    updates = validated(path, read_json(path), Updates)
+    if Path(updates.graph).name != updates.graph or not Path(updates.graph).match(_GRAPHS):
+        raise DataError(f"{path}: {updates.graph!r:.60} is no graph of this run")
+    return updates
 
 
 def write_update(folder: Path, graph: TemporalGraph, changes: list[Change]) -> None:

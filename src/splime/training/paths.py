@@ -153,7 +153,7 @@ class PathEngine(Engine[PathSettings]):
         counting: Counting | None = None,
     ) -> TimedScoring:
         """The scores of a trained model."""
-        model = make_path_model(source.graph, settings)
+        model = make_path_model(source.graph, settings, empty=True)
         fill_parameters(model, tensors)
         scorer = PathScorer(model.to(source.device), source.graph, settings, counting)
         return TimedScoring(scorer, source.graph)
