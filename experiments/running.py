@@ -189,12 +189,17 @@ def run_combination(case: Combination, members: Sequence[Path], *, device: str =
 
 def _record(run: Run, case: Case) -> Record:
     about = ("device", "versions", "started", "seconds", "parameters", "triples")
-    validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
+    curve = {
+        epoch: round(each.valid, _DIGITS)
+        for epoch, each in enumerate(run.history, 1)
+        if each.valid is not None
+    }
     return {
         "figures": [_evaluate(run, options) for options in case.evaluations],
         "predicates": len(run.segmentation.predicates),
         "epochs": len(run.history),
-        "valid": round(max(validations), _DIGITS) if validations else None,
+        "valid": max(curve.values(), default=None),
+        "curve": curve,
         **{name: run.about[name] for name in about if name in run.about},
     }
 
