@@ -258,6 +258,7 @@ def evidence(
     """
     check_name("format", format, ["table", "markdown"])
     for dataset in measure or ():
+        check_name("dataset", dataset, [*evidence_study.TITLES])
         with progress_bar() as progress:
             record = evidence_study.measure(dataset, questions, trained=trained, progress=progress)
         evidence_study.store(results or STORED, record)
@@ -283,7 +284,7 @@ def rivals_facts(
         check_name("dataset", dataset, [*by_dataset()])
         measured = factwise.measure(entries(stored, dataset), load_graph(dataset, "fact", data))
         factwise.store(stored, dataset, measured)
-    _show(rivals_parts(stored)["pairs"], format)
+    _show([table for table in rivals_parts(stored)["pairs"] if table.rows], format)
     show(f"{factwise.Factwise(stored).compared:,} differences have p-values")
 
 

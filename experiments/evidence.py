@@ -21,7 +21,7 @@ from splime.runs import train
 from splime.runs.graph_run import GraphRun
 
 FILE = "evidence.json"
-_TITLES = {"demo": "demo", "yago11k": "YAGO11k", "wikidata12k": "Wikidata12k", "icews14": "ICEWS14"}
+TITLES = {"demo": "demo", "yago11k": "YAGO11k", "wikidata12k": "Wikidata12k", "icews14": "ICEWS14"}
 
 
 def measure(
@@ -62,7 +62,7 @@ def tables(folder: Path) -> list[ResultTable]:
     """What is stored."""
     path = folder / FILE
     records: Mapping[str, Any] = read_json(path) if path.exists() else {}
-    order = [*_TITLES]
+    order = [*TITLES]
     rows = []
     for one in sorted(
         records.values(), key=lambda one: (order.index(one["dataset"]), one["trained"])
@@ -70,10 +70,10 @@ def tables(folder: Path) -> list[ResultTable]:
         rest, others = one["evidence"], one["others"]
         rows.append(
             (
-                _TITLES[one["dataset"]] + (", trained on it" if one["trained"] else ""),
+                TITLES[one["dataset"]] + (", trained on it" if one["trained"] else ""),
                 f"{one['questions']:,}",
                 f"{one['facts']:.1f}",
-                f"{rest['fall']:.2f} ({others['fall']:.2f})",
+                f"{_fall(rest['fall'])} ({_fall(others['fall'])})",
                 *(f"{percent(rest[name])} ({percent(others[name])})" for name in ("lost", "alone")),
                 f"{one['without']:,}",
             )
@@ -82,3 +82,8 @@ def tables(folder: Path) -> list[ResultTable]:
     more = ("still first with them alone, %", "answers without evidence")
     note = "In brackets: with as many other facts at the same entities, drawn at random."
     return [ResultTable("Answers and their evidence", (*columns, *more), rows, [note])]
+
+
+def _fall(value: float) -> str:
+    """Of a score; a rise has a minus, but 0 has none."""
+    return f"{round(value, 2) + 0.0:.2f}"

@@ -151,7 +151,8 @@ def _pairs_table(dataset: str, listed: Sequence[Entry], facts: Factwise) -> Resu
         *(f"{name} ({percent(share)} %)" for name, share in zip(names, shares, strict=True)),
     ]
     title = f"{_title(dataset)}: what train has of the two entities"
-    return ResultTable(title, columns, lines, _ALL["pairs_table"]["notes"], dataset=dataset)
+    notes = _ALL["pairs_table"]["notes"] if lines else ()
+    return ResultTable(title, columns, lines, notes, dataset=dataset)
 
 
 def _both(figures: Iterable[float | None], digits: int = 3) -> str:
