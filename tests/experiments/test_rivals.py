@@ -272,20 +272,19 @@ def test_other_ranks_need_another_comparison(
         fake(results, row.cases[0], valid, rng.integers(1, 6, (FACTS, 2)))
     stored_factwise(results, np.zeros(FACTS, np.int64), monkeypatch)
 
-    def shown() -> dict[str, tuple[str, ...]]:
+    def shown() -> tuple[dict[str, str], set[str]]:
         [ahead], [pairs] = (rivals_parts(results)[name] for name in ("ahead", "pairs"))
-        column = ahead.columns.index("p, rival")
-        return {row[0]: (row[column],) for row in ahead.rows} | {
-            f"pairs {row[0]}": row for row in pairs.rows
-        }
+        column = [*ahead.columns].index("p, rival")
+        return {row[0]: row[column] for row in ahead.rows}, {row[0] for row in pairs.rows}
 
-    before = shown()
-    assert before[four[1].title] != ("–",)
+    before, grouped = shown()
+    assert before[four[1].title] != "–"
+    assert grouped == {row.title for row in four[:3]}
     fake(results, four[1].cases[0], 0.5, rng.integers(1, 6, (FACTS, 2)))
-    after = shown()
-    assert after[four[1].title] == ("–",)
-    assert f"pairs {four[1].title}" not in after
-    assert after[four[2].title] == before[four[2].title] != ("–",)
+    after, grouped = shown()
+    assert after[four[1].title] == "–"
+    assert after[four[2].title] == before[four[2].title] != "–"
+    assert grouped == {four[0].title, four[2].title}
 
 
 def test_groups_of_the_datasets(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
