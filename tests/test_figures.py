@@ -158,8 +158,17 @@ def _leaves(value: Any) -> Iterator[float]:
         yield value
 
 
+def _universal() -> Iterator[Figures]:
+    """Weights that have not seen the source, by what they were asked about."""
+    for record in json.loads((STORED / "universal.json").read_text("utf-8")).values():
+        for split in ("valid", "test"):
+            exact, overlap = (mrr(record[split][name]["mrr"]) for name in ("exact", "overlap"))
+            yield Figures(frozenset([exact, overlap]), frozenset([(exact, overlap)]))
+
+
 _SOURCES: Mapping[str, Any] = {
     "paths": _paths,
+    "universal": _universal,
     "rivals": _rivals,
     "tries": _tries,
     "strata": _strata,
@@ -170,7 +179,7 @@ _SOURCES: Mapping[str, Any] = {
 }
 
 PAGES: Mapping[str, tuple[str, ...]] = {
-    "README.md": ("paths", "rivals", "published"),
+    "README.md": ("paths", "rivals", "universal", "published"),
     "CHANGELOG.md": ("paths",),
     "docs/paths.md": ("paths", "rivals", "published"),
     "docs/paths.md: A bound on what a question reads": ("benchmarks",),
@@ -184,7 +193,7 @@ PAGES: Mapping[str, tuple[str, ...]] = {
 _DEMO = "of `demo`, by the commands that stand there, in seconds or minutes"
 _SEARCH = "a search on valid whose runs were not kept"
 UNSTORED: Mapping[str, str] = {
-    "README.md: How much does time help?": _DEMO,
+    "README.md: Train and compare": _DEMO,
     "benchmarks/README.md: Training the path model on a processor": _DEMO,
     "docs/asking.md: What probabilities mean": "errors of calibration, no MRR",
     "docs/asking.md: Real people": "two runs, by the commands that stand there",
