@@ -170,7 +170,8 @@ class _Lines:
         """Print a line if it is time."""
         amount = " of ".join(self._amount(one) for one in (done, total) if one is not None)
         self._pending[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
-        if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
+        late = done and time.monotonic() - self._last >= EVERY
+        if late or (what in self._started and done == total):
             self._print(what)
 
     def end(self) -> None:
@@ -231,7 +232,7 @@ class Showing:
         note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
         self._progress(self._name, done, self.most or epochs * steps, note)
 
-    def validating(self, what: str, done: int, total: int | None = None, note: str = "") -> None:  # noqa: ARG002
+    def validating(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
         """Show a validation, beside the steps."""
         self._progress(self._name.replace("training", "validating"), done, total, note)
 
