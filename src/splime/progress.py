@@ -170,7 +170,8 @@ class _Lines:
         """Print a line if it is time."""
         amount = " of ".join(self._amount(one) for one in (done, total) if one is not None)
         self._pending[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
-        if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
+        late = done and time.monotonic() - self._last >= EVERY
+        if late or (what in self._started and done == total):
             self._print(what)
 
     def end(self) -> None:

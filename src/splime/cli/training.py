@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from splime.cli import options
+from splime.cli.ask import question_to
 from splime.cli.console import show, show_lists, warn
 from splime.cli.launch import join_workers
 from splime.errors import UsageError, not_installed
@@ -241,16 +242,9 @@ def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(done: PlanResult) -> str:
     """A question to try, about a fact that the best run has not seen."""
-    from splime.query.questions import quoted
-
     best = done.runs[done.comparison.rows[0].name]
     fact = next(best.graph.rows("test"))
-    names = (f"\\{name}" if name == "_" else quoted(name) for name in fact[:2])
-    asked = [str(best.path), *names, "?"]
-    at = ["--at", when] if (when := fact.begin or fact.end) else []
-    at += ["--why"] if best.entry.explains else []
-    is_option = any(name.startswith("-") for name in asked)
-    return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
+    return question_to(str(best.path), fact, why=best.entry.explains)
 
 
 @options.with_options(

@@ -194,9 +194,9 @@ def _tell_sample(whole: BaseSettings, quick: BaseSettings, warn: Callable[[str],
     before, after = whole.values(), quick.values()
     texts = {"steps": "{:,} steps", "valid_questions": "validation on {:,} questions"}
     texts |= {"reach": "the {:,} nearest facts of a question", "epochs": "{:,} epochs at most"}
-    changed = [name for name in after if after[name] != before.get(name)]
+    changed = [name for name in texts if after.get(name) != before.get(name)]
     if changed:
-        parts = [texts.get(name, f"{name} {{}}").format(after[name]) for name in changed]
+        parts = [texts[name].format(after[name]) for name in changed]
         warn(f"so that it ends within a minute, quick takes {', '.join(parts)}; strong takes more")
 
 
