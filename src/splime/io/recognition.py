@@ -162,7 +162,7 @@ class Recognition:
         spans = {
             text: good[0]
             for text, each in pairs.items()
-            if len(good := [pair for pair in each if usable.issuperset(pair)]) == 1
+            if len(good := [pair for pair in {*each} if usable.issuperset(pair)]) == 1
         }
         if self.format is None:
             spans |= self._short_spans(among, told=bool(spans))
