@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -38,6 +40,37 @@ def counted(count: int, noun: str) -> str:
     ('1 fact', '2,000 facts')
     """
     return f"{count:,} {noun}" + "s" * (count != 1)
+
+
+_command_line: ContextVar[bool] = ContextVar("_command_line", default=False)
+
+
+@contextmanager
+def speaking_of_flags() -> Iterator[None]:
+    """Messages name options as they are typed on the command line."""
+    token = _command_line.set(True)
+    try:
+        yield
+    finally:
+        _command_line.reset(token)
+
+
+def option(name: str, value: object = True, *, flag: str = "") -> str:
+    """An option as whoever reads the message gives it: in Python, or on the command line.
+
+    >>> option("since"), option("columns", ["who", "what", "whom", "when"])
+    ('since=True', "columns=['who', 'what', 'whom', 'when']")
+    >>> with speaking_of_flags():
+    ...     option("since"), option("predicate_name", "works for"), option("columns", ["a b", "c"])
+    ('--since', "--predicate-name 'works for'", "--columns 'a b,c'")
+    """
+    if not _command_line.get():
+        return f"{name}={value!r}"
+    flag = f"--{flag or name.replace('_', '-')}"
+    if value is True:
+        return flag
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{flag} {shlex.quote(text)}"
 
 
 class SplimeError(Exception):
@@ -177,6 +210,9 @@ _EXTRAS = {
     "optuna": "tune",
     "pandas": "pandas",
     "ray": "cluster",
+    "python_calamine": "excel",
+    **dict.fromkeys(("adbc_driver_duckdb", "adbc_driver_manager", "duckdb"), "database"),
+    "adbc_driver_postgresql": "database",
     **dict.fromkeys(("starlette", "uvicorn", "h11"), "serve"),
     "mcp": "mcp",
 }

@@ -31,6 +31,7 @@ from splime.evaluation.filters import TIMED
 from splime.graph import TemporalGraph
 from splime.io import save
 from splime.io.files import atomic_write, content, locked, read_toml, to_toml, write_json
+from splime.io.inputs import is_stored, without_password
 from splime.io.options import ReadOptions
 from splime.methods import Method, make_method, standard_method, standard_methods
 from splime.progress import Progress, Watching, silent
@@ -117,7 +118,7 @@ class Plan:
             for run in self.runs
         ]
         tables = {"reading": self.reading or None, "training": self.training or None, "run": runs}
-        return to_toml({"data": self.data, **tables})
+        return to_toml({"data": without_password(self.data), **tables})
 
 
 class _RunTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -306,8 +307,9 @@ def execute(
     facts = load(plan.data, **plan.reading) if graph is None else graph
     if not len(facts.test):
         raise UsageError(
-            f"{plan.data}: test has no facts, so that runs cannot be compared; a random split only"
-            " moves facts whose names others have too, unless it may (--allow-unseen)"
+            f"{without_password(plan.data)}: test has no facts, so that runs cannot be compared; a"
+            " random split only moves facts whose names others have too, unless it may"
+            " (--allow-unseen)"
         )
     with locked(out):
         _claim(out, plan)
@@ -439,6 +441,8 @@ def run(
     if isinstance(plan, str | Path) and str(plan).lower().endswith(".toml"):
         plan = read_plan(plan)
     if not isinstance(plan, Plan):
+        if not is_stored(data) and graph is None:  # it may be other facts the next time
+            graph = load(data, **(chosen.pop("reading") or {}))
         plan = make_plan(str(out.absolute() / DATA if graph else data), **chosen)
     elif wrong := [name for name, value in chosen.items() if value is not None]:
         raise UsageError(f"a plan says everything: leave out {', '.join(wrong)}")

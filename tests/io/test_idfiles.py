@@ -90,3 +90,16 @@ def test_one_dictionary_file_in_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "relation2id.txt", "bornIn\t0\n")
     write(tmp_path / "train.txt", "Ada\t0\tUlm\t1990\n")
     assert list(splime.read(tmp_path).rows()) == [("Ada", "bornIn", "Ulm", "1990", "1990")]
+
+
+def test_numbered_dictionary_files(tmp_path: Path) -> None:
+    """Those of one of several graphs are used for it, and mentioned beside others."""
+    for number, name in (("1", "Ada"), ("2", "Eva")):
+        write(tmp_path / f"ent_ids_{number}", f"0\t{name}\n1\tUlm {number}\n")
+        write(tmp_path / f"triples_{number}", "0\tp\t1\t2001\n")
+    for number, name in (("1", "Ada"), ("2", "Eva")):
+        graph = splime.read(tmp_path / f"triples_{number}", split="none")
+        assert list(graph.entities) == [name, f"Ulm {number}"]
+        assert f"ent_ids_{number}" in str(graph.reading.remarks)
+    other = write(tmp_path / "facts.tsv", "0\tp\t1\t2001\n")
+    assert "ent_ids_1 and ent_ids_2 left alone" in str(splime.read(other).reading.remarks)

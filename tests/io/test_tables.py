@@ -103,7 +103,7 @@ def test_wrong_columns(change: dict[str, pa.Array], message: str) -> None:
 def test_wrong_tables() -> None:
     with pytest.raises(DataError, match="the table is empty"):
         splime.read(pa.table(COLUMNS).slice(0, 0))
-    with pytest.raises(DataError, match="do not say which is the subject"):
+    with pytest.raises(DataError, match="leave open which is the time"):
         splime.read(pa.table({"a": [1], "b": [2]}))
     doubled = pa.table([[1]] * 5, names=["a", "a", "b", "c", "d"])
     with pytest.raises(DataError, match="several columns are called 'a'"):

@@ -51,7 +51,7 @@ QUESTIONS = 400
 _MANY = 1_000
 
 
-class Window(msgspec.Struct, frozen=True):
+class BacktestWindow(msgspec.Struct, frozen=True):
     """What was forecast for a stretch of time, and what happened."""
 
     begin: str
@@ -74,12 +74,12 @@ class Backtest(Shown, Tabular):
     """Forecasts for several windows of time."""
 
     source: str
-    windows: list[Window]
+    windows: list[BacktestWindow]
 
     def __len__(self) -> int:
         return len(self.windows)
 
-    def __iter__(self) -> Iterator[Window]:
+    def __iter__(self) -> Iterator[BacktestWindow]:
         return iter(self.windows)
 
     def mean(self, forecaster: str) -> Measured:
@@ -164,7 +164,7 @@ def backtest(
     what = hashlib.sha256(json.dumps([*about, len(facts)]).encode())
     for column in facts.columns():
         what.update(np.ascontiguousarray(column).tobytes())
-    work = Unfinished(path, what.hexdigest(), list[Window], [])
+    work = Unfinished(path, what.hexdigest(), list[BacktestWindow], [])
     if work.done:
         LOG.info(f"{path}: going on after {len(work.done):,} windows")
     windows = len(edges) - 1
@@ -229,7 +229,7 @@ def _drawn(facts: Facts, span: tuple[int, int], most: int, seed: int) -> Facts:
 
 def _window(
     run: GraphRun, facts: Facts, span: tuple[int, int], asked: Facts, temperature: float | None
-) -> Window:
+) -> BacktestWindow:
     """One window: forecasts from what was known before it."""
     known, empty = known_before(facts, span[0]), Facts.empty()
     happened = facts.take((facts.begin >= span[0]) & (facts.begin < span[1]))
@@ -252,7 +252,9 @@ def _window(
     if temperature is not None:
         said = float((scores / temperature).softmax(1).max(1).values.mean())
     begin, end = format_ticks(np.array([span[0], span[1] - 1]), graph.timeline.granularity)
-    return Window(begin, end, len(happened), len(known), metrics, said, fit_temperature(both))
+    return BacktestWindow(
+        begin, end, len(happened), len(known), metrics, said, fit_temperature(both)
+    )
 
 
 def _recurrency(graph: TemporalGraph, span: tuple[int, int], most: int) -> RecurrencyScorer:

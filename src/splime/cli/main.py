@@ -24,7 +24,7 @@ from splime.cli.predict import predict
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
 from splime.cli.rules import rules
 from splime.cli.training import models, run, train, tune
-from splime.errors import SplimeError, not_installed
+from splime.errors import SplimeError, not_installed, speaking_of_flags
 from splime.progress import SIGNALS
 from splime.reading import LOG
 
@@ -101,7 +101,7 @@ def main(program: typer.Typer = app) -> None:
     heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heard}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), speaking_of_flags():
             warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
             code = _run(program)
             if not code:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 from typer import Argument, Context, Exit, Option, echo
 
 from splime import collective
-from splime.errors import UsageError
+from splime.io.inputs import without_password
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.readers import builtin_formats
 from splime.methods import METHODS
@@ -67,14 +67,14 @@ Data = Annotated[
     ),
 ]
 RunFolder = Annotated[
-    Path,
+    str,
     Argument(
         metavar="RUN|DATA",
         help="The folder of a run; or a file, a folder of files or the name of a dataset, which the"
         " weights that splime ships answer without training.",
     ),
 ]
-RunFolders = Annotated[list[Path], Argument(metavar="RUN…", help="The folders of runs.")]
+RunFolders = Annotated[list[str], Argument(metavar="RUN…", help="The folders of runs.")]
 CUTS = f"How to choose the cuts: {', '.join(METHODS)}."
 Preset = name("Settings by name: strong (the default), quick, or another of `splime models`.")
 _TRAINS = "What trains: splime (the default), or pykeen for its models."
@@ -283,19 +283,26 @@ def _option(field: Field[Any], hint: Any, panel: str, before: str = "", after: s
 
 def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
     """Load with a sign of life; named datasets show their own bar where they are downloaded."""
-    from splime.datasets import DATASETS, load
+    from splime.datasets import load
+
+    return _load(load, data, reading)
+
+
+def _load(load: Callable[..., TemporalGraph], data: str, reading: dict[str, Any]) -> TemporalGraph:
+    from splime.datasets import DATASETS
     from splime.progress import working
 
     if data in DATASETS:
         with collective.worker_0_first():  # which downloads it
             return load(data, **reading)
-    with working(f"reading {data} …"):
+    with working(f"reading {without_password(data)} …"):
         return load(data, **reading)
 
 
-def open_run(path: Path, device: str, other: dict[str, Any]) -> Run:
+def open_run(path: str, device: str, other: dict[str, Any]) -> Run:
     """A run, asked over other facts if some are given."""
     from splime.cli.console import warn
+    from splime.datasets.loading import load_unsplit
     from splime.runs.graph_run import open_source
 
     ours, weights = ("facts", "instead", "weights"), other.get("weights")
@@ -303,8 +310,5 @@ def open_run(path: Path, device: str, other: dict[str, Any]) -> Run:
     if "facts" not in other:
         return open_source(path, device=device, weights=weights, **reading)
     run = open_source(path, device=device, weights=weights)
-    try:
-        graph = load_graph(other["facts"], {"split": "none", **reading})
-    except UsageError:  # they have splits; or it fails again
-        graph = load_graph(other["facts"], reading)
+    graph = _load(load_unsplit, other["facts"], reading)
     return run.over(graph, instead=other.get("instead", False), warn=warn)

@@ -17,6 +17,7 @@ from splime.cli.console import show, show_json, warn
 from splime.cli.help import Command, Group
 from splime.cli.launch import join_workers
 from splime.errors import UsageError, check_name, visible
+from splime.io.inputs import without_password
 from splime.progress import progress_bar, working
 
 embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a run.")
@@ -97,8 +98,9 @@ def evaluate(
         show_json(evaluation.to_json())
         return
     show(*evaluation_tables(evaluation, strata=strata))
-    if facts:
-        source = f"{facts['facts']} {'alone' if 'instead' in facts else 'beside train'}"
+    if "facts" in facts:
+        place = without_password(facts["facts"])
+        source = f"{place} {'alone' if 'instead' in facts else 'beside train'}"
         show(f"answered from the facts of {source}; these metrics are not kept")
     if members := kept_of_members(opened, evaluation):
         show(members_table(evaluation, members))

@@ -14,6 +14,7 @@ from splime.cli import options
 from splime.cli.console import show, show_lists, warn
 from splime.cli.launch import join_workers
 from splime.errors import UsageError, not_installed
+from splime.io.inputs import is_stored
 from splime.methods import METHODS, Method, make_method
 from splime.progress import Watching, progress_bar
 from splime.workers import Parallel
@@ -284,7 +285,7 @@ def tune(
             out,
             parallel=Parallel(pool, **parallel) if pool or parallel else None,
             engine=trainer,
-            data=data,
+            data=data if is_stored(data) else None,
             reading=reading,
             progress=progress,
             stop=watch.stop,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,8 +18,9 @@ from splime.errors import DataError, DownloadError, UsageError, check_name, coun
 from splime.graph import TemporalGraph
 from splime.io import read
 from splime.io.files import checksum, is_there
+from splime.io.inputs import is_stored
 from splime.io.options import ReadOptions
-from splime.io.sources import files_read
+from splime.io.sources import files_read, read_unsplit
 from splime.progress import progress_bar
 from splime.reading import LOG
 
@@ -72,10 +74,12 @@ def load(source: Any, **options: Unpack[Reading]) -> TemporalGraph:
     >>> load("demo")
     TemporalGraph(demo: 10,000 facts, ..., 71 timestamps by year, 1950..2020)
     """
-    ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
-    graph = _load(source, options)
-    announce(graph)
-    return graph
+    return _load(source, options, read)
+
+
+def load_unsplit(source: Any, **options: Unpack[Reading]) -> TemporalGraph:
+    """The same, but facts without splits are not split unless that is chosen."""
+    return _load(source, options, read_unsplit)
 
 
 def announce(graph: TemporalGraph) -> None:
@@ -88,11 +92,23 @@ def announce(graph: TemporalGraph) -> None:
         LOG.debug("%s: %s", graph.name or "facts", remark)
 
 
-def _load(source: Any, options: Mapping[str, Any]) -> TemporalGraph:
+def _load(
+    source: Any, options: Mapping[str, Any], read: Callable[..., TemporalGraph]
+) -> TemporalGraph:
+    ReadOptions.of(options)  # a wrong one is an error before anything is downloaded
+    graph = _read(source, options, read)
+    announce(graph)
+    return graph
+
+
+def _read(
+    source: Any, options: Mapping[str, Any], read: Callable[..., TemporalGraph]
+) -> TemporalGraph:
     if not isinstance(source, str):
         return read(source, **options)
     if source not in DATASETS:
-        if "/" in source or "." in source or (source and is_there(Path(source))):
+        is_place = "/" in source or "." in source or not is_stored(source)
+        if is_place or (source and (is_there(Path(source)) or glob.has_magic(source))):
             return read(source, **options)  # an error if there is no such file
         raise UsageError(
             f"there is no dataset, file or folder called {source!r}; the datasets are"

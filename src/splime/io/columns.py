@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError
+from splime.errors import DataError, counted
 from splime.graph import SPLITS, Ids, SplitName
+from splime.io.layout import NAMES, OTHER_OBJECT, TIMES
 from splime.reading import IN_TWO_ROWS, RowExample, Source
 from splime.times import Bools
 
@@ -247,6 +248,8 @@ class RawFacts:
     """Whether the one column of times is called `since`: it holds begins, and no end is known."""
     remarks: tuple[str, ...] = ()
     """Automatic choices, a sentence each."""
+    columns: Sequence[str] = ()
+    """The names of the columns that were used, where they have names."""
 
     @property
     def rows(self) -> int:
@@ -266,6 +269,60 @@ class RawFacts:
         """The times of some rows as they were written."""
         columns = self.written or self.times
         return list(zip(*(column.texts(rows) for column in columns), strict=True))
+
+
+def raw_facts(
+    name: str,
+    columns: Mapping[str, EncodedColumn],
+    locate: Locate,
+    split: SplitName | None = None,
+    predicate_name: str | None = None,
+    called: Mapping[str, str] | None = None,
+) -> RawFacts:
+    """Facts from columns by their role, and what these are called; a begin without an end is that of an open fact.
+
+    Where several columns hold objects, each is a predicate: a row is a fact for each filled one.
+    """
+    made = dict(columns)
+    remarks: tuple[str, ...] = ()
+    if objects := [role for role in made if role.startswith(OTHER_OBJECT)]:
+        made, locate, remarks = _one_object(made, objects, locate)
+    rows = made["subject"].rows
+    if predicate_name is not None:
+        made["predicate"] = encoded(np.zeros(rows, np.int32), pa.array([predicate_name]))
+    times = [made[role] for role in TIMES if role in made]
+    names = [made[role] for role in NAMES]
+    begins, splits = "begin" in made and "end" not in made, made.get("split")
+    raw = RawFacts(name, names, times, locate, split, splits, remarks=remarks, begins=begins)
+    header = called or {}
+    return replace(raw, columns=[header[role] for role in (*NAMES, *TIMES) if role in header])
+
+
+def _one_object(
+    columns: Mapping[str, EncodedColumn], objects: Sequence[str], locate: Locate
+) -> tuple[dict[str, EncodedColumn], Locate, tuple[str, ...]]:
+    """Columns of objects one below the other; their names are the predicates."""
+    filled = []
+    for role in objects:
+        absent = columns[role].nameless()
+        filled.append(np.ones(columns[role].rows, bool) if absent is None else ~absent)
+    rows, which = np.nonzero(np.array(filled).T)
+    made = {
+        role: encoded(column.all_codes()[rows], column.strings)
+        for role, column in columns.items()
+        if role not in objects
+    }
+    first, codes = 0, np.empty(len(rows), np.int64)
+    for at, role in enumerate(objects):
+        codes[which == at] = columns[role].all_codes()[rows[which == at]] + first
+        first += len(columns[role].values)
+    values = pa.concat_arrays([columns[role].strings for role in objects])
+    made["object"] = encoded(codes, values).with_values(values)
+    names = pa.array([role.removeprefix(OTHER_OBJECT) for role in objects])
+    made["predicate"] = encoded(which, names)
+    empty = len(filled[0]) - len(np.unique(rows))
+    remarks = (f"{counted(empty, 'row')} with nothing in any of these columns",) if empty else ()
+    return made, lambda chosen: locate(rows[list(chosen)].tolist()), remarks
 
 
 def all_remarks(raws: Sequence[RawFacts]) -> tuple[str, ...]:

@@ -7,23 +7,23 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError
+from splime.errors import DataError, counted
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, RawFacts, RowCollector
+from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
+from splime.io.contents import Contents, find_layout, is_header, kind_of
 from splime.io.inputs import InputFile, is_quoted, long_values, spaced_cells
 from splime.io.layout import (
     EXPECTED,
+    NAMES,
+    TIMES,
     Layout,
     are_numbers,
-    by_name,
     by_position,
-    looks_like_header,
-    named_otherwise,
     roles_of,
 )
 from splime.io.options import ReadOptions
@@ -53,9 +53,15 @@ def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) ->
 
 
 def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
-    columns, (delimiter, remarks) = options.columns, _sniff(file)
+    delimiter, remarks = _sniff(file)
     lines = file.rows(delimiter, file.head)
     skip, (number, cells) = 0, next(lines)
+    while _is_comment(cells) and (second := next(lines, None)):
+        if len(second[1]) == len(cells):  # the names of the columns
+            cells[0] = cells[0].lstrip("# ")
+            lines = itertools.chain([second], lines)
+            break
+        skip, (number, cells) = number, second
     count = _count_line(cells)
     if count is not None and (second := next(lines, None)):
         skip, (number, cells) = number, second
@@ -67,26 +73,27 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     if options.header is not False and is_statement(cells):
         rows = _Rows(file, delimiter, len(cells), last)
         return _read_statements(rows, cells, split, options)
+    below = Contents.of_rows(cells, (row for _, row in lines if not _is_comment(row)))
     try:
-        has_header, layout = _layout(cells, columns, options.header, where)
-    except DataError as error:
+        has_header, layout, said = _layout(cells, below, options, where)
+    except _LayoutError as error:
         raise DataError(f"{error}\n{_first_lines(file, delimiter)}") from None
-    if has_header and columns is None:
-        remarks += named_otherwise(cells, layout)
-    rows = _Rows(file, delimiter, len(cells), last if has_header else skip)
-    made = dict(zip(layout, rows.columns([*layout.values()]), strict=True))
-    splits = made.pop("split", None)
-    encoded = list(made.values())
+    rows = _Rows(file, delimiter, len(cells), last if has_header else skip, has_header)
+    times = [layout[role] for role in TIMES if role in layout]
+    made = dict(zip(layout, rows.columns([*layout.values()], times), strict=True))
+    remarks += [*said, *rows.remarks]
     if count is not None:
-        follow = "" if count == encoded[0].rows else f"; but {encoded[0].rows:,} rows follow"
+        found = made["subject"].rows
+        follow = "" if count == found else f"; but {found:,} rows follow"
         remarks.append(f"the first line is a count ({count:,}) and was skipped{follow}")
-    names = [_unpad(column) for column in encoded[:3]]
-    if any(name is not column for name, column in zip(names, encoded, strict=False)):
+    names = {role: _unpad(column) for role, column in made.items() if role in NAMES}
+    if any(column is not made[role] for role, column in names.items()):
         remarks.append("spaces around ids were left out")
-    raw = RawFacts(file.path.name, names, encoded[3:], rows.places, split, splits)
+    made |= names
+    called = {role: cells[at] for role, at in layout.items()} if has_header else None
+    raw = raw_facts(file.path.name, made, rows.places, split, options.predicate_name, called)
     header = " ".join(cells) if has_header else None
-    begins = "begin" in layout and "end" not in layout
-    return replace(raw, header=header, is_text=True, begins=begins, remarks=tuple(remarks))
+    return replace(raw, header=header, is_text=True, remarks=(*remarks, *raw.remarks))
 
 
 def _read_statements(
@@ -99,26 +106,41 @@ def _read_statements(
         columns = [column.mapped(term_text) for column in columns]
     column_of = dict(zip(names, columns, strict=True)).__getitem__
     path = rows.file.path
-    raw = raw_from_fields(path, names, column_of, rows.places, split, options.columns)
+    raw = raw_from_fields(path, names, column_of, rows.places, split, options)
     return replace(raw, header=" ".join(cells), is_text=True)
 
 
+class _LayoutError(DataError):
+    """The columns of a file that does not name them were not understood."""
+
+
 def _layout(
-    cells: list[str], columns: Sequence[str] | None, header: bool | None, where: str
-) -> tuple[bool, Layout]:
-    """Whether the first line is a header, and which columns are what."""
-    if header is None:
-        try:
-            words = looks_like_header(cells, by_position(len(cells), columns, where))
-            header = words or len(roles_of(cells)) > 3
-        except DataError:
-            # Columns chosen by name, or more columns than facts have: fine if they have names.
-            header = len(roles_of(cells)) > 2 or not are_numbers(columns)
-            if not header:
-                raise
-    if header:
-        return True, by_name(cells, columns, where)
-    return False, by_position(len(cells), columns, where)
+    cells: list[str], below: Contents, options: ReadOptions, where: str
+) -> tuple[bool, Layout, tuple[str, ...]]:
+    """Whether the first line is a header, which columns are what, and remarks about it."""
+    columns, header = options.columns, options.header
+    one_predicate = options.predicate_name is not None
+    try:
+        layout = by_position(len(cells), columns, where, one_predicate=one_predicate)
+    except DataError as error:
+        # Columns chosen by name, or more columns than facts have: fine if they have names.
+        named = len(roles_of(cells)) > 2 or not are_numbers(columns)
+        if header is None:
+            header = named or is_header(cells, below, [])
+        if not header:
+            raise _LayoutError(str(error)) from None
+    else:
+        if header is None:
+            times = [layout[role] for role in TIMES if role in layout]
+            header = is_header(cells, below, times) or len(roles_of(cells)) > 3
+            header = header or (columns is None and is_header(cells, below, []))
+        if not header:
+            return False, layout, ()
+    return True, *find_layout(below, options, where)
+
+
+def _is_comment(cells: list[str]) -> bool:
+    return cells[0].lstrip().startswith("#")
 
 
 def _count_line(cells: list[str]) -> int | None:
@@ -158,18 +180,28 @@ def _first_lines(file: InputFile, delimiter: str) -> str:
     return "\n".join([begins, *shown, f"Columns in the first line: {listed}.", advice])
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Rows:
-    """The rows of a text file, all of the same width, below the lines to skip."""
+    """The rows of a text file below the lines to skip, all of the same width.
+
+    Below a header they may also be shorter or longer, and comments may stand among them.
+    """
 
     file: InputFile
     delimiter: str
     width: int
     skip: int
+    named: bool = False
+    remarks: list[str] = field(default_factory=list)
 
-    def columns(self, positions: Sequence[int]) -> list[EncodedColumn]:
-        """The columns at some positions."""
-        table = self._read(positions)
+    def columns(self, positions: Sequence[int], times: Sequence[int] = ()) -> list[EncodedColumn]:
+        """The columns at some positions, of which some hold times."""
+        try:
+            table = self._read(positions)
+        except DataError as error:
+            if not self.named:
+                raise
+            return self._collect(positions, times, error)
         if table.num_rows == 0:
             raise DataError(f"{self.file.path}: no facts below the header; {EXPECTED}")
         encoded = []
@@ -178,6 +210,36 @@ class _Rows:
             table = table.drop_columns([name])  # its dictionaries, one for each block, are memory
         pa.default_memory_pool().release_unused()
         return encoded
+
+    def _collect(
+        self, positions: Sequence[int], times: Sequence[int], error: DataError
+    ) -> list[EncodedColumn]:
+        """The same where rows differ in length, one by one; what is beyond the header is left out.
+
+        A row that is longer because of a delimiter in a name has no time where one should be, and
+        is an error.
+        """
+        rows, differ = RowCollector(self.file.path.name, "line"), Counter[str]()
+        for number, row in self.file.rows(self.delimiter):
+            if number <= self.skip or not any(map(str.strip, row)):
+                continue
+            if len(row) < self.width and _is_comment(row):
+                differ["comment left out"] += 1
+                continue
+            is_long = any(map(str.strip, row[self.width :]))
+            shifted = is_long and any(kind_of([row[at]]) not in ("time", "empty") for at in times)
+            if shifted or (is_long and not times) or any("\n" in cell for cell in row):
+                raise error
+            differ["row longer than the header; what is beyond it was left out"] += is_long
+            differ["row shorter than the header; what is missing is empty"] += len(row) < self.width
+            rows.add(number, ((at, row[at]) for at in positions if at < len(row)))
+        if not rows.numbers:
+            raise error
+        self.places = rows.locate  # type: ignore[method-assign]
+        for what, count in differ.items():
+            noun, about = what.split(" ", 1)
+            self.remarks += [f"{counted(count, noun)} {about}"] * bool(count)
+        return [rows.column(at) for at in positions]
 
     def _read(self, positions: Sequence[int], block_size: int = _BLOCK) -> pa.Table:
         from pyarrow import csv as arrow_csv
@@ -255,6 +317,7 @@ def _start_of(file: InputFile) -> list[str]:
     lines = [line for line in file.head if line.strip(" \n")]
     if not lines:
         raise DataError(f"{file.path}: the file is empty; {EXPECTED}")
+    lines = [line for line in lines if not line.lstrip().startswith("#")] or lines
     return lines[1:] if _count_line([lines[0]]) is not None and len(lines) > 1 else lines
 
 
@@ -308,10 +371,12 @@ def _read_ragged(
     width = max(widths) if len(widths) > 1 else 5
     layout = by_position(width, options.columns, str(file.path))
     rows, header = RowCollector(file.path.name, "line"), None
+    nothing = Contents.of_rows([""] * width, [])
     for number, row in _rows(file, delimiter):
         if len(row) == 3 and any(map(is_marker, row)):
             raise error  # what is left of a longer one
-        if not (rows.numbers or header) and len(row) == width and looks_like_header(row, layout):
+        first = not (rows.numbers or header) and len(row) == width
+        if first and is_header(row, nothing, [layout[role] for role in TIMES if role in layout]):
             header = " ".join(row)
             continue
         rows.add(number, ((at, row[at]) for at in layout.values() if at < len(row)))

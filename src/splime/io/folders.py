@@ -5,11 +5,13 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from splime.errors import DataError
 from splime.graph import SPLITS, SplitName
 from splime.io.files import is_there
+from splime.io.ids import dictionaries_of
 from splime.io.parts import MANIFEST, UNFINISHED, is_triples, read_manifest
 from splime.io.readers import READERS
 
@@ -21,6 +23,7 @@ _WORDS: dict[str, SplitName] = {
     "dev": "valid",
     "test": "test",
 }
+_OF_TABLE = re.compile(r"[^.].*\.(csv|tsv)(?:\.gz|\.zst)?")
 
 
 def split_files(folder: Path) -> dict[SplitName, list[tuple[int, Path]]]:
@@ -74,8 +77,7 @@ def best_files(folder: Path) -> dict[SplitName, tuple[Path, list[Path]]]:
 def _without_train(folder: Path) -> str:
     """What to say of a folder without train."""
     others = sorted(path.name for path in folder.iterdir() if path.is_file())
-    # Not those of ids, which are dictionaries.
-    numbered = [name for name in others if re.fullmatch(r"(?!.*id)\w*[a-z]_?[1-9](\.\w+)?", name)]
+    numbered = _numbered(others)
     message = (
         f"{folder}: expected a file train.txt (or .tsv, .csv, .parquet, …), or another with the"
         " word train in its name, and perhaps valid and test"
@@ -86,9 +88,42 @@ def _without_train(folder: Path) -> str:
     if len(numbered) > 1:
         message += (
             f". {numbered[0]} and {numbered[1]} may be parts of one graph or two graphs: read one"
-            f" of them, {folder / numbered[0]}, or make one file of them"
+            f" of them, {folder / numbered[0]}, or all as one table by a pattern,"
+            f" '{folder / re.sub('[1-9]', '*', numbered[0])}'"
         )
     return message
+
+
+def _numbered(names: Iterable[str]) -> list[str]:
+    """Names such as triples_1 and triples_2; not those of ids, which are dictionaries."""
+    return [name for name in names if re.fullmatch(r"(?!.*id)\w*[a-z]_?[1-9](\.\w+)?", name)]
+
+
+def table_files(source: str | os.PathLike[str]) -> list[Path]:
+    """The files that are one table together: those of a pattern, or a folder's CSV (or TSV) files.
+
+    Such a folder has none for train, and not both kinds; those of Parquet are `files_of` it.
+    """
+    path = Path(source)
+    if has_parts(path):
+        return []
+    if not is_there(path):
+        if not glob.has_magic(str(source)):
+            return []
+        found = map(Path, glob.glob(str(source), recursive=True))  # noqa: PTH207  # of any folder
+        files = sorted(each for each in found if each.is_file())
+        if not files:
+            raise DataError(f"{source}: no file is called so")
+        return files
+    if not path.is_dir() or split_files(path):
+        return []
+    kinds: dict[str, list[Path]] = {}
+    for file in sorted(set(path.iterdir()) - set(dictionaries_of(path))):
+        match = _OF_TABLE.fullmatch(file.name.lower())
+        if match and file.is_file():
+            kinds.setdefault(match[1], []).append(file)
+    files = next(iter(kinds.values())) if len(kinds) == 1 else []
+    return files if len(files) > 1 and not _numbered(file.name for file in files) else []
 
 
 def has_parts(source: str | os.PathLike[str]) -> bool:

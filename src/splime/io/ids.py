@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from splime.errors import DataError
+from splime.errors import DataError, option
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.inputs import InputFile
 from splime.io.options import ReadOptions
@@ -17,6 +18,7 @@ _STEMS = {
     "predicate": ("relation2id", "rel2id", "predicate2id", "relation_ids", "rel_ids"),
     "time": ("time2id", "ts2id", "timestamp2id", "times2id", "time_ids", "time_id"),
 }
+_SUFFIXES = (".txt", ".tsv", ".dict", "")
 _DICTIONARIES = {"entity": "entities.dict", "predicate": "relations.dict", "time": "times.dict"}
 
 
@@ -27,23 +29,45 @@ def name_ids(raws: list[RawFacts], source: object, options: ReadOptions) -> list
         if path is not None:
             raws = _named(raws, kind, read_ids(Path(path)), "the dictionary file")
         elif isinstance(source, str | Path):
-            is_folder = Path(source).is_dir()
-            folder = Path(source) if is_folder else Path(source).parent
-            beside = _dictionary_in(folder, kind)
+            path = Path(source)
+            is_folder = path.is_dir()
+            folder = path if is_folder else path.parent
+            beside = _dictionary_in(folder, kind, _number(path))
             if beside is not None and (is_folder or raws[0].is_text):
                 raws = _named_by(beside, kind, raws, is_folder=is_folder)
+            elif beside is None and raws[0].is_text:
+                numbered = sorted(other.name for other in _numbered(folder, kind))
+                name = {"entity": "entities", "predicate": "predicates", "time": "times"}[kind]
+                chosen = option(name, "FILE", flag=f"{kind}-ids")
+                remark = f"{' and '.join(numbered)} left alone: choose with {chosen}"
+                raws = [raw.remarked(remark) for raw in raws] if numbered else raws
     return raws
 
 
-def dictionaries_in(folder: Path) -> list[Path]:
-    """The dictionary files of a folder that are looked at unless others are named."""
-    return [path for kind in _STEMS if (path := _dictionary_in(folder, kind)) is not None]
+def dictionaries_of(source: Path) -> list[Path]:
+    """The dictionary files beside or in a source that are looked at unless others are named."""
+    folder, number = source if source.is_dir() else source.parent, _number(source)
+    return [path for kind in _STEMS if (path := _dictionary_in(folder, kind, number)) is not None]
 
 
-def _dictionary_in(folder: Path, kind: str) -> Path | None:
-    names = [stem + end for stem in _STEMS[kind] for end in (".txt", ".tsv", ".dict", "")]
+def _number(source: Path) -> str:
+    """The number of a source that is one of several, `_2` of `triples_2.txt`; empty for others."""
+    match = re.search(r"_?[1-9]$", source.name.split(".")[0])
+    return match[0] if match else ""
+
+
+def _dictionary_in(folder: Path, kind: str, number: str) -> Path | None:
+    stems = [stem + end for end in dict.fromkeys((number, "")) for stem in _STEMS[kind]]
+    names = [stem + suffix for stem in stems for suffix in _SUFFIXES]
     paths = (folder / name for name in (*names, _DICTIONARIES[kind]))
     return next((path for path in paths if path.is_file()), None)
+
+
+def _numbered(folder: Path, kind: str) -> list[Path]:
+    """Dictionary files for one of several graphs each, such as `ent_ids_2`."""
+    stems = "|".join(_STEMS[kind])
+    pattern = re.compile(rf"(?:{stems})_?[1-9](?:\.[a-z]+)?")
+    return [path for path in folder.iterdir() if pattern.fullmatch(path.name)]
 
 
 def _named_by(beside: Path, kind: str, raws: list[RawFacts], *, is_folder: bool) -> list[RawFacts]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from textwrap import shorten
 from typing import TypeAlias
 
 from splime.errors import DataError, UsageError, nearest
@@ -22,12 +21,14 @@ _SYNONYMS = {
     "time": "time date datetime timestamp ts year when t",
     "split": "split",
 }
-# Words for an unknown time.
-_TIME_IN_WORDS = re.compile("null|none|nan|nat|n/?a|unknown", re.IGNORECASE)
 EXPECTED = (
     "expected 4 columns (subject, predicate, object, time) or 5 (subject, predicate, object, begin,"
     " end)"
 )
+WILDCARD = "*"
+"""Stands for all columns that are no subject and no time: each is a predicate."""
+OTHER_OBJECT = "object "
+"""The role of such a column, before its name."""
 
 
 Layout: TypeAlias = Mapping[str, int]
@@ -37,23 +38,43 @@ A begin without an end is that of open facts.
 """
 
 
-def layout_of(positions: Sequence[int]) -> dict[str, int]:
-    """The layout of the columns of facts, in their order."""
-    times = ("time",) if len(positions) == 4 else ("begin", "end")
-    return dict(zip((*NAMES, *times), positions, strict=True))
+def layout_of(positions: Sequence[int], *, one_predicate: bool = False) -> dict[str, int]:
+    """The layout of the columns of facts, in their order; with one predicate none is for it."""
+    names = [name for name in NAMES if not (one_predicate and name == "predicate")]
+    times = ("time",) if len(positions) == len(names) + 1 else ("begin", "end")
+    return dict(zip((*names, *times), positions, strict=True))
 
 
-def check_columns(columns: Sequence[str | int] | None) -> list[str] | None:
-    """The 4 or 5 different columns that the user named or numbered, as text; None if none.
+def times_of(roles: Mapping[str, int]) -> tuple[str, ...]:
+    """The roles of the times: begin and end, a begin alone, or the one time."""
+    if {"begin", "end"} <= roles.keys() or ("end" in roles and "time" not in roles):
+        return "begin", "end"
+    return ("begin",) if "begin" in roles and "time" not in roles else ("time",)
+
+
+def check_columns(
+    columns: Sequence[str | int] | None, *, one_predicate: bool = False
+) -> list[str] | None:
+    """The different columns that the user named or numbered, as text; None if none.
 
     >>> check_columns([1, 2, 3, "when"])
     ['1', '2', '3', 'when']
+    >>> check_columns(["person", "*", "from", "to"])
+    ['person', '*', 'from', 'to']
     """
     if columns is None:
         return None
     usable = isinstance(columns, Sequence) and not isinstance(columns, str)
-    if not usable or len(columns) not in (4, 5) or not all(map(_is_column, columns)):
-        raise UsageError(f"columns must name columns in order: {EXPECTED}; got {columns!r}")
+    usable = usable and all(map(_is_column, columns))
+    expected, sizes = EXPECTED, [4, 5]
+    if usable and WILDCARD in columns:
+        expected = f"expected subject, {WILDCARD}, time or subject, {WILDCARD}, begin, end"
+        sizes = [3, 4] if columns[1] == WILDCARD and not one_predicate else []
+    elif one_predicate:
+        expected = "with predicate_name, expected subject, object, time or begin, end"
+        sizes = [3, 4]
+    if not usable or len(columns) not in sizes:
+        raise UsageError(f"columns must name columns in order: {expected}; got {columns!r}")
     named = [str(column) for column in columns]
     if len(set(named)) != len(named):
         raise UsageError(f"columns names the same column twice: {', '.join(named)}")
@@ -66,79 +87,45 @@ def _is_column(column: object) -> bool:
     return isinstance(column, str)
 
 
-def looks_like_header(cells: Sequence[str], layout: Layout) -> bool:
-    """Whether a first line holds names: then words stand where the times should be.
-
-    >>> looks_like_header(["s", "p", "o", "since", "until"], layout_of(range(5)))
-    True
-    >>> looks_like_header(["s", "p", "o", "195#-##-##", ""], layout_of(range(5)))
-    False
-    """
-    times = [cells[layout[role]].strip() for role in TIMES if role in layout]
-    return all(time[:1].isalpha() and not _TIME_IN_WORDS.fullmatch(time) for time in times)
-
-
-def by_position(count: int, columns: Sequence[str] | None, where: str) -> dict[str, int]:
+def by_position(
+    count: int, columns: Sequence[str] | None, where: str, *, one_predicate: bool = False
+) -> dict[str, int]:
     """The layout of columns without names; `columns` may give their numbers, from 1."""
     if columns is None:
-        if count not in (4, 5):
+        if count + one_predicate not in (4, 5):
             raise DataError(
                 f"{where}: {EXPECTED}, found {count}; choose the ones to use with `columns`"
             )
-        return layout_of(range(count))
+        return layout_of(range(count), one_predicate=one_predicate)
     if not are_numbers(columns):
         raise DataError(f"{where}: columns can be named only where the file has a header")
     positions = [_number(column) - 1 for column in columns]
     if min(positions) < 0 or max(positions) >= count:
         raise DataError(f"{where}: there are {count} columns, so none has that number")
-    return layout_of(positions)
+    return layout_of(positions, one_predicate=one_predicate)
 
 
-def by_name(names: Sequence[str], columns: Sequence[str] | None, where: str) -> dict[str, int]:
-    """The layout of named columns: those chosen, else those whose names say what they are.
-
-    Their order says nothing: a club that stands where predicates usually do is no predicate.
-
-    >>> by_name(["tail", "head", "relation", "note", "from", "to"], None, "table")
-    {'subject': 1, 'predicate': 2, 'object': 0, 'begin': 4, 'end': 5}
-    """
+def by_name(
+    names: Sequence[str], columns: Sequence[str], where: str, *, one_predicate: bool = False
+) -> dict[str, int]:
+    """The layout of named columns that were chosen; a column `split` is used, too."""
     roles = roles_of(names)
     split = {"split": roles["split"]} if "split" in roles else {}
-    if columns is not None:
-        chosen = layout_of([_position(names, column, where) for column in columns])
+    positions = [_position(names, column, where) for column in columns if column != WILDCARD]
+    if WILDCARD not in columns:
+        chosen = layout_of(positions, one_predicate=one_predicate)
         if "time" in chosen and _folded(names[chosen["time"]]) == "since":
             chosen["begin"] = chosen.pop("time")
         return chosen | split
-    spans = {"begin", "end"} & roles.keys()
-    lasting = len(spans) == 2 or (spans and "time" not in roles)
-    wanted: tuple[str, ...] = (*NAMES, "begin", "end") if lasting else (*NAMES, "time")
-    if spans == {"begin"} and lasting and _folded(names[roles["begin"]]) == "since":
-        wanted = wanted[:-1]  # a begin without an end
-    if not {*wanted} <= roles.keys():
-        raise unclear(names, roles, wanted[3:], where)
-    return {role: roles[role] for role in wanted} | split
-
-
-def unclear(
-    names: Sequence[str], roles: Mapping[str, int], times: Sequence[str], where: str
-) -> DataError:
-    """What to say of names that do not say which columns are what; `times` are those expected."""
-    wanted = (*NAMES, *times)
-    missing = " and the ".join(role for role in wanted if role not in roles)
-    # Numbers where a name would not survive the command line.
-    plain = all(re.fullmatch(r"[\w .-]{1,40}", name) for name in names)
-    known = {role: names[at] if plain else str(at + 1) for role, at in roles.items()}
-    line = ",".join(known.get(role, role.upper()) for role in wanted)
-    left = [
-        name if name.isprintable() else repr(name)
-        for at, name in enumerate(names)
-        if at not in roles.values()
-    ]
-    among = f" among {shorten(', '.join(left[:10]), 300)}" if left else ""
-    return DataError(
-        f"{where}: the names of the columns do not say which is the {missing}{among}; choose with"
-        f" --columns {line}, by name or number from 1"
-    )
+    subject, *times = positions
+    others = [at for at in range(len(names)) if at not in (*positions, *split.values())]
+    if not others:
+        raise DataError(f"{where}: there is no column that {WILDCARD} could stand for")
+    objects = {f"{OTHER_OBJECT}{names[at]}": at for at in others}
+    if len(objects) < len(others):
+        raise DataError(f"{where}: several columns have the same name")
+    of_times = dict(zip(("time",) if len(times) == 1 else ("begin", "end"), times, strict=True))
+    return {"subject": subject, **objects, **of_times, **split}
 
 
 def roles_of(names: Sequence[str]) -> dict[str, int]:

@@ -30,6 +30,14 @@ _OF_GRAPHS = ("name", "bucket", "bucket_on")
 """What can be chosen for a graph that splime saved."""
 
 
+_OF_SOURCES = {
+    "query": "databases",
+    "table": "spreadsheets and JSON",
+    "encoding": "text",
+}
+"""What can be chosen only for some kinds of sources."""
+
+
 def _option(help: str, *, default: Any = None, **more: str | bool) -> Any:
     return field(default=default, metadata={"help": help, **more})
 
@@ -49,12 +57,32 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1. Default: by their names; without names, all in"
-        " their order",
+        " begin, end), by name or by number from 1; SUBJECT,*,TIME makes each other column a"
+        " predicate. Default: by their names and by what they hold; without names, all in their"
+        " order",
         metavar="A,B,…",
+    )
+    predicate_name: str | None = _option(
+        "the predicate of all rows, where no column has it; columns are then subject, object, time"
+        " or subject, object, begin, end",
+        metavar="NAME",
     )
     header: bool | None = _option(
         "whether the first line of text files is a header. Inferred by default"
+    )
+    query: str | None = _option(
+        "what to ask of a database: a select whose columns are those of facts", metavar="SQL"
+    )
+    table: str | None = _option(
+        "which table of a file that holds several: the sheet of a spreadsheet, or the list of"
+        " objects in JSON, by its path (data.items). Default: the first sheet with a table, or the"
+        " one list",
+        metavar="NAME",
+    )
+    encoding: str | None = _option(
+        "how text is encoded, such as windows-1250. Inferred by default: UTF-8, UTF-16 or"
+        " Windows-1252 (Latin-1)",
+        metavar="NAME",
     )
     entities: str | Path | None = _option(
         "dictionary file of entity ids, where facts are written with ids",
@@ -141,12 +169,18 @@ class ReadOptions:
     name: str = _option("what the graph is called", default="")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", check_columns(self.columns))
+        one_predicate = self.predicate_name is not None
+        columns = check_columns(self.columns, one_predicate=one_predicate)
+        object.__setattr__(self, "columns", columns)
         check_fields(self)
+        if one_predicate and not (self.predicate_name or "").strip():
+            raise UsageError("predicate_name must be a name, and is empty")
         if self.time_format is not None:
             strptime_notation(self.time_format)  # raises an error if it is none
             if self.origin is not None:
                 raise UsageError("origin is for times that are numbers, time_format for dates")
+        if self.encoding is not None:
+            _check_encoding(self.encoding)
         if self.seed is not None and self.seed < 0:
             raise UsageError(f"seed must be 0 or more, not {self.seed}")
         if self.origin is not None and self.granularity in (None, "step"):
@@ -183,6 +217,12 @@ class ReadOptions:
                 " each holds (the paper uses 300)"
             )
 
+    def check_taken(self, source: object, taken: Sequence[str]) -> None:
+        """Raise UsageError if an option is chosen that a source of this kind has no use for."""
+        for name, what in _OF_SOURCES.items():
+            if name not in taken and getattr(self, name) is not None:
+                raise UsageError(f"{source}: leave out {name} (--{name}), which is for {what}")
+
     def for_triples(self, triples: bool) -> ReadOptions:
         """The same for a folder of triples, which are read as facts: equal ones are no mistake."""
         return replace(self, keep_duplicates=True) if triples else self
@@ -191,3 +231,13 @@ class ReadOptions:
     def described(cls) -> str:
         """All options and what they mean, as lines of a docstring."""
         return "\n".join(f"        {one.name}: {one.metadata['help']}." for one in fields(cls))
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        "a".encode(name).decode(name)  # some codecs are not of text
+    except (LookupError, ValueError, TypeError):
+        raise UsageError(
+            f"there is no encoding {name!r}; some are utf-8, utf-16, windows-1250, windows-1251,"
+            " windows-1252, latin-1, iso-8859-2, mac-roman, shift_jis and gb18030"
+        ) from None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -17,13 +18,14 @@ from splime.arrays import batches
 from splime.errors import DataError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
+from splime.io.contents import SAMPLE, find_layout
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, Layout, by_name
+from splime.io.layout import NAMES
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
 from splime.io.recognition import times_as_iso
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
-from splime.io.tables import label_column, raw_from_columns, time_column, value_type
+from splime.io.tables import contents_of, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
 from splime.times import (
     KNOWN,
@@ -54,11 +56,12 @@ def read_parquet(
 ) -> RawFacts | TemporalGraph:
     """The facts of a Parquet file; a graph, if splime saved one there and no split is chosen."""
     check_whole(file.path)
-    facts = FactFile(file.path, options.columns)
+    facts = FactFile(file.path, options)
     if facts.graph is not None and split is None:
         return restore_graph(file.path, facts.table(facts.schema.names), facts.graph)
-    table = facts.table([*facts.names.values()])
-    return raw_from_columns(table, facts.layout, name=file.path.name, split=split)
+    table = facts.table([*facts.layout.values()])
+    raw = raw_from_columns(table, facts.layout, options, name=file.path.name, split=split)
+    return replace(raw, remarks=(*facts.remarks, *raw.remarks))
 
 
 def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> RawFacts:
@@ -66,10 +69,10 @@ def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> Raw
     tables: list[pa.Table] = []
     for path in paths:
         check_whole(path)
-        facts = FactFile(path, options.columns)
+        facts = FactFile(path, options)
         if facts.graph is not None:
             raise DataError(f"{path}: holds a whole graph, expected facts among those of others")
-        table = facts.table([*facts.names.values()])
+        table = facts.table([*facts.layout.values()])
         if tables and len(table.column_names) != len(tables[0].column_names):
             raise DataError(f"{path}: has other columns than {paths[0]}")
         tables.append(table.rename_columns(tables[0].column_names) if tables else table)
@@ -77,7 +80,8 @@ def read_parquets(paths: Sequence[Path], name: str, options: ReadOptions) -> Raw
         together = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise DataError(f"{name}: the columns of the files differ: {error}") from None
-    return raw_from_columns(together, facts.layout, name=name)
+    raw = raw_from_columns(together, facts.layout, options, name=name)
+    return replace(raw, remarks=(*facts.remarks, *raw.remarks))
 
 
 def read_table(path: Path) -> pa.Table:
@@ -135,7 +139,7 @@ class Part:
         """Some columns of the facts, by their role."""
         import pyarrow.parquet as pq
 
-        file, row = FactFile(self.path, self.columns), self.row
+        file, row = FactFile(self.path, ReadOptions(columns=self.columns)), self.row
         if file.version != self.version:
             raise DataError(f"{self.path}: was changed while it was read; start again")
         names = {role: file.names[role] for role in roles if role in file.names}
@@ -165,10 +169,10 @@ class Part:
 class FactFile:
     """What a Parquet file of facts says about itself."""
 
-    def __init__(self, path: Path, columns: Sequence[str] | None = None) -> None:
+    def __init__(self, path: Path, options: ReadOptions | None = None) -> None:
         import pyarrow.parquet as pq
 
-        self.path, self.columns = path, columns
+        self.path, self.options = path, options or ReadOptions()
         if not path.is_file():
             raise DataError(f"{path}: there is no such Parquet file")
         try:
@@ -189,23 +193,47 @@ class FactFile:
         self.filled = {"begin_filled", "end_filled"}.intersection(schema.names)
 
     @cached_property
-    def layout(self) -> Layout:
-        """The positions of columns by their role."""
-        return by_name(self.schema.names, self.columns, str(self.path))
+    def _found(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        names = self.schema.names
+        if len(set(names)) < len(names):
+            raise DataError(f"{self.path}: several columns have the same name")
+        layout, remarks = find_layout(contents_of(self._start()), self.options, str(self.path))
+        return {role: names[at] for role, at in layout.items()}, remarks
+
+    def _start(self) -> pa.Table:
+        """The first rows."""
+        import pyarrow.parquet as pq
+
+        try:
+            batches = pq.ParquetFile(self.path).iter_batches(SAMPLE)
+            return pa.Table.from_batches([*itertools.islice(batches, 1)], self.schema)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _unreadable(self.path, error) from None
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The names of columns by their role."""
+        return self._found[0]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How the columns were understood."""
+        return self._found[1]
 
     @property
     def is_open(self) -> bool:
         """Whether facts have a begin and no known end."""
         return "begin" in self.layout and "end" not in self.layout
 
-    @cached_property
+    @property
     def names(self) -> dict[str, str]:
-        """The names of columns by their role; the time of an event is its begin."""
-        roles = {"begin" if role == "time" else role: at for role, at in self.layout.items()}
-        names = {role: self.schema.names[at] for role, at in roles.items()}
-        if len(set(names.values())) < len(names):
-            raise DataError(f"{self.path}: several columns have the same name")
-        return names
+        """The same for a stream of facts; the time of an event is its begin."""
+        if not {*NAMES} <= self.layout.keys():
+            raise DataError(
+                f"{self.path}: only facts with a column each for subject, predicate and object can"
+                " be streamed; stream=False (--no-stream) loads these"
+            )
+        return {"begin" if role == "time" else role: name for role, name in self.layout.items()}
 
     def table(self, names: list[str]) -> pa.Table:
         """Some columns of all facts."""
@@ -227,7 +255,7 @@ class FactFile:
         for chunk in batches(sizes, most_rows):
             rows = int(sizes[chunk].sum())
             place = groups[chunk], row, fact + row, rows
-            parts.append(Part(self.path, *place, batch_rows, self.columns, self.version))
+            parts.append(Part(self.path, *place, batch_rows, self.options.columns, self.version))
             row += rows
         return parts
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, UsageError, counted
+from splime.errors import DataError, UsageError, counted, option
 from splime.io.cleaning import with_ends
 from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.notations import (
@@ -263,7 +263,7 @@ class Recognition:
         orders = fitting or ORDERS[:2]
         example = max(rows, key=lambda text: sum(order.iso(text) is not None for order in orders))
         where = self._place(example, self._all)
-        formats = [f"--time-format '{one.strptime(example)}' ({one.name})" for one in orders]
+        formats = [f"{option('time_format', one.strptime(example))} ({one.name})" for one in orders]
         does = "do not say" if fitting else "contradict each other about"
         return DataError(
             f"{where}: dates such as {example!r} {does} whether the day or the month comes first;"

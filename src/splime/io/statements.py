@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -19,12 +20,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError
+from splime.errors import DataError, UsageError, counted, nearest
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, Locate, RawFacts, RowCollector, encoded, merged
+from splime.io.columns import (
+    EncodedColumn,
+    Locate,
+    RawFacts,
+    RowCollector,
+    encoded,
+    merged,
+    raw_facts,
+)
+from splime.io.contents import SAMPLE, Contents, find_layout, left_out
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, TIMES, Layout, by_name, named_otherwise, roles_of, unclear
+from splime.io.layout import NAMES, TIMES, Layout, named_otherwise, roles_of
 from splime.io.options import ReadOptions
+from splime.times import raw_time
 
 JSON = (".jsonl", ".ndjson", ".json")
 # What queries call their variables, beside the usual names of columns.
@@ -39,7 +50,7 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
-_LISTED = 10
+_OF_SPARQL = "results.bindings"
 
 
 def is_statement(header: Sequence[str]) -> bool:
@@ -76,11 +87,13 @@ def raw_from_fields(
     column: Callable[[str], EncodedColumn],
     locate: Locate,
     split: SplitName | None,
-    columns: Sequence[str] | None,
+    options: ReadOptions,
 ) -> RawFacts:
     """The facts of named fields, of which only those that are needed are made columns."""
-    layout = _chosen(path, fields, columns)
-    roles = {role: fields[at] for role, at in layout.items()}
+    usual = _usual(fields, options)
+    if usual is None:
+        return _raw_from_any(path, fields, column, locate, split, options)
+    roles = {role: fields[at] for role, at in usual.items()}
     about = {
         (_folded(match[1]), match[2].lower()): name
         for name in fields
@@ -99,30 +112,46 @@ def raw_from_fields(
     dated = {role: _dated(*parts) for role, parts in written.items()}
     times, shown = _spans(dated), list(chain.from_iterable(written.values()))
     unused = [name for name in fields if name not in used]
-    remarks = named_otherwise(fields, layout) if columns is None else []
+    remarks = named_otherwise(fields, usual) if options.columns is None else []
     if len(shown) == len(timed):
         remarks += _new_years(shown)
     if several:
         remarks.append(f"{len(several):,} have several labels, of which the first is used")
-    if unused:
-        listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in unused[:_LISTED]]
-        more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
-        remarks.append(f"fields that are not used: {', '.join(listed)}{more}")
+    remarks += left_out(unused)
     names = [made[roles[role]] for role in NAMES]
     splits = made[roles["split"]] if "split" in roles else None
     raw = RawFacts(path.name, names, times, locate, split, splits)
     return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
-def _chosen(path: Path, names: Sequence[str], columns: Sequence[str] | None) -> Layout:
-    """The fields that hold what."""
-    if columns is not None:
-        return by_name(names, columns, str(path))
+def _usual(names: Sequence[str], options: ReadOptions) -> Layout | None:
+    """The fields that hold what, by their names; None if these do not say."""
     roles = _roles(names)
-    if not {*NAMES} <= roles.keys() or roles.keys().isdisjoint(TIMES):
-        lasting = {"begin", "end"} & roles.keys()
-        raise unclear(names, roles, ("begin", "end") if lasting else ("time",), str(path))
-    return roles
+    if options.columns is not None or options.predicate_name is not None:
+        return None
+    return roles if {*NAMES} <= roles.keys() and not roles.keys().isdisjoint(TIMES) else None
+
+
+def _raw_from_any(
+    path: Path,
+    fields: Sequence[str],
+    column: Callable[[str], EncodedColumn],
+    locate: Locate,
+    split: SplitName | None,
+    options: ReadOptions,
+) -> RawFacts:
+    """The facts of fields that were chosen, or are found by what they hold."""
+    cells: list[list[str]] = []
+    for name in fields:
+        cells.append([])
+        with suppress(DataError):  # what holds no text is no name and no time
+            found = column(name)
+            cells[-1] = found.texts(range(min(SAMPLE, found.rows)))
+    layout, remarks = find_layout(Contents(fields, cells), options, str(path))
+    made = {role: column(fields[at]) for role, at in layout.items()}
+    called = {role: fields[at] for role, at in layout.items()}
+    raw = raw_facts(path.name, made, locate, split, options.predicate_name, called)
+    return replace(raw, remarks=(*remarks, *raw.remarks))
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
@@ -261,7 +290,17 @@ def _item_names(texts: list[str], labels: Mapping[str, str]) -> tuple[dict[str, 
 
 def read_records(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read facts from objects with named fields."""
-    path = file.path
+    records = _objects(file, options.table)
+    return raw_from_records(records, file.path, split, options)
+
+
+def raw_from_records(
+    records: Iterable[tuple[str, int, Any]],
+    path: Path,
+    split: SplitName | None,
+    options: ReadOptions,
+) -> RawFacts:
+    """The facts of objects, each with what its number counts (such as lines) and its number."""
     rows, unusable = RowCollector(path.name, "line"), dict[str, str]()
 
     def texts(record: dict[str, Any], where: str) -> Iterator[tuple[str, str | None]]:
@@ -271,7 +310,7 @@ def read_records(file: InputFile, split: SplitName | None, options: ReadOptions)
             except TypeError:
                 unusable.setdefault(name, f"{where}: {name!r} is {value!r:.60}")
 
-    for rows.unit, number, record in _objects(file):
+    for rows.unit, number, record in records:
         where = f"{path}, {rows.unit} {number}"
         if not isinstance(record, dict):
             raise DataError(f"{where}: expected an object with named fields, found {record!r:.60}")
@@ -285,10 +324,10 @@ def read_records(file: InputFile, split: SplitName | None, options: ReadOptions)
         return rows.column(name)
 
     fields = list(dict.fromkeys([*rows.keys, *unusable]))
-    return raw_from_fields(path, fields, column, rows.locate, split, options.columns)
+    return raw_from_fields(path, fields, column, rows.locate, split, options)
 
 
-def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
+def _objects(file: InputFile, table: str | None) -> Iterator[tuple[str, int, Any]]:
     """The records of a file, each with its line or, in an array, its number."""
     lines = ((number, line) for number, line in enumerate(file.lines(), 1) if line.strip())
     start = next(lines, None)
@@ -298,21 +337,68 @@ def _objects(file: InputFile) -> Iterator[tuple[str, int, Any]]:
         first = json.loads(start[1])
     except (ValueError, RecursionError):
         first = None  # a value that goes on in the next line, or an error below
-    if isinstance(first, dict) and not {"head", "results"} <= first.keys():
+    second = next(lines, None) if isinstance(first, dict) else None
+    is_one = isinstance(first, dict) and second is None
+    if isinstance(first, dict) and not (is_one and (table or _is_around_others(first))):
+        if table is not None:
+            raise UsageError(f"{file.path}: leave out table: it has an object a line, and no lists")
         yield "line", start[0], first
-        for number, line in lines:
+        for number, line in chain([second] if second else [], lines):
             yield "line", number, _decoded(line, file.path, number)
         return
-    records = _decoded("".join(file.lines()), file.path, 1)
-    if isinstance(records, dict):
-        results = records.get("results")
-        records = results.get("bindings") if isinstance(results, dict) else None
-    if not isinstance(records, list):
-        raise DataError(
-            f"{file.path}: expected an object a line, an array of objects, or SPARQL results"
-        )
-    for number, record in enumerate(records, 1):
+    value = first if is_one else _decoded("".join(file.lines()), file.path, 1)
+    for number, record in enumerate(_list_in(value, table, file), 1):
         yield "record", number, record
+
+
+def _is_around_others(value: dict[str, Any]) -> bool:
+    """Whether an object is no fact, but holds those that are."""
+    if {"head", "results"} <= value.keys():
+        return True
+    return not {*NAMES} <= _roles([*value]).keys() and bool(_lists_in(value))
+
+
+def _list_in(value: Any, table: str | None, file: InputFile) -> list[Any]:
+    """The objects of a file: its own list, or one that lies in an object, by itself or chosen."""
+    if isinstance(value, list) and table is None:
+        return value
+    found = _lists_in(value)
+    paths = ", ".join(f"{path} ({counted(len(each), 'object')})" for path, each in found.items())
+    if table is not None:
+        if table not in found:
+            raise UsageError(
+                f"{file.path}: there is no list of objects at {table!r}"
+                + (f"; there are {paths}.{nearest(table, found)}" if found else "")
+            )
+        return found[table]
+    if len(found) > 1:
+        raise DataError(
+            f"{file.path}: holds several lists of objects; choose one with table (--table): {paths}"
+        )
+    if not found:
+        raise DataError(
+            f"{file.path}: expected an object a line, an array of objects, an object with a list of"
+            " objects in it, or SPARQL results"
+        )
+    path, records = next(iter(found.items()))
+    if path != _OF_SPARQL:
+        file.remarks.append(f"the objects in {path!r} are read")
+    return records
+
+
+def _lists_in(value: Any) -> dict[str, list[Any]]:
+    """The lists of objects in an object and the objects in it, by their paths: `data.items`."""
+    found, waiting = dict[str, list[Any]](), [("", value)]
+    for path, part in waiting:  # grows: an object may lie a thousand deep
+        if isinstance(part, dict):
+            waiting += [(f"{path}.{key}" if path else key, one) for key, one in part.items()]
+        elif isinstance(part, list) and (path == _OF_SPARQL or _are_objects(part)):
+            found[path] = part
+    return found
+
+
+def _are_objects(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(value, dict) for value in values)
 
 
 def _decoded(text: str, path: Path, line: int) -> Any:
@@ -339,6 +425,7 @@ def _text(value: object) -> str | None:
             return None
         if value.is_integer():  # pandas writes whole numbers among gaps so
             return str(int(value))
-    elif isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    raise TypeError
+    try:
+        return raw_time(value)  # also dates, which are Python's alone
+    except UsageError:
+        raise TypeError from None

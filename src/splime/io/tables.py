@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +13,32 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
-from splime.io.columns import EncodedColumn, RawFacts, RowCollector
-from splime.io.layout import EXPECTED, TIMES, by_name
+from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
+from splime.io.contents import SAMPLE, Contents, find_layout
+from splime.io.layout import EXPECTED, TIMES
+from splime.io.options import ReadOptions
 from splime.times import raw_time
 
 
 def is_table(source: object) -> bool:
     """Whether something can be read as an Arrow table."""
-    return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table)
+    return hasattr(source, "__arrow_c_stream__") or isinstance(source, pa.Table) or _is_lazy(source)
+
+
+def _is_lazy(source: object) -> bool:
+    """Whether it is a LazyFrame of polars, which is a table once it is collected."""
+    kind = type(source)
+    return kind.__name__ == "LazyFrame" and kind.__module__.startswith("polars")
 
 
 def as_table(source: Any, name: str) -> pa.Table:
     """The Arrow table that something can be read as."""
+    if _is_lazy(source):
+        try:
+            source = source.collect()
+        except Exception as error:  # polars' errors have no class in common but this
+            why = str(error).partition("\n")[0]
+            raise DataError(f"{name}: cannot be collected: {why}") from None
     try:
         return source if isinstance(source, pa.Table) else pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -30,33 +46,52 @@ def as_table(source: Any, name: str) -> pa.Table:
 
 
 def raw_from_table(
-    source: Any, name: str, split: SplitName | None, columns: Sequence[str] | None
+    source: Any, name: str, split: SplitName | None, options: ReadOptions
 ) -> RawFacts:
     """Facts from any Arrow-compatible table."""
     table = as_table(source, name)
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
-    layout = by_name(table.column_names, columns, name)
-    return raw_from_columns(table.select([*layout.values()]), layout, name=name, split=split)
+    layout, remarks = find_layout(contents_of(table), options, name)
+    facts = table.select([*layout.values()])
+    raw = raw_from_columns(facts, layout, options, name=name, split=split)
+    return replace(raw, remarks=(*remarks, *raw.remarks))
+
+
+def contents_of(table: pa.Table) -> Contents:
+    """The first rows of a table, as text."""
+    if not table.num_rows:
+        return Contents.of_rows(table.column_names, [])
+    cells = []
+    for name, column in zip(table.column_names, table.slice(0, SAMPLE).columns, strict=True):
+        with suppress(DataError):
+            cells.append(time_column(column, name, "").texts(range(len(column))))
+            continue
+        cells.append([""])  # neither a name nor a time
+    return Contents(table.column_names, cells)
 
 
 def raw_from_columns(
-    table: pa.Table, roles: Iterable[str], *, name: str, split: SplitName | None = None
+    table: pa.Table,
+    roles: Iterable[str],
+    options: ReadOptions,
+    *,
+    name: str,
+    split: SplitName | None = None,
 ) -> RawFacts:
     """Facts from the columns of an Arrow table, which have these roles."""
 
     def locate(rows: Sequence[int]) -> list[str]:
         return [f"{name}, row {row + 1}" for row in rows]
 
-    made = {}
+    roles, made = list(roles), {}
     for role, called, column in zip(roles, table.column_names, table.columns, strict=True):
         if role in TIMES:
             made[role] = time_column(column, called, name)
         else:
             made[role] = EncodedColumn(label_column(column, called, name))
-    split_column = made.pop("split", None)
-    columns, begins = list(made.values()), "begin" in made and "end" not in made
-    return RawFacts(name, columns[:3], columns[3:], locate, split, split_column, begins=begins)
+    header = dict(zip(roles, table.column_names, strict=True))
+    return raw_facts(name, made, locate, split, options.predicate_name, header)
 
 
 def raw_from_rows(
@@ -106,6 +141,8 @@ def _plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn:
     """A column of times as text, converted once for every distinct value."""
     kind = value_type(column.type)
+    if getattr(kind, "extension_name", "") == "pandas.period":
+        return _periods(column)
     if _is_text(kind) or pa.types.is_null(kind):
         return EncodedColumn(_plain_text(column))
     if pa.types.is_floating(kind):  # pandas turns integers with gaps into floats
@@ -132,6 +169,24 @@ def time_column(column: pa.ChunkedArray, name: str, where: str) -> EncodedColumn
         zone = "Z" if getattr(kind, "tz", None) else ""
         texts = [f"{date}{zone}" for date in np.datetime_as_string(dates).tolist()]
         encoded.values = pa.array(texts, pa.string())
+    return encoded
+
+
+def _periods(column: pa.ChunkedArray) -> EncodedColumn:
+    """Periods of pandas as text: those that no date has the precision of, by their first one."""
+    import pandas
+
+    frequency = column.type.freq
+    numbers = [chunk.storage for chunk in column.chunks]
+    encoded = EncodedColumn(pa.chunked_array(numbers, column.type.storage_type))
+    ordinals = encoded.values.to_numpy(zero_copy_only=False)
+    periods = pandas.PeriodIndex.from_ordinals(ordinals, freq=frequency)
+    finer = {"Q": "M", "W": "D", "B": "D"}.get(frequency.partition("-")[0])
+    if finer is not None:
+        periods = periods.asfreq(finer, "start")
+    elif frequency[0] not in "YAMDhHTminsS":
+        raise DataError(f"periods of {frequency!r} are not read; expected years to seconds")
+    encoded.values = pa.array(periods.astype(str).tolist(), pa.string())
     return encoded
 
 

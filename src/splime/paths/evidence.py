@@ -12,6 +12,7 @@ chains add up to no more than what arrives at the answer.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from splime.paths import messages
 from splime.paths.facts import DirectedFacts, Order
+from splime.paths.messages import Layers
 from splime.paths.model import PathModel, Start
 from splime.paths.relative import Times
 from splime.scoring.timed import Chain
@@ -76,29 +78,44 @@ def passing(
         inner = torch.searchsorted(before, after)
         a = h.new_zeros(len(after), _STEPS, model.width)
         on.add_messages(a, h, table, scopes, weights, here, False)
-        if share is not None:
-            a *= share[after]
+        divided = None if share is None else share[after]
+        if divided is not None:
+            a *= divided
         a[after == given] += begin
-        kept.append(_Layer(here, after, inner, h, a, table))
+        kept.append(_Layer(here, after, inner, h, a, table, divided))
         h = on.update(h[inner], a, layers.of(layer), 0.0, nothing, layer)[0]
     h.requires_grad_()
     score = model.score(h.to(q.device), q.expand(_STEPS, -1), plain=True)
     (of_h,) = torch.autograd.grad(score.sum(), h)
+    gradient = _gradient(layers, kept, of_h, scopes, weights, grow)
+    number = torch.cat([one.here.number for one in kept]).long()
+    sizes = torch.tensor([len(one.here.number) for one in kept])
+    layer_of = torch.arange(model.layers).repeat_interleave(sizes)
+    return Passing(number, layer_of, gradient * weights[number])
+
+
+def _gradient(
+    layers: Layers,
+    kept: Sequence[_Layer],
+    of_h: Tensor,
+    scopes: Tensor,
+    weights: Tensor,
+    grow: Tensor,
+) -> Tensor:
+    """The gradients by the weights of the facts of all layers, from that by what they made."""
+    on, nothing = messages.fast(torch.device("cpu")), torch.zeros((), dtype=torch.int64)
+    factors = 1 / (_STEPS * grow)
     gradients: list[Tensor] = []
-    for layer in range(model.layers - 1, -1, -1):
-        here, after, inner, h, a, table = kept[layer]
+    for layer in range(len(kept) - 1, -1, -1):
+        here, _, inner, h, a, table, share = kept[layer]
         of_inner, of_a, _ = on.update_gradient(
             of_h, h[inner], a, layers.of(layer), 0.0, nothing, layer
         )
         if share is not None:
-            of_a *= share[after]
+            of_a *= share
         of_h = torch.zeros_like(h).index_copy_(0, inner, of_inner)
-        factors = 1 / (_STEPS * grow)
         gradients.insert(0, on.fact_gradient(of_h, h, of_a, table, scopes, weights, here, factors))
-    number = torch.cat([one.here.number for one in kept]).long()
-    sizes = torch.tensor([len(one.here.number) for one in kept])
-    layer_of = torch.arange(model.layers).repeat_interleave(sizes)
-    return Passing(number, layer_of, torch.cat(gradients) * weights[number])
+    return torch.cat(gradients)
 
 
 class _Layer(NamedTuple):
@@ -112,6 +129,8 @@ class _Layer(NamedTuple):
     h: Tensor
     a: Tensor
     table: Tensor
+    share: Tensor | None
+    """What the sums of these entities are multiplied with, if the model has that."""
 
 
 def _read(

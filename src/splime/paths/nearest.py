@@ -6,6 +6,7 @@ that no such fact reaches share one state: nothing distinguishes them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +118,7 @@ def nearest(
     `scopes` and `times` are those of the questions. Facts without weight, and those that a question
     must not see, are not counted.
     """
-    order, count, size = facts.on_processor.outgoing, len(given), facts.facts
+    order = facts.on_processor.outgoing
     begin, end = facts.on_processor.times.points()
     timeless = facts.on_processor.times.unknown == BEGIN_UNKNOWN | END_UNKNOWN
     columns = (order.starts, order.target, order.time, order.number)
@@ -134,6 +135,14 @@ def nearest(
         _choose(*one, seen[question], *fixed, facts.entities, steps, most)
         for question, one in enumerate(zip(*asked, strict=True))
     ]
+    return _one_graph(facts, parts, given.device)
+
+
+def _one_graph(
+    facts: DirectedFacts, parts: Sequence[tuple[Ints, ...]], device: torch.device
+) -> Nearest:
+    """The facts of all questions as those of one graph, with predicates and times of their own."""
+    order, count, size = facts.on_processor.outgoing, len(parts), facts.facts
     rows = np.array([len(part[3]) + 1 for part in parts])
     first = rows.cumsum() - rows
     question = np.repeat(np.arange(count), [len(part[0]) for part in parts])
@@ -147,7 +156,7 @@ def nearest(
     )
 
     def both(one: Ints, other: Ints, kind: type = np.int64) -> Tensor:
-        return torch.from_numpy(np.concatenate([one, other]).astype(kind)).to(given.device)
+        return torch.from_numpy(np.concatenate([one, other]).astype(kind)).to(device)
 
     turned = (predicate + facts.predicates) % (2 * facts.predicates)
     nearby = DirectedFacts(
@@ -164,7 +173,7 @@ def nearest(
     return Nearest(
         nearby,
         both(number, (number + size) % (2 * size)),
-        torch.from_numpy(np.repeat(np.arange(count), rows)).to(given.device),
-        torch.from_numpy(entity).to(given.device),
-        torch.from_numpy(first).to(given.device),
+        torch.from_numpy(np.repeat(np.arange(count), rows)).to(device),
+        torch.from_numpy(entity).to(device),
+        torch.from_numpy(first).to(device),
     )

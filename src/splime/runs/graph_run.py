@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from splime import __version__
-from splime.datasets import DATASETS, load
+from splime.datasets import DATASETS
+from splime.datasets.loading import load_unsplit
 from splime.device import choose_device
 from splime.errors import DataError, UsageError, counted, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.cache import Entry
 from splime.io.files import is_there
+from splime.io.inputs import is_stored
 from splime.paths.counted import count
 from splime.paths.counting import FactCounts
 from splime.paths.relative import RelativeScopes
@@ -144,7 +146,8 @@ def open_source(
     """
     if isinstance(source, Run):
         return source
-    if isinstance(source, str | Path) and (Path(source) / CONFIG).exists():
+    is_path = isinstance(source, str | Path) and is_stored(source)
+    if is_path and (Path(source) / CONFIG).exists():
         if weights is not None or reading:
             name = "weights" if weights is not None else next(iter(reading))
             raise UsageError(f"{source} is a run; leave out {name}, which is for a graph")
@@ -158,26 +161,16 @@ def open_source(
 
 
 def _load(source: Any, **reading: Any) -> TemporalGraph:
-    path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and str(source) not in DATASETS and not set("*?[:") & set(str(source)):
+    path = Path(source) if isinstance(source, str | Path) and is_stored(source) else None
+    if path is not None and str(source) not in DATASETS and not set("*?[") & set(str(source)):
         if not is_there(path):
             hint = nearest(str(source), DATASETS)
             raise UsageError(f"{source}: there is no such run, file, folder or dataset.{hint}")
         if path.is_dir() and not any(path.iterdir()):
             raise UsageError(f"{source}: this is not a run of splime, and the folder is empty")
     try:
-        return load_unsplit(source, **reading)
+        return load_unsplit(str(source) if path is not None else source, **reading)
     except DataError as error:
         if path is None or not path.is_dir():
             raise
         raise DataError(f"this is not a run of splime (it has no {CONFIG}): {error}") from None
-
-
-def load_unsplit(source: Any, **reading: Any) -> TemporalGraph:
-    """Load a graph, with its own splits or none."""
-    if "split" in reading:
-        return load(str(source), **reading)
-    try:
-        return load(str(source), **{"split": "none", **reading})
-    except UsageError:  # it has splits; or it fails again
-        return load(str(source), **reading)

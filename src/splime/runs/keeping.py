@@ -1,8 +1,8 @@
 """What is kept for later questions to a file: its graph, and all that is made of it once.
 
 A key is made from the bytes of the files and from all else that decides what is read. Only files of
-this machine are kept: a graph in memory has no bytes to know it by, and what comes from elsewhere
-may change.
+this machine are kept: a graph in memory has no bytes to know it by, and what comes from elsewhere,
+such as a database or standard input, may change.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from splime.graph import TemporalGraph
 from splime.io import read, save
 from splime.io.cache import Cache, Entry
 from splime.io.files import checksum
+from splime.io.inputs import is_stored
 from splime.io.readers import BUILTIN, READERS
 from splime.io.sources import name_of
 from splime.paths.counting import FactCounts
@@ -45,7 +46,12 @@ def entry_of(source: Any, reading: Mapping[str, Any]) -> Entry:
 
 
 def _key(source: Any, reading: Mapping[str, Any]) -> str:
-    """A checksum of all that decides what is read; empty where it cannot be known."""
+    """A checksum of all that decides what is read; empty where it cannot be known.
+
+    Of a database its files do not say it: what was written last may lie in another one.
+    """
+    if not is_stored(source) or reading.get("query") is not None:
+        return ""
     added = [reader for name, reader in READERS.items() if name not in BUILTIN]
     try:
         paths = files_of_source(str(source), reading)

@@ -348,7 +348,7 @@ class StreamSource:
     ) -> StreamSource:
         """Open the files; an error if they, the method or the options cannot be streamed."""
         options = ReadOptions.of(reading).for_triples(layout.is_triples(source))
-        files = [FactFile(path, options.columns) for path in files_of(source)]
+        files = [FactFile(path, options) for path in files_of(source)]
         stream = cls(
             str(source), files, method, options, _BATCH if batch_rows is None else batch_rows
         )
@@ -394,25 +394,8 @@ class StreamSource:
         )
 
     def _check(self) -> None:
-        options, method = self.options, self.method
-        refused = options.chosen(
-            "entities",
-            "predicates",
-            "times",
-            "origin",
-            "time_format",
-            "since",
-            "duration",
-            "unknown_time",
-            "missing_name",
-            "without_time",
-        )
-        if options.end_before_begin not in (None, "drop"):
-            refused["end_before_begin"] = options.end_before_begin
-        for limit, other_end in (("first", OWN_END), ("last", OWN_BEGIN)):
-            if getattr(options, limit) == other_end:
-                refused[limit] = other_end
-        if refused:
+        method = self.method
+        if refused := self._not_streamed():
             words = ", ".join(f"{option} = {value}" for option, value in refused.items())
             raise UsageError(f"streaming cannot read with {words}{_IN_MEMORY}")
         if method.needs_facts:
@@ -425,6 +408,7 @@ class StreamSource:
         if self.batch_rows < 1:
             raise UsageError(f"a batch has at least 1 row, not {self.batch_rows}")
         self._check_files()
+        options = self.options
         if "split" in self.files[0].names:
             if options.split is not None:
                 raise UsageError(f"{self.name}: streaming keeps the splits of a file{_IN_MEMORY}")
@@ -444,6 +428,28 @@ class StreamSource:
                 " streaming does not collect the names; keep those facts with allow_unseen=True"
                 " (--allow-unseen)" + _IN_MEMORY
             )
+
+    def _not_streamed(self) -> dict[str, Any]:
+        """The reading options that were chosen and need the facts in memory."""
+        refused = self.options.chosen(
+            "predicate_name",
+            "entities",
+            "predicates",
+            "times",
+            "origin",
+            "time_format",
+            "since",
+            "duration",
+            "unknown_time",
+            "missing_name",
+            "without_time",
+        )
+        if self.options.end_before_begin not in (None, "drop"):
+            refused["end_before_begin"] = self.options.end_before_begin
+        for limit, other_end in (("first", OWN_END), ("last", OWN_BEGIN)):
+            if getattr(self.options, limit) == other_end:
+                refused[limit] = other_end
+        return refused
 
     def _check_files(self) -> None:
         """An error if the files do not belong together."""

@@ -28,6 +28,7 @@ from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
 from splime.io.files import atomic_write, content, locked, read_toml, to_toml, write_toml
+from splime.io.inputs import is_stored
 from splime.progress import Progress, Watching, silent
 from splime.reporting.style import check_picture, save_picture
 from splime.runs import Epoch, Interrupted, Run, folder as files, train
@@ -121,7 +122,8 @@ def tune(
         parallel = processes
     pool = as_parallel(_PROCESSES if parallel is None else parallel, device)
     if not isinstance(graph, TemporalGraph):
-        data = str(graph) if data is None else data
+        if is_stored(graph):  # else it may be other facts the next time, and they are saved
+            data = str(graph) if data is None else data
         graph = load(graph, **(reading or {}))
     for name in ("train", "valid"):
         if not len(getattr(graph, name)):
@@ -138,7 +140,7 @@ def tune(
         search = Search(out, known, chosen, seed)
         search.begin()
         if data is None:
-            data = str((out / DATA).absolute())
+            data, reading = str((out / DATA).absolute()), None
             save(graph, out / DATA)
         try:
             _run(search, trials, pool, progress, stop)

@@ -1,0 +1,346 @@
+"""Which column of a table is what, where the names of the columns do not say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from splime.errors import DataError, option
+from splime.io.layout import (
+    NAMES,
+    OTHER_OBJECT,
+    TIMES,
+    WILDCARD,
+    Layout,
+    by_name,
+    named_otherwise,
+    roles_of,
+    times_of,
+)
+from splime.io.options import ReadOptions
+
+Kind: TypeAlias = Literal["time", "name", "number", "row number", "empty"]
+SAMPLE = 1000
+"""So many rows are looked at."""
+_MOST = 0.8  # of the cells of a column are of its kind
+_LISTED = 10
+_SPARSE = 0.5  # a name that fewer rows have is a note
+# A column is the predicate if it has so many fewer different values than the next one.
+_CLEARLY = 2 / 3
+_MIDDLE, _HINTED = 0.75, 0.5  # in the usual place, or with a name like that of a predicate
+_HINTS = re.compile(
+    r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision",
+    re.IGNORECASE,
+)
+_UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
+
+_OPEN = re.compile(
+    r"[-–—?]|present|now|ongoing|today|current(ly)?|null|none|nan|nat|n/?a|unknown|to date|open",
+    re.IGNORECASE,
+)
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
+_CLOCK = r"(?:[T ,]+[0-9]{1,2}:[0-9]{2}.*)?"
+_ORDINAL = r"[0-9]{1,2}(?:st|nd|rd|th)?"
+_YEAR = r"[0-9]{1,4}(?:\s*(?:bce?|ad|ce))?"
+_DATE = "|".join(
+    (
+        rf"[+-]?(?:[0-9#]{{4}}|[0-9]{{1,3}}#+)(?:-[0-9#]{{1,2}}){{0,2}}{_CLOCK}",  # 2012-05-03
+        rf"[0-9]{{4}}[/.][0-9]{{1,2}}(?:[/.][0-9]{{1,2}}{_CLOCK})?",
+        rf"(?:[0-9]{{1,2}}/[0-9]{{1,2}}/|[0-9]{{1,2}}\.[0-9]{{1,2}}\.|[0-9]{{1,2}}-[0-9]{{1,2}}-)"
+        rf"(?:[0-9]{{2}}){{1,2}}{_CLOCK}",
+        rf"(?:{_ORDINAL}[\s.-]+)?{_MONTH}[\s,.-]+(?:{_ORDINAL},?\s+)?[0-9]{{4}}{_CLOCK}",
+        r"[0-9]{4}[ -]?[qw][0-9]{1,2}(?:-[0-9])?|q[1-4][ -/]?[0-9]{4}",
+        r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?",  # 20120503
+        r"1[0-9]{9}(?:[0-9]{3})?",  # seconds or milliseconds since 1970
+        r"[0-9]{1,4}\s*(?:bce?|ad|ce)",
+    )
+)
+_ONE = rf"(?:(?:c|ca|circa|about|approx)\.?\s*)?(?:{_DATE})"
+_TIME = re.compile(
+    rf"{_ONE}(?:\s*(?:[-–—]|to)\s*\S.*)?|{_YEAR}\s*[–—]\s*(?:{_YEAR})?"
+    r"|[1-9][0-9]{2,3}\s*-\s*(?:[1-9][0-9]{2,3})?",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
+
+
+def kind_of(cells: Sequence[str]) -> Kind:
+    """What the cells of a column are.
+
+    >>> kind_of(["2012", "present", ""]), kind_of(["18-0213", "18-0501"]), kind_of(["3,5", "12"])
+    ('time', 'name', 'number')
+    >>> kind_of(["1", "2", "3"]), kind_of(["Mar 2019", "May 2020"]), kind_of(["", " "])
+    ('row number', 'time', 'empty')
+    """
+    given = [text for cell in cells if (text := cell.strip()) and not _OPEN.fullmatch(text)]
+    if not given:
+        return "empty"
+    if sum(map(bool, map(_TIME.fullmatch, given))) >= _MOST * len(given):
+        return "time"
+    if sum(map(bool, map(_NUMBER.fullmatch, given))) >= _MOST * len(given):
+        first = int(given[0]) if given[0].isascii() and given[0].isdigit() else -1
+        counted = [str(number) for number in range(first, first + len(cells))]
+        return "row number" if first in (0, 1) and given == counted else "number"
+    return "name"
+
+
+def is_header(cells: Sequence[str], below: Contents, times: Sequence[int]) -> bool:
+    """Whether a first line holds names: then words stand where the rows below it have times.
+
+    `times` are the columns that should have them; without any, those that do.
+
+    >>> rows = Contents.of_rows(["", "", "", ""], [["Ada", "owns", "Ajax", "Mar 2019"]])
+    >>> is_header(["who", "does", "what", "when"], rows, [])
+    True
+    >>> is_header(["Ada", "owns", "Ajax", "May 2018"], rows, [3])
+    False
+    """
+    chosen = [cells[at].strip() for at in times or below.of_kind("time")]
+    return bool(chosen) and all(
+        text[:1].isalpha() and not _OPEN.fullmatch(text) and kind_of([text]) == "name"
+        for text in chosen
+    )
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The first rows of a table, by column."""
+
+    names: Sequence[str]
+    cells: Sequence[Sequence[str]]
+
+    @classmethod
+    def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Contents:
+        """From rows, which may be shorter than the names."""
+        width = len(names)
+        full = [[*row, *[""] * (width - len(row))][:width] for row in rows]
+        return cls(names, list(map(list, zip(*full, strict=True))) or [[] for _ in names])
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """What each column holds."""
+        return [kind_of(cells) for cells in self.cells]
+
+    def of_kind(self, *kinds: Kind) -> list[int]:
+        """The columns of some kinds."""
+        return [at for at, kind in enumerate(self.kinds) if kind in kinds]
+
+    def values(self, at: int) -> int:
+        """How many different values a column has."""
+        return len({cell.strip() for cell in self.cells[at]} - {""})
+
+    def filled(self, at: int) -> float:
+        """The share of rows that have a value in a column."""
+        return sum(bool(cell.strip()) for cell in self.cells[at]) / max(1, len(self.cells[at]))
+
+    def line(self, columns: Sequence[int | str]) -> str:
+        """The option that chooses columns, to be copied; a text stands for itself."""
+        plain = all(
+            self.names[at].isprintable() and "," not in self.names[at] and self.names[at].strip()
+            for at in columns
+            if isinstance(at, int)
+        )
+        return option(
+            "columns",
+            [at if isinstance(at, str) else self.names[at] if plain else at + 1 for at in columns],
+        )
+
+
+def find_layout(
+    contents: Contents, options: ReadOptions, where: str
+) -> tuple[Layout, tuple[str, ...]]:
+    """Which columns are what, as chosen, by their names or by what they hold; and remarks.
+
+    Where the columns leave more than one reading, the error has each as an option to copy.
+    """
+    names, one_predicate = contents.names, options.predicate_name is not None
+    if options.columns is not None:
+        layout = by_name(names, options.columns, where, one_predicate=one_predicate)
+        return layout, tuple(_dates_as_names(contents, layout))
+    roles = roles_of(names)
+    if one_predicate:
+        roles.pop("predicate", None)
+    wanted = [name for name in NAMES if not (one_predicate and name == "predicate")]
+    times = times_of(roles)
+    if {*wanted, *times} <= roles.keys() and not options.since:
+        chosen = [*wanted, *times, *(["split"] if "split" in roles else [])]
+        layout = {role: roles[role] for role in chosen}
+        remarks = named_otherwise(names, layout)
+    else:
+        layout, remarks = _by_contents(contents, roles, wanted, options, where)
+    unused = (name for at, name in enumerate(names) if at not in layout.values())
+    return layout, (*remarks, *left_out(unused))
+
+
+def _by_contents(
+    contents: Contents,
+    roles: dict[str, int],
+    wanted: Sequence[str],
+    options: ReadOptions,
+    where: str,
+) -> tuple[dict[str, int], list[str]]:
+    called = {role: roles[role] for role in TIMES if role in roles}
+    dated = contents.of_kind("time")
+    if dated and called and not {*dated} & {*called.values()}:  # "from" and "to" may be places
+        roles = {role: at for role, at in roles.items() if role not in called}
+    times = _times(contents, roles, options, where)
+    taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
+    missing = [role for role in wanted if role not in roles]
+    free = [at for at in _names(contents, len(missing), taken) if at not in taken]
+    named = {role: roles[role] for role in wanted if role in roles}
+    if len(free) != len(missing):
+        raise _unclear(contents, where, named, missing, free, times)
+    if "predicate" in missing:
+        predicate = _predicate(contents, free)
+        if predicate is None:
+            raise _unclear(contents, where, named, missing, free, times)
+        free.remove(predicate)
+        missing.remove("predicate")
+        named["predicate"] = predicate
+    named |= dict(zip(missing, free, strict=True))
+    layout = {role: named[role] for role in wanted} | times
+    if "split" in roles:
+        layout["split"] = roles["split"]
+    said = ", ".join(f"{contents.names[at]!r:.60} is the {role}" for role, at in layout.items())
+    line = contents.line([*layout.values()])
+    return layout, [f"by what the columns hold: {said}; {line} chooses others"]
+
+
+def left_out(names: Iterable[str]) -> list[str]:
+    """A remark about columns that are not used, or none."""
+    listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in names]
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return [f"columns that are not used: {', '.join(listed[:_LISTED])}{more}"] if listed else []
+
+
+def _times(
+    contents: Contents, roles: dict[str, int], options: ReadOptions, where: str
+) -> dict[str, int]:
+    """The columns of times, by their names or as the columns that hold times."""
+    named = {role: roles[role] for role in TIMES if role in roles}
+    if {"begin", "end"} <= named.keys():
+        return {role: named[role] for role in ("begin", "end")}
+    taken = [at for role, at in roles.items() if role not in TIMES]
+    columns = [at for at in contents.of_kind("time") if at not in taken]
+    columns = sorted({*columns, *named.values()})
+    lengths = [at for at in contents.of_kind("number", "row number") if at not in taken]
+    if options.duration is not None and len(columns) == 1:
+        spoken = [at for at in lengths if _UNITS.fullmatch(contents.names[at])] or lengths
+        if len(spoken) == 1:
+            return {"begin": columns[0], "end": spoken[0]}
+    if len(columns) == 2 and "time" not in named:
+        first, second = columns
+        if named.get("begin") == second or named.get("end") == first:
+            first, second = second, first
+        return {"begin": first, "end": second}
+    if len(columns) == 1:
+        is_begin = options.since or "begin" in named
+        spoken = [at for at in lengths if _UNITS.fullmatch(contents.names[at])]
+        if is_begin and spoken and not options.since:
+            raise DataError(
+                f"{where}: {contents.names[columns[0]]!r} is a begin, and there is no end; if"
+                f" {contents.names[spoken[0]]!r} is how long the fact holds:"
+                f" {option('duration', _unit(contents.names[spoken[0]]))}; {option('since')} lets"
+                " facts hold on"
+            )
+        return {"begin" if is_begin else "time": columns[0]}
+    known = [roles.get(role, role.upper()) for role in NAMES]
+    when: list[int | str] = ["BEGIN", "END"] if len(columns) > 1 else ["TIME"]
+    which = f"one or two times among {_listed(contents, columns)}" if columns else "the time"
+    others = contents.of_kind("name", "number", "empty")
+    raise DataError(
+        f"{where}: the columns leave open which is {which}; choose, by name or number from 1:\n"
+        f"  {contents.line([*known, *when])}\nThe columns are {_listed(contents, others)}."
+    )
+
+
+def _unit(name: str) -> str:
+    return name.lower() if name.lower() not in ("duration", "length") else "days"
+
+
+def _names(contents: Contents, count: int, taken: Iterable[int]) -> list[int]:
+    """The columns that can be names: numbers only where there are too few others."""
+    texts = [at for at in contents.of_kind("name") if contents.filled(at) >= _SPARSE]
+    free = [at for at in texts if at not in taken]
+    if len(free) < count:
+        texts = sorted([*texts, *contents.of_kind("number")])
+    return texts
+
+
+def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
+    """The column that has clearly the fewest different values; None if none has."""
+    first, *others = sorted(columns, key=lambda at: _weight(contents, columns, at))
+    rows, values = len(contents.cells[first]), contents.values(first)
+    if rows < 2 or (values > 1 and values > rows / 2):
+        return None
+    lightest = _weight(contents, columns, first)
+    clear = not others or lightest <= _CLEARLY * _weight(contents, columns, others[0])
+    return first if clear else None
+
+
+def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
+    hinted = _HINTED if _HINTS.search(contents.names[at]) else 1
+    middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
+    return contents.values(at) * hinted * middle
+
+
+def _unclear(
+    contents: Contents,
+    where: str,
+    named: dict[str, int],
+    missing: Sequence[str],
+    free: Sequence[int],
+    times: dict[str, int],
+) -> DataError:
+    """What to say of columns that leave no reading, or more than one."""
+    at_times = [*times.values()]
+    if len(free) == len(missing) - 1 and "predicate" in missing:
+        rest = iter(free)
+        fill = {r: next(rest) for r in NAMES if r in missing and r != "predicate"}
+        open_line = [*({**named, **fill}.get(r, r.upper()) for r in NAMES), *at_times]
+        return DataError(
+            f"{where}: no column is left for the predicate beside"
+            f" {_listed(contents, [*named.values(), *free])} and the time; give all rows one with"
+            f" {option('predicate_name', 'worksFor')}, or choose with {contents.line(open_line)}"
+        )
+    readings: list[Sequence[int | str]] = []
+    if len(free) == len(missing) and "predicate" in missing:
+        likely = sorted(free, key=lambda at: _weight(contents, free, at))
+        for predicate in likely[:2]:
+            others = iter(at for at in free if at != predicate)
+            made = {**named, "predicate": predicate}
+            readings.append([*(made[r] if r in made else next(others) for r in NAMES), *at_times])
+    else:
+        rest = iter(free)
+        full = [named[r] if r in named else next(rest, r.upper()) for r in NAMES]
+        readings.append([*full, *at_times])
+        subject = named.get("subject", free[0] if free else "SUBJECT")
+        if len(free) > len(missing):
+            readings.append([subject, WILDCARD, *at_times])
+    said = "leave open which is the " + " and the ".join(missing)
+    lines = "\n".join(f"  {contents.line(reading)}" for reading in readings)
+    return DataError(
+        f"{where}: the columns {said}; choose, by name or number from 1:\n{lines}\n"
+        f"Names could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
+        f" {_listed(contents, at_times)}. With {WILDCARD}, each other column is a predicate."
+    )
+
+
+def _listed(contents: Contents, columns: Sequence[int]) -> str:
+    names = [contents.names[at] for at in sorted(columns)]
+    shown = [name[:40] if name.isprintable() else f"{name!r:.40}" for name in names[:12]]
+    return ", ".join(shown) + (" …" if len(names) > 12 else "")
+
+
+def _dates_as_names(contents: Contents, layout: Layout) -> list[str]:
+    """A remark where a column that was chosen for names holds times."""
+    wrong = [role for role in NAMES if role in layout and contents.kinds[layout[role]] == "time"]
+    return [
+        f"the {role}s, {contents.names[layout[role]]!r:.60}, look like times; begin and end take"
+        f" five columns, or four with {option('predicate_name', 'NAME')}"
+        for role in wrong
+        if not role.startswith(OTHER_OBJECT)
+    ]

@@ -1,0 +1,153 @@
+"""Spreadsheets: the rows of a sheet become lines of text, and are read as those of a text file."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from dataclasses import replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from splime.errors import DataError, UsageError, nearest, not_installed
+from splime.graph import SplitName
+from splime.io.columns import RawFacts
+from splime.io.delimited import read_text
+from splime.io.inputs import InputFile
+from splime.io.options import ReadOptions
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineWorkbook
+
+SUFFIXES = (".xlsx", ".xlsm")
+_FEWEST = 3
+"""So many cells of a row are filled where a table begins; a title has one."""
+# More of either is no table of facts, and the library would take many gigabytes for it, or end the
+# whole process: it makes room for all cells up to the last one, and one may lie far away.
+_MOST_BYTES = 4 << 30
+_MOST_CELLS = 1 << 25
+_CHUNK = 1 << 22
+_PLACE = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
+
+
+def read_spreadsheet(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
+    """Read the facts of a sheet: of the one that was chosen, or of the first with a table."""
+    content = file.path.read_bytes() if file.content is None else file.content
+    _check_size(file, content)
+    workbook = _workbook(file, content)
+    shown, wanted = _sheets(workbook), options.table
+    if wanted is not None and wanted not in workbook.sheet_names:
+        raise UsageError(
+            f"{file.path}: there is no sheet {wanted!r} among {', '.join(workbook.sheet_names)}."
+            f"{nearest(wanted, workbook.sheet_names)}"
+        )
+    for name in shown if wanted is None else [wanted]:
+        lines, remarks = _lines(workbook, name)
+        if lines:
+            break
+    else:
+        raise DataError(f"{file.path}: no table is in {wanted or ', '.join(shown)}")
+    if wanted is None and len(shown) > 1:
+        others = ", ".join(repr(other) for other in shown if other != name)
+        remarks += [f"the sheet {name!r} is read; --table NAME chooses another: {others}"]
+    text = InputFile(file.path, content="\n".join([*lines, ""]).encode())
+    raw = read_text(text, split, options)
+    return replace(raw, remarks=(*remarks, *raw.remarks))
+
+
+def _check_size(file: InputFile, content: bytes) -> None:
+    """An error if the file is damaged, or too large for the library."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            parts = archive.infolist()
+            if (size := sum(part.file_size for part in parts)) > _MOST_BYTES:
+                raise DataError(f"{file.path}: {size:,} bytes unpacked; save the table as .csv")
+            for part in parts:
+                rows, columns = 0, {b""}
+                rest = b""
+                with archive.open(part) as stream:  # checks that it is as large as it says
+                    while chunk := stream.read(_CHUNK):
+                        if not part.filename.startswith("xl/worksheets/"):
+                            continue
+                        places = _PLACE.findall(rest + chunk)
+                        columns |= {column for column, _ in places}
+                        rows = max(rows, *(int(row) for _, row in places), 0)
+                        rest = chunk[-40:]
+                if rows * (width := max(map(_number, columns))) > _MOST_CELLS:
+                    raise DataError(
+                        f"{file.path}: a sheet has cells as far as row {rows:,} and column"
+                        f" {width:,}; delete what lies beyond the table, or save it as .csv"
+                    )
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
+        raise DataError(f"{file.path}: cannot be read as an Excel file (.xlsx): {error}") from None
+    except RuntimeError:  # what zipfile says of encrypted parts
+        raise DataError(f"{file.path}: is encrypted; save it without a password") from None
+
+
+def _number(column: bytes) -> int:
+    """The number of a column: 1 of A, 27 of AA."""
+    number = 0
+    for letter in column:
+        number = 26 * number + letter - 64
+    return number
+
+
+def _workbook(file: InputFile, content: bytes) -> CalamineWorkbook:
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise not_installed("Reading Excel files", error) from None
+    try:
+        return CalamineWorkbook.from_filelike(io.BytesIO(content))
+    except (CalamineError, OSError, ValueError) as error:
+        raise DataError(f"{file.path}: cannot be read as an Excel file (.xlsx): {error}") from None
+
+
+def _sheets(workbook: CalamineWorkbook) -> list[str]:
+    """The names of the sheets with cells that are not hidden."""
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    return [
+        sheet.name
+        for sheet in workbook.sheets_metadata
+        if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
+    ]
+
+
+def _lines(workbook: CalamineWorkbook, name: str) -> tuple[list[str], list[str]]:
+    """The rows of a sheet from where its table begins, each at its number; and what to remark.
+
+    None if there is no table.
+    """
+    from python_calamine import CalamineError
+
+    try:
+        sheet = workbook.get_sheet_by_name(name)
+        rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
+    except (CalamineError, OSError, ValueError) as error:
+        raise DataError(f"the sheet {name!r} cannot be read: {error}") from None
+    filled = [sum(cell != "" for cell in row) for row in rows]
+    begin = next((at for at, count in enumerate(filled) if count >= _FEWEST), len(rows))
+    if len(rows) - begin < 2 or sheet.start is None:
+        return [], []
+    # A date is a time at midnight where other cells of the column have a time of day.
+    timed = [
+        any(isinstance(cell, datetime) for cell in column) for column in zip(*rows, strict=True)
+    ]
+    lines = [""] * (sheet.start[0] + begin)
+    for row, count in zip(rows[begin:], filled[begin:], strict=True):
+        cells = [_text(cell, exact) for cell, exact in zip(row, timed, strict=True)]
+        lines.append("\t".join(cells) if count else "")
+    return lines, ["rows above the table were left out"] if any(filled[:begin]) else []
+
+
+def _text(cell: object, exact: bool) -> str:
+    """A cell as text in a line."""
+    if isinstance(cell, str):
+        return re.sub(r"[\t\r\n]+", " ", cell)
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    if isinstance(cell, date):
+        is_day = exact and not isinstance(cell, datetime)
+        return f"{cell.isoformat()}T00:00:00" if is_day else cell.isoformat()
+    return str(cell)

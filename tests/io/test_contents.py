@@ -1,0 +1,183 @@
+"""Which column is what, where the header does not say it in the usual words."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, strategies as st
+
+import splime
+from splime.errors import DataError, UsageError
+from splime.io.contents import Contents, kind_of
+from tests.runs.small import call
+
+HEADER = "winner,outcome,loser,date"
+PEOPLE = ["Ada", "Ben", "Cleo", "Dan", "Eve", "Fay", "Gus", "Hal"]
+ROWS = [
+    f"{one},{what},{other},{year}"
+    for year, (one, other) in enumerate(zip(PEOPLE, reversed(PEOPLE), strict=True), 2001)
+    for what in ("beats", "meets")
+]
+
+
+def table(folder: Path, *lines: str, name: str = "table.csv") -> Path:
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def rows_of(path: Path, **options: object) -> list[tuple[object, ...]]:
+    return list(splime.read(path, split="none", **options).rows())  # type: ignore[arg-type]
+
+
+WORDS = st.sampled_from(["north", "Ada Lovelace", "a-1", "18-0213", "114/2", "CVE-2020-1"])
+TIMES = st.one_of(
+    st.dates(date(1000, 1, 1)).map(str),
+    st.integers(1000, 2999).map(str),
+    st.dates(date(1000, 1, 1)).map(lambda day: day.strftime("%d/%m/%Y")),
+    st.sampled_from(["Mar 2019", "March 4, 2019", "4.3.2019", "49 BC", "c. 1850", "1998–2003"]),
+    st.sampled_from(["2018Q1", "2018-W05", "20180101", "201801", "1546300800", "2003-2007"]),
+)
+
+
+@given(st.lists(WORDS, min_size=1), st.lists(TIMES, min_size=1))
+def test_names_are_no_times(names: list[str], times: list[str]) -> None:
+    assert kind_of(names) == "name"
+    assert kind_of(times) == "time"
+    assert kind_of([*times, *["", "present", "-"]]) == "time"
+
+
+@pytest.mark.parametrize("cells", [["3,5", "12,0"], ["7", "12", "7"], ["€ 3.50"], ["12%", "9"]])
+def test_amounts_are_neither(cells: list[str]) -> None:
+    assert kind_of(cells) == "number"
+
+
+@given(st.permutations(range(4)))
+def test_a_file_a_table_and_records_are_understood_alike(order: list[int]) -> None:
+    """The predicate is found wherever it stands; subject and object keep their order."""
+    header = [HEADER.split(",")[at] for at in order]
+    cells = [[row.split(",")[at] for at in order] for row in ROWS]
+    arrow = pa.table({name: [row[at] for row in cells] for at, name in enumerate(header)})
+    graph = splime.read(arrow, split="none", keep_duplicates=True)
+    assert set(graph.predicates) == {"beats", "meets"}
+    people = [name for name in header if name in ("winner", "loser")]
+    first = splime.read(arrow, columns=[people[0], "outcome", people[1], "date"], split="none")
+    assert set(graph.rows()) == set(first.rows())
+
+
+def test_the_reading_is_said_and_can_be_chosen(tmp_path: Path) -> None:
+    path = table(tmp_path, HEADER, *ROWS)
+    (remark,) = splime.read(path, split="none").reading.remarks
+    assert "'outcome' is the predicate" in remark
+    chosen = ["winner", "outcome", "loser", "date"]
+    assert f"columns={chosen}" in remark
+    assert rows_of(path, columns=chosen) == rows_of(path)
+
+
+def test_one_predicate_for_all_rows(tmp_path: Path) -> None:
+    path = table(tmp_path, "person,club,joined,left", "Ada,Ajax,2001,2003", "Ben,Ajax,2002,")
+    with pytest.raises(DataError, match="predicate_name"):
+        splime.read(path)
+    wanted = [
+        ("Ada", "playsFor", "Ajax", "2001", "2003"),
+        ("Ben", "playsFor", "Ajax", "2002", None),
+    ]
+    assert rows_of(path, predicate_name="playsFor") == wanted
+    chosen = ["person", "club", "joined", "left"]
+    assert rows_of(path, predicate_name="playsFor", columns=chosen) == wanted
+    events = rows_of(path, predicate_name="joined", columns=chosen[:3])
+    assert events[0] == ("Ada", "joined", "Ajax", "2001", "2001")
+    bare = table(tmp_path, "Ada,Ajax,2001", "Ben,Ajax,2002", name="bare.csv")
+    assert rows_of(bare, predicate_name="playsFor")[1] == (
+        "Ben",
+        "playsFor",
+        "Ajax",
+        "2002",
+        "2002",
+    )
+
+
+def test_each_other_column_is_a_predicate(tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        "person,club,city,from,to",
+        "Ada,Ajax,Ulm,2001,2003",
+        "Ben,,Bonn,2002,",
+        "Cleo,,,2002,2003",
+    )
+    wanted = [
+        ("Ada", "club", "Ajax", "2001", "2003"),
+        ("Ada", "city", "Ulm", "2001", "2003"),
+        ("Ben", "city", "Bonn", "2002", None),
+    ]
+    graph = splime.read(path, columns=["person", "*", "from", "to"], split="none")
+    assert set(graph.rows()) == set(wanted)
+    assert len(graph) == 3
+    assert "1 row with nothing" in str(graph.reading.remarks)
+    arrow = pa.table({"person": ["Ada"], "club": ["Ajax"], "when": [2001]})
+    (row,) = splime.read(arrow, columns=["person", "*", "when"], split="none").rows()
+    assert row == ("Ada", "club", "Ajax", "2001", "2001")
+    with pytest.raises(UsageError, match=r"subject, \*, time"):
+        splime.read(path, columns=["*", "person", "from", "to"])
+
+
+def test_the_row_of_a_bad_time_is_named_below_a_wildcard(tmp_path: Path) -> None:
+    lines = [f"p{at},a{at},b{at},{2000 + at}" for at in range(9)]
+    path = table(tmp_path, "person,club,city,when", *lines, "x,y,z,soon")
+    graph = splime.read(path, columns=["person", "*", "when"], split="none")
+    assert sum(graph.reading.dropped.values()) == 2
+    assert "line 11" in str(graph.reading.examples[0])
+
+
+def test_columns_that_leave_several_readings_are_refused(tmp_path: Path) -> None:
+    names = [f"{person},{town},{firm},2001" for person in "ab" for town in "cd" for firm in "ef"]
+    path = table(tmp_path, "one,two,three,when", *names)
+    refused = call("inspect", path)
+    assert refused.code
+    lines = [line.strip() for line in refused.err.splitlines() if "--columns" in line]
+    assert len(lines) >= 2
+    for line in lines:  # each can be copied
+        assert call("inspect", path, *shlex.split(line)).code == 0
+
+
+def test_places_called_from_and_to(tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        "from,move,to,day",
+        *(row.replace("200", "2001-01-0") for row in ROWS),
+    )
+    assert rows_of(path)[0] == ("Ada", "beats", "Hal", "2001-01-01", "2001-01-01")
+
+
+def test_dates_chosen_for_names_are_said(tmp_path: Path) -> None:
+    path = table(tmp_path, "person,club,from,to", "Ada,Ajax,2001,2003", "Ben,Ajax,2002,2004")
+    graph = splime.read(path, columns=["person", "club", "from", "to"], split="none")
+    assert "look like times" in str(graph.reading.remarks)
+
+
+def test_rows_of_other_lengths_and_comments(tmp_path: Path) -> None:
+    lines = ["# exported", "who,relation,whom,begin,end", "a,p,b,2001", "", "a,p,c,2002,2003,"]
+    path = table(tmp_path, *lines, "# half time", "a,p,d,2003,2004")
+    graph = splime.read(path, split="none")
+    assert [row.end for row in graph.rows()] == [None, "2003", "2004"]
+    remarks = str(graph.reading.remarks)
+    assert "1 row shorter" in remarks
+    assert "1 comment" in remarks
+    path = table(tmp_path, "#subject,predicate,object,time", "a,p,b,2001")
+    assert rows_of(path) == [("a", "p", "b", "2001", "2001")]
+
+
+@pytest.mark.parametrize("row", ["Smith, J,p,b,2001,2002", 'a,"p,b,2001,2002\na,p,b,2001,2002'])
+def test_a_delimiter_in_a_name_is_no_longer_row(tmp_path: Path, row: str) -> None:
+    path = table(tmp_path, "subject,predicate,object,begin,end", "a,p,b,2001,2002", row)
+    with pytest.raises(DataError, match="line 3"):
+        splime.read(path)
+
+
+def test_contents_of_uneven_rows() -> None:
+    contents = Contents.of_rows(["a", "b"], [["1"], ["x", "2001", "beyond"]])
+    assert contents.cells == [["1", "x"], ["", "2001"]]
