@@ -326,7 +326,7 @@ class Recognition:
             raise DataError(
                 f"{self._place(text, ends)}: {text!r} stands where the end should be, and the begin"
                 f" is a date such as {next(iter(dates))}; if it is a length, name its unit:"
-                " --duration days"
+                f" {option('duration', 'days')}"
             )
 
 
