@@ -133,7 +133,7 @@ def test_undecided_dates_are_an_error_with_options_to_copy(
     with pytest.raises(DataError, match=r"^rows, row 1: dates such as") as error:
         events(*texts)
     for format in offered:
-        assert f"--time-format '{format}'" in str(error.value)
+        assert f"time_format={format!r}" in str(error.value)
     readable = [format for format in offered if _all_match(texts, format)]
     for format in readable:
         first = datetime.strptime(texts[0], format)
@@ -183,7 +183,7 @@ def test_the_order_is_the_only_one_that_fits(days: list[date]) -> None:
     if swapped in ([], days):
         assert times(events(*texts)) == [day.isoformat() for day in days]
     else:
-        with pytest.raises(DataError, match="--time-format"):
+        with pytest.raises(DataError, match="time_format="):
             events(*texts)
         assert times(events(*texts, time_format="%m/%d/%Y")) == [d.isoformat() for d in swapped]
 
@@ -546,7 +546,7 @@ def test_lengths_that_are_none() -> None:
     assert spans(graph) == [("2015-03-01", "2015-06-01"), ("2015-03-02", None), (None, None)]
     assert graph.reading.dropped == {"unreadable time": 3}
     assert "not a length: long" in graph.reading.examples[0].why
-    with pytest.raises(DataError, match=r"'92' stands where the end.*--duration days"):
+    with pytest.raises(DataError, match=r"'92' stands where the end.*duration='days'"):
         intervals(("2015-03-01", "92"), ("2015-04-01", "61"))
     with pytest.raises(UsageError, match="there is one column of times"):
         events("2015-03-01", duration="days")
@@ -563,7 +563,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     refused = call("inspect", path)
     assert refused.code == 3
     assert "loans.csv, line 2" in refused.err
-    (option,) = re.findall(r"--time-format '(%d[^']*)'", refused.err)
+    option = re.findall(r"--time-format (%d\S*)", refused.err)[0]
     done = call("inspect", path, "--time-format", option, "--split", "none")
     assert done.code == 0
     assert "2019-04-03" in done.out
@@ -613,7 +613,9 @@ def test_streaming_agrees_or_refuses(kind: str, role: str, tmp_path: Path) -> No
     path, triples = tmp_path / "f.parquet", tmp_path / "t.parquet"
     pq.write_table(pa.table(columns), path)
     options: dict[str, Any] = {"split": "none", "allow_loss": True}
-    if kind in REFUSED or role == "since":
+    # A cell that holds an interval is no begin, so that row is dropped by both.
+    refused = kind in REFUSED or role == "since" or (kind, role) == ("steps", "end")
+    if refused and (kind, role) != ("intervals", "begin"):
         with pytest.raises(SplimeError, match=r"f\.parquet"):
             stream_transform(path, triples, Vanilla(), **options)
         assert not triples.exists()

@@ -162,7 +162,7 @@ class Recognition:
         spans = {
             text: good[0]
             for text, each in pairs.items()
-            if len(good := [pair for pair in each if usable.issuperset(pair)]) == 1
+            if len(good := [pair for pair in {*each} if usable.issuperset(pair)]) == 1
         }
         if self.format is None:
             spans |= self._short_spans(among, told=bool(spans))
@@ -326,7 +326,7 @@ class Recognition:
             raise DataError(
                 f"{self._place(text, ends)}: {text!r} stands where the end should be, and the begin"
                 f" is a date such as {next(iter(dates))}; if it is a length, name its unit:"
-                " --duration days"
+                f" {option('duration', 'days')}"
             )
 
 
