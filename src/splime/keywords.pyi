@@ -22,6 +22,9 @@ from splime.times import Granularity, When
 class Reading(TypedDict, total=False):
     columns: Sequence[str | int] | None
     header: bool | None
+    query: str | None
+    table: str | None
+    encoding: str | None
     entities: str | Path | None
     predicates: str | Path | None
     times: str | Path | None

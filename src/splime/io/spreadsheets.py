@@ -91,7 +91,8 @@ def _table(
     names = workbook.sheet_names
     if wanted is not None and wanted not in names:
         raise UsageError(
-            f"{path}: there is no sheet {wanted!r} among {', '.join(names)}.{nearest(wanted, names)}"
+            f"{path}: there is no sheet {wanted!r} among {', '.join(names)}."
+            f"{nearest(wanted, names)}"
         )
     shown = [
         sheet.name
