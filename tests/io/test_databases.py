@@ -252,7 +252,7 @@ def test_types_of_postgresql(server: Server) -> None:
     assert read("date '-infinity'", "date '1990-01-01'")[3:] == (None, "1990-01-01")
     moments = "timestamp '-infinity'", "timestamptz '1990-01-01 12:30+02'"
     assert read(*moments)[3:] == (None, "1990-01-01T10:30")
-    assert read("date '0044-03-15 BC'", "null::date")[3:] == ("-43-03-15", None)
+    assert read("date '0044-03-15 BC'", "null::date")[3:] == ("-043-03-15", None)
     for wrong in ("daterange('2001-01-01', null)", "tags", "true"):
         with pytest.raises(DataError, match=r"the column 'begin' has type .*; make text of it"):
             read(wrong, "1990")

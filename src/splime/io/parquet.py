@@ -59,6 +59,8 @@ def read_parquet(
     file: InputFile, split: SplitName | None, options: ReadOptions
 ) -> RawFacts | TemporalGraph:
     """The facts of a Parquet file; a graph, if splime saved one there and no split is chosen."""
+    if file.content is not None:
+        raise DataError(f"{file.path}: Parquet cannot be read from a pipe; give its path")
     check_whole(file.path)
     facts = FactFile(file.path, options)
     if facts.graph is not None and split is None:
