@@ -80,7 +80,7 @@ def test_files(tmp_path: Path, name: str) -> None:
         "select * from nope": "nope",
         f"{QUERY} where 1 = 0": "finds no rows",
         "drop table facts": r"read-?only",
-        "select 1 as subject": "which is the predicate and the object",
+        "select 1 as subject": "which is the time",
     }.items():
         with pytest.raises(SplimeError, match=message):
             splime.read(path, query=query)

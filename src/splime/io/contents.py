@@ -250,7 +250,7 @@ def _times(
     known = [roles.get(role, role.upper()) for role in NAMES]
     when: list[int | str] = ["BEGIN", "END"] if len(columns) > 1 else ["TIME"]
     which = f"one or two times among {_listed(contents, columns)}" if columns else "the time"
-    others = contents.of_kind("name", "number", "empty")
+    others = range(len(contents.names))
     raise DataError(
         f"{where}: the columns leave open which is {which}; choose, by name or number from 1:\n"
         f"  {contents.line([*known, *when])}\nThe columns are {_listed(contents, others)}."
