@@ -1,10 +1,9 @@
-"""Answers of the path model: what they cost, what a bound costs, what evidence is worth.
+"""Answers of the path model: what they cost, and what a bound costs.
 
     python benchmarks/paths_answers.py growth                   # random facts, 10^4 to 10^7
     python benchmarks/paths_answers.py reach RUN …              # runs on ICEWS14, several bounds
     python benchmarks/paths_answers.py asking RUN               # `ask` with evidence, YAGO11k
     python benchmarks/paths_answers.py exploring RUN            # what `splime explore` answers
-    python benchmarks/paths_answers.py evidence RUN             # facts of the evidence taken away
 
 growth: random facts over a tenth as many entities and 230 predicates in 365 days; the i-th entity
 (or predicate) has a share of i^-0.8 of them, so few have most. The model is not trained (4 layers,
@@ -20,11 +19,7 @@ evidence also by the plain formulas. The command line is measured as a whole, wi
 exploring: the same questions as the page of `splime explore` asks them: the answer at the time
 asked about, and then the answers at all times; with as many threads as OMP_NUM_THREADS says.
 
-evidence: the best answers to questions about facts of test. How far their score falls without the
-facts of the evidence, and without as many others, drawn from those within two steps of the given
-entity or of the answer.
-
-Results are kept in results/paths_answers.json, a part for each of the five.
+Results are kept in results/paths_answers.json, a part for each of the four.
 """
 
 from __future__ import annotations
@@ -301,87 +296,7 @@ def plain_gradients(
     return total
 
 
-def evidence(options: argparse.Namespace) -> dict[str, Any]:
-    """How far scores fall without the evidence, and without as many other facts."""
-    run = splime.Run(options.run, device="cpu")
-    scorer, random = path_scorer(run), np.random.default_rng(0)
-    begin_with = starter(scorer, run.graph)
-    read, count, asked = scorer.read, len(scorer.known), sample(run, options.questions)
-    rows = []
-    for number in range(len(asked)):
-        fact = asked.take(np.array([number]))
-        kind: Any = ("object", "subject")[number % 2]
-        answer = int(scorer.entities(kind, fact)[0].argmax())
-        column = np.array([answer], np.int32)
-        subject, object_ = (fact.subject, column) if kind == "object" else (column, fact.object)
-        own = Facts.owning(subject, fact.predicate, object_, *fact.columns()[3:])
-        used = {n % count for chain in scorer.why(kind, own) for n in chain.facts}
-        given = int(fact.subject[0] if kind == "object" else fact.object[0])
-        near = around(read, {given, answer}) - used
-        if not used or len(near) < len(used):
-            continue
-        others = random.choice(sorted(near), len(used), replace=False).tolist()
-        left_out: list[list[int]] = [[], sorted(used), sorted(others)]
-        whole, without, control = (score(scorer, begin_with, kind, fact, each) for each in left_out)
-        rows.append(
-            (
-                len(used),
-                whole[answer] - without[answer],
-                whole[answer] - control[answer],
-                without.argmax() != answer,
-                control.argmax() != answer,
-                int(fact.object[0] if kind == "object" else fact.subject[0]) == answer,
-            )
-        )
-    taken, fall, other, changed, other_changed, right = np.array(rows, float).T
-    return {
-        "data": run.graph.name,
-        "questions": len(rows),
-        "facts taken away, mean": round(float(taken.mean()), 2),
-        "fall without evidence": round(float(fall.mean()), 3),
-        "fall without others": round(float(other.mean()), 3),
-        "falls more without evidence": round(float((fall > other).mean()), 3),
-        "no longer the best answer, without evidence": round(float(changed.mean()), 3),
-        "no longer the best answer, without others": round(float(other_changed.mean()), 3),
-        "right answers": round(float(right.mean()), 3),
-    }
-
-
-def around(read: Any, ends: set[int], steps: int = 2) -> set[int]:
-    """The facts within some steps of entities."""
-    source, target = read.source.numpy(), read.target.numpy()
-    reached = np.zeros(read.entities, bool)
-    reached[list(ends)] = True
-    near = reached[source]
-    for _ in range(steps - 1):
-        reached[target[near]] = True
-        near = reached[source]
-    return {int(number) % read.facts for number in np.flatnonzero(near)}
-
-
-def score(
-    scorer: PathScorer, begin_with: Starter, kind: str, fact: Facts, without: list[int]
-) -> Any:
-    """Scores of all entities without some facts."""
-    read = scorer.read
-    given = fact.subject if kind == "object" else fact.object
-    predicate = int(fact.predicate[0]) + (read.predicates if kind == "subject" else 0)
-    times = Times.of(fact)
-    with torch.inference_mode():
-        scores = scorer.model(
-            read,
-            torch.tensor([int(given[0])]),
-            begin_with(torch.tensor([predicate]), None),
-            read.scopes(scorer.relative, times),
-            read.weights(torch.tensor(without, dtype=torch.int64)),
-            times=times,
-        )
-    return scores[0].numpy()
-
-
-WAYS: dict[str, Any] = {
-    "reach": reach, "asking": asking, "exploring": exploring, "evidence": evidence
-}  # fmt: skip
+WAYS: dict[str, Any] = {"reach": reach, "asking": asking, "exploring": exploring}
 
 
 def main() -> None:

@@ -9,9 +9,18 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from experiments import forecast as forecast_study, studies, universal as universal_study
+from experiments import (
+    evidence as evidence_study,
+    factwise,
+    forecast as forecast_study,
+    studies,
+    universal as universal_study,
+)
 from experiments.pretrain import SOURCES, Pretraining
+from experiments.rivals import by_dataset, entries
+from experiments.rivals_page import rivals_parts
 from experiments.rows import Results
+from experiments.running import load_graph
 from experiments.studies import Study
 from experiments.tables import ResultTable
 from experiments.world import World, make_world
@@ -62,6 +71,8 @@ def make_app() -> typer.Typer:
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
     app.command("forecast")(forecast)
+    app.command("evidence")(evidence)
+    app.command("rivals-facts")(rivals_facts)
     app.command("world")(world)
     return app
 
@@ -225,6 +236,56 @@ def forecast(
             )
             forecast_study.store(results or STORED, record)
     _show(forecast_study.tables(results or STORED), format)
+
+
+def evidence(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Measure on a dataset, and store it."),
+    ] = None,
+    questions: Annotated[
+        int, Option(help="So many, half for objects and half for subjects, drawn at random.")
+    ] = 2_000,
+    trained: Annotated[
+        bool, Option("--trained", help="Train on the graph first, with the defaults.")
+    ] = False,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Whether answers rest on the facts shown as evidence: the figures, or measure them again.
+
+    Example: python -m experiments evidence --measure demo
+    """
+    check_name("format", format, ["table", "markdown"])
+    for dataset in measure or ():
+        check_name("dataset", dataset, [*evidence_study.TITLES])
+        with progress_bar() as progress:
+            record = evidence_study.measure(dataset, questions, trained=trained, progress=progress)
+        evidence_study.store(results or STORED, record)
+    _show(evidence_study.tables(results or STORED), format)
+
+
+def rivals_facts(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Compare the rivals on a dataset, and store it."),
+    ] = None,
+    results: _ResultsFolder = None,
+    data: _Data = None,
+    format: _Format = "table",
+) -> None:
+    """The rivals fact by fact, from their stored ranks: p-values, and what train says of a pair.
+
+    Some minutes for a dataset. Example: python -m experiments rivals-facts --measure yago11k
+    """
+    check_name("format", format, ["table", "markdown"])
+    stored = Results((results or STORED) / "rivals.json")
+    for dataset in measure or ():
+        check_name("dataset", dataset, [*by_dataset()])
+        measured = factwise.measure(entries(stored, dataset), load_graph(dataset, "fact", data))
+        factwise.store(stored, dataset, measured)
+    _show([table for table in rivals_parts(stored)["pairs"] if table.rows], format)
+    show(f"{factwise.Factwise(stored).compared:,} differences have p-values")
 
 
 def world(

@@ -1,32 +1,21 @@
-"""Every model in one harness: what is tried for each, what valid chose, and who is ahead."""
+"""Every model in one harness: what is tried for each, what valid chose, and what it gave."""
 
 from __future__ import annotations
 
 import base64
-import math
 import statistics
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from experiments import rows
-from experiments.published import preset_for
-from experiments.rows import DATA, RANKS, TITLES, Case, Results, TableRow
-from experiments.tables import ResultTable, cells, mrr
-from splime.evaluation.metrics import Floats, compare_ranks, holm
-from splime.reporting.style import SMALL, add_legend, make_figure, open_axes, series_style
+from experiments.published import preset_for, resolved
+from experiments.rows import DATA, RANKS, Case, Combination, Results, TableRow
+from splime.evaluation.metrics import Floats
+from splime.training.registry import make_settings
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_ALL = DATA["rivals"]
-_PRINTED = {model["title"]: model.get("printed", {}) for model in _ALL["models"]}
-_SAMPLES = 5_000
 STRATA = {
     "train": ("triple seen in train", "triple unseen in train"),
     "time": ("instant", "interval", "open"),
@@ -35,6 +24,10 @@ STRATA = {
 KEPT = ("exact", "overlap")
 """The filters whose strata and reciprocal ranks results keep; where both have the same ranks, those
 of exact."""
+
+
+NEAR = 0.01
+"""So near to the first rival on valid, models have three seeds."""
 
 
 def pack(ranks: Floats) -> str:
@@ -73,13 +66,13 @@ def rival_rows(declared: Mapping[str, Any]) -> Iterator[TableRow]:
             yield TableRow(dataset, model["title"], [start.but(**change) for change in tries])
 
 
-ROWS = list(rival_rows(_ALL))
+ROWS = list(rival_rows(DATA["rivals"]))
 
 
 def chosen(results: Results, row: TableRow) -> list[Case]:
     """What is best on valid of what was tried, with three seeds; nothing if nothing was run."""
     ran = [case for case in row.cases if case in results]
-    best = max(ran, key=lambda case: _valid(results, case), default=None)
+    best = max(ran, key=lambda case: on_valid(results, case), default=None)
     return [] if best is None else [best.but(training={"seed": seed}) for seed in range(3)]
 
 
@@ -88,48 +81,55 @@ def ranked(results: Results) -> list[Case]:
     return [case for row in ROWS for case in chosen(results, row)]
 
 
-def _valid(results: Results, case: Case) -> float:
+def on_valid(results: Results, case: Case) -> float:
+    """The MRR that chooses."""
     return results.average([case], "exact", split="valid").mean["mrr"]
 
 
 def more_seeds(results: Results) -> list[Case]:
-    """Of the two models of a dataset that are best on valid beside path, once all of it is run.
+    """Two more of all that may be first: not more than `NEAR` below the first rival on valid.
 
     Those of other models stay where they were run: better models may come later.
     """
     seeds: list[Case] = []
-    for table in _by_dataset().values():
+    for table in by_dataset().values():
         whole = not results.missing(case for row in table for case in row.cases)
-        best = [cases for row in table if (cases := chosen(results, row))]
-        best.sort(key=lambda cases: -_valid(results, cases[0]))
+        best = {row.title: cases for row in table if (cases := chosen(results, row))}
+        valid = {title: on_valid(results, cases[0]) for title, cases in best.items()}
+        rivals = [valid[row.title] for row in table if row.title in valid and knows_time(row)]
+        lowest = max(rivals, default=0.0) - NEAR
         seeds += [
             case
-            for place, (_, *others) in enumerate(best)
+            for title, (_, *others) in best.items()
             for case in others
-            if case in results or (whole and place < 2)
+            if case in results or (whole and valid[title] >= lowest)
         ]
     return seeds
 
 
-def _knows_time(row: TableRow) -> bool:
+def knows_time(row: TableRow) -> bool:
+    """Whether it is a temporal model; these have the settings of their authors first."""
     return "preset" in row.cases[0].training
 
 
-def _by_dataset() -> dict[str, list[TableRow]]:
+def by_dataset() -> dict[str, list[TableRow]]:
+    """The rows of each dataset."""
     datasets = dict.fromkeys(row.dataset for row in ROWS)
     return {dataset: [row for row in ROWS if row.dataset == dataset] for dataset in datasets}
 
 
 class Entry(NamedTuple):
-    """A line of the table: a model with the settings that valid chose."""
+    """A line of the tables: a model with the settings that valid chose."""
 
     title: str
     cases: Sequence[Case]
     """Those that were run, one for each seed."""
     results: Results
     """Where they are remembered."""
-    authors: Case | None = None
-    """Its training with the settings of its authors, where that was run."""
+    tries: int
+    """How many settings were run, of which valid chose; 0 where there was no choice."""
+    row: TableRow | None = None
+    """The row it was chosen from; None for the models of the study `paths`."""
 
     def mean(self, name: str) -> Mapping[str, float]:
         """Metrics on test, by filter; empty if nothing was run."""
@@ -141,9 +141,14 @@ class Entry(NamedTuple):
         return statistics.fmean(values) if values else None
 
     @property
+    def knows_time(self) -> bool:
+        """Whether it is a temporal model of others."""
+        return self.row is not None and knows_time(self.row)
+
+    @property
     def theirs(self) -> float | None:
         """The MRR on test with the settings of its authors."""
-        ran = [self.authors] if self.authors else []
+        ran = [self.row.cases[0]] if self.row is not None and self.knows_time else []
         return self.results.average(ran, "exact", split="test").mean.get("mrr")
 
     @property
@@ -151,6 +156,19 @@ class Entry(NamedTuple):
         """The MRR on valid, by the evaluation on it or, where there is none, in training."""
         mean = self.results.average(self.cases, "exact", split="valid").mean
         return mean["mrr"] if mean else self.about("valid")
+
+    @property
+    def first_valid(self) -> float:
+        """The MRR on valid that chose, of the first seed; 0 if nothing was run."""
+        return on_valid(self.results, self.cases[0]) if self.row and self.cases else 0.0
+
+    @property
+    def ended(self) -> bool | None:
+        """Whether the first training was over before its declared end; None without a check."""
+        settings = make_settings(**resolved(self.cases[0].training))
+        if not settings.validate_every or settings.patience is None:
+            return None
+        return bool(self.results[self.cases[0]]["epochs"] < settings.epochs)
 
     def kept(self, name: str) -> list[Any]:
         """What the evaluations on test keep beside the metrics."""
@@ -168,301 +186,37 @@ class Entry(NamedTuple):
         return statistics.fmean(values) if values and None not in values else None
 
 
-def _entries(results: Results, dataset: str) -> list[Entry]:
+def entries(results: Results, dataset: str) -> list[Entry]:
     """The lines of a dataset, the highest MRR first, and those without one last."""
-    entries = []
-    for row in _by_dataset()[dataset]:
+    found = []
+    for row in by_dataset()[dataset]:
         ran = [case for case in chosen(results, row) if case in results]
-        first = row.cases[0]
-        authors = first if _knows_time(row) and first in results else None
-        entries.append(Entry(row.title, ran, results, authors))
-    paths = Results(results.path.with_name("paths.json"))
-    for row in rows.PATHS.get(dataset, ())[:1]:
-        entries.append(Entry("path", [case for case in row.cases if case in paths], paths))
-    return sorted(entries, key=lambda entry: -entry.mean("exact").get("mrr", 0.0))
+        tries = sum(case in results for case in row.cases)
+        found.append(Entry(row.title, ran, results, tries, row))
+    found += _ours(Results(results.path.with_name("paths.json")), dataset)
+    return sorted(found, key=lambda entry: -entry.mean("exact").get("mrr", 0.0))
 
 
-def _chances(entries: Sequence[Entry], name: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The p-values of entries against the first and against the first rival, corrected (Holm)."""
-    compared = [entry for entry in entries if entry.kept(RANKS)]
-    rivals = (at for at, entry in enumerate(compared) if entry.authors)
-    against = [
-        {at: (min(at, best), max(at, best)) for at in range(len(compared)) if at != best}
-        for best in (0, next(rivals, 0))
-    ]
-    pairs = [*dict.fromkeys(pair for opponents in against for pair in opponents.values())]
-    if not pairs:
-        return {}, {}
-    with np.errstate(divide="ignore"):  # what rounds to 0 has an infinite rank
-        ranks = [1 / entry.reciprocals(name) for entry in compared]
-    _, differences = compare_ranks(ranks, samples=_SAMPLES, pairs=pairs)
-    p_values = [p for pair in pairs if (p := differences[pair]["mrr"].p) is not None]
-    if not p_values:
-        return {}, {}  # too few facts
-    corrected = dict(zip(pairs, holm(p_values), strict=True))
-    first, rival = (
-        {compared[at].title: corrected[pair] for at, pair in opponents.items()}
-        for opponents in against
-    )
-    return first, rival
+def _ours(paths: Results, dataset: str) -> Iterator[Entry]:
+    """The path model as chosen, without time, with counted messages, and combined."""
+    table = rows.PATHS.get(dataset, ())
+    for title, begins in DATA["rivals"]["ours"].items():
+        for row in [row for row in table if row.title.startswith(begins)][:1]:
+            ran = [case for case in row.cases if case in paths]
+            alike = (other for other in table if _searched(other) == _searched(row))
+            tries = sum(any(case in paths for case in other.cases) for other in alike)
+            yield Entry(title, ran, paths, tries if _searched(row) else 0)
 
 
-def rivals_tables(results: Results) -> list[ResultTable]:
-    """Who is ahead, what papers print, and what explains it."""
-    return [table for made in rivals_parts(results).values() for table in made]
+def _searched(row: TableRow) -> tuple[str, str] | None:
+    """The search that a row of the study `paths` is of; None where nothing was searched."""
+    training = row.cases[0].training
+    if isinstance(row.cases[0], Combination) or training.get("relative") == "none":
+        return None
+    return training["model"], training.get("messages", "learned")
 
 
-def rivals_parts(results: Results) -> dict[str, list[ResultTable]]:
-    """The same tables by what they are about, as the page needs them."""
-    entries = {dataset: _entries(results, dataset) for dataset in _by_dataset()}
-    return {
-        "ahead": [_ahead_table(*entry) for entry in entries.items()],
-        "claims": [_claims_table(entries, results)],
-        "published": [_published_table(entries)],
-        "strata": [_strata_table(*entry) for entry in entries.items()],
-        "settings": [_settings_table(*entry) for entry in entries.items()],
-        "tries": [_tries_table(results, dataset) for dataset in entries],
-    }
-
-
-def _ahead_table(dataset: str, entries: Sequence[Entry]) -> ResultTable:
-    exact = _chances(entries, "exact")
-    kept = [ranks for entry in entries for ranks in entry.kept(RANKS)]
-    apart = any("overlap" in ranks for ranks in kept)
-    overlap = _chances(entries, "overlap") if apart else exact
-    lines = []
-    for entry in entries:
-        first, *hits = cells(entry.mean("exact"))
-        deviation = entry.results.average(entry.cases, "exact", split="test").deviation
-        first += "" if deviation is None else f" ± {mrr(deviation)}"
-        others = (entry.mean(name).get("mrr") for name in ("overlap", "static"))
-        figures = (first, *hits, *map(mrr, others))
-        chances = (
-            _both((by.get(entry.title) for by in filters), digits=2)
-            for filters in zip(exact, overlap, strict=True)
-        )
-        lines.append((entry.title, *figures, *chances, str(len(entry.cases))))
-    shown = ResultTable(_title(dataset), rows=lines, dataset=dataset, **_ALL["ahead_table"])
-    left_out = [label for label in _ALL["left_out"] if label.startswith(f"{dataset} ")]
-    notes = [*shown.notes, f"Left out, for want of time: {', '.join(left_out)}."]
-    return replace(shown, notes=notes) if left_out else shown
-
-
-def _both(figures: Iterable[float | None], digits: int = 3) -> str:
-    """A cell with the figures of both filters.
-
-    >>> _both([0.3, 0.25]), _both([1.0, 0.02], digits=2), _both([None, 0.3])
-    ('.300 / .250', '1.00 / .02', '–')
-    """
-    known = [figure for figure in figures if figure is not None]
-    if len(known) < len(KEPT):
-        return "–"
-    return " / ".join(f"{figure:.{digits}f}".removeprefix("0") for figure in known)
-
-
-def _settings_table(dataset: str, entries: Sequence[Entry]) -> ResultTable:
-    lines = []
-    for entry in entries:
-        size, seconds = (_whole(entry.about(name)) for name in ("parameters", "seconds"))
-        lines.append((entry.title, _settings(entry.cases), mrr(entry.valid), size, seconds))
-    title = f"{_title(dataset)}: what valid chose, and what it costs"
-    return ResultTable(title, rows=lines, dataset=dataset, **_ALL["settings_table"])
-
-
-def _title(dataset: str) -> str:
-    return TITLES.get(dataset, dataset)
-
-
-def _whole(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}"
-
-
-def _settings(cases: Sequence[Case]) -> str:
-    """What was chosen, in a few words."""
-    if not cases:
-        return "–"
-    case = cases[0]
-    training = case.training
-    words = ["the authors'"] if "preset" in training else []
-    words += [case.method] if case.method != "timestamp" and training["model"] != "path" else []
-    for name in ("levels", "layers", "loss", "each", "dimension", "n3"):
-        words += [f"{name} {training[name]}"] if name in training else []
-    return ", ".join(words) or "as the frame"
-
-
-def _strata_table(dataset: str, entries: Sequence[Entry]) -> ResultTable:
-    groups = [(kind, group) for kind, names in STRATA.items() for group in names]
-    lines = []
-    for entry in entries:
-        both = ([entry.stratum(name, *group) for name in KEPT] for group in groups)
-        lines.append((entry.title, *map(_both, both)))
-    title = f"{_title(dataset)}: seen triples and others, instants and intervals"
-    return ResultTable(title, rows=lines, dataset=dataset, **_ALL["strata_table"])
-
-
-def _tries_table(results: Results, dataset: str) -> ResultTable:
-    lines = []
-    for row in _by_dataset()[dataset]:
-        figures = [] if _knows_time(row) else ["–"]
-        for case in row.cases:
-            found = [("valid", "exact"), ("test", "exact"), ("test", "overlap")]
-            means = [results.average([case], name, split=split).mean for split, name in found]
-            figures.append(" / ".join(mrr(mean["mrr"]) for mean in means) if all(means) else "–")
-        lines.append((row.title, *figures))
-    most = max(map(len, lines))
-    filled = [line + ("–",) * (most - len(line)) for line in lines]
-    shown = dict(_ALL["tries_table"])
-    columns = shown.pop("columns")[:most]
-    title = f"{_title(dataset)}: what was tried"
-    return ResultTable(title, columns, filled, dataset=dataset, **shown)
-
-
-def _published_table(entries: Mapping[str, Sequence[Entry]]) -> ResultTable:
-    """Beside what is published, ours with the authors' settings, and the best."""
-    lines = []
-    for dataset, listed in entries.items():
-        for entry in listed:
-            printed, _, protocol = _PRINTED.get(entry.title, {}).get(dataset, "").partition(", ")
-            if not printed:
-                continue
-            ours, apart = entry.mean("exact").get("mrr"), "–"
-            if ours is not None and protocol == "exact":
-                published = float(printed.split(" / ")[0])
-                apart = f"{ours - published:+.3f}".replace("0.", ".")
-            figures = printed, protocol or "–", mrr(entry.theirs), mrr(ours), apart
-            lines.append((dataset, entry.title, *figures))
-    return ResultTable(rows=lines, **_ALL["published_table"])
-
-
-def _claims_table(entries: Mapping[str, Sequence[Entry]], results: Results) -> ResultTable:
-    fair = Results(results.path.with_name("fair.json"))
-    lines = []
-    for claims in _ALL["claims"]:
-        dataset = claims["dataset"]
-        if dataset not in entries:
-            continue
-        named = {entry.title: entry for entry in entries[dataset]}
-        for claim in claims["rows"]:
-            if "method" in claim:
-                entry = Entry(claim["title"], _splime(dataset, claim["method"], fair), fair)
-            else:
-                entry = named.get(claim["title"], Entry(claim["title"], (), results))
-            exact, overlap = entry.mean("exact"), entry.mean("overlap").get("mrr")
-            ours = " / ".join(cells(exact)) if exact else "–"
-            lines.append((dataset, claim["title"], claim["printed"], ours, mrr(overlap)))
-    return ResultTable(rows=lines, **_ALL["claims_table"])
-
-
-def _splime(dataset: str, method: str, fair: Results) -> list[Case]:
-    """The paper's TransE by protocol `fact`, from the study `fair`."""
-    table = (row for row in rows.FAIR if row.dataset == dataset and "paper" in row.title)
-    return [case for row in table for case in row.cases if case.method == method and case in fair]
-
-
-# Accuracy against size
-
-_KINDS = ("knows time", "static", "static, with levels", "path")
-
-
-def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:
-    """A picture for each dataset."""
-    return {f"rivals-{dataset}": _picture(results, dataset) for dataset in _by_dataset()}
-
-
-def _picture(results: Results, dataset: str) -> Figure:
-    """MRR on test against the number of parameters, a labelled mark for each model."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    figure = make_figure(8.5, 5.6)
-    axes = figure.subplots()
-    ran = [entry for entry in _entries(results, dataset) if entry.cases]
-    handles = [
-        axes.plot([], [], linestyle="none", **series_style(at))[0] for at in range(len(_KINDS))
-    ]
-    places = []
-    for entry in ran:
-        place = entry.about("parameters") or 1, entry.mean("exact")["mrr"]
-        axes.plot(*place, markersize=6, linestyle="none", **series_style(_kind(entry)))
-        places.append(place)
-    axes.set_xscale("log")
-    axes.margins(0.09)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
-    axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
-    open_axes(
-        axes, _title(dataset), "parameters", "MRR on test (protocol fact, filter exact)", grid="y"
-    )
-    add_legend(figure, handles, _KINDS, loc="outside lower center", ncols=len(_KINDS))
-    _label(axes, places, [entry.title for entry in ran])
-    return figure
-
-
-def _kind(entry: Entry) -> int:
-    if entry.title == "path":
-        return 3
-    training = entry.cases[0].training
-    if "levels" in training:
-        return 2
-    return 0 if _is_rival(training["model"]) else 1
-
-
-def _is_rival(model: str) -> bool:
-    declared = (entry for entry in _ALL["models"] if entry["training"]["model"] == model)
-    return any("published" in entry for entry in declared)
-
-
-def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Write a name beside each mark, at the nearest place where it lies on nothing else.
-
-    A name that is not next to its mark has a line to it, which crosses as few others as can be.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()  # places are known afterwards
-    marks = np.asarray(axes.transData.transform(places)) * 72 / figure.dpi
-    inside = np.asarray(axes.get_window_extent().extents) * 72 / figure.dpi
-    # Boxes of what is there, in points: left, bottom, right, top.
-    taken = [_box(x, y, 10, 10) for x, y in marks.tolist()]
-    for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
-        wide, high = 0.58 * SMALL * len(name) + 6, 1.2 * SMALL
-        options = []
-        for across, up in _AROUND:
-            middle = across + (wide / 2 if across > 1 else -wide / 2 if across < -1 else 0)
-            line = max(abs(across), abs(up)) > 9
-            far = [part for part in _PARTS if line and part * math.hypot(middle, up) > 8]
-            boxes = [_box(x + middle, y + up, wide, high)]
-            boxes += [_box(x + middle * part, y + up * part, 2, 2) for part in far]
-            at, others = np.array(boxes), np.array(taken)
-            apart = (at[:, None, :2] >= others[:, 2:]) | (others[:, :2] >= at[:, None, 2:])
-            hits = (~apart.any(2)).sum(1)
-            outside = (inside[:2] > at[0, :2]).any() or (at[0, 2:] > inside[2:]).any()
-            cost = 1000 * outside + 10 * hits[0] + hits[1:].sum()
-            options.append((cost, middle, up, line, boxes))
-        _, middle, up, line, boxes = min(options, key=lambda option: option[0])
-        taken += boxes
-        axes.annotate(
-            name,
-            place,
-            (middle, up),
-            textcoords="offset points",
-            fontsize=SMALL,
-            ha="center",
-            va="center",
-            arrowprops=_LINE if line else None,
-        )
-
-
-def _box(x: float, y: float, wide: float, high: float) -> tuple[float, float, float, float]:
-    return x - wide / 2, y - high / 2, x + wide / 2, y + high / 2
-
-
-_PARTS = np.linspace(0.05, 0.95, 19).tolist()
-"""At these parts of a line from a mark to its name, something else may lie in its way."""
-_LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
-_AROUND = [
-    (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))
-    for far in (8, 12, 18, 26, 36, 48, 62, 78, 96, 116, 138, 162, 188)
-    for part in (0, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15)
-]
-"""Where a label may stand, in points from its mark: the nearest first."""
+def first_rival(listed: Sequence[Entry]) -> Entry | None:
+    """The temporal model that is best on valid."""
+    rivals = [entry for entry in listed if entry.knows_time and entry.cases]
+    return max(rivals, key=lambda entry: entry.first_valid, default=None)

@@ -189,12 +189,15 @@ def run_combination(case: Combination, members: Sequence[Path], *, device: str =
 
 def _record(run: Run, case: Case) -> Record:
     about = ("device", "versions", "started", "seconds", "parameters", "triples")
-    validations = [epoch.valid for epoch in run.history if epoch.valid is not None]
+    curve = [
+        [each.epoch, round(each.valid, _DIGITS)] for each in run.history if each.valid is not None
+    ]
     return {
         "figures": [_evaluate(run, options) for options in case.evaluations],
         "predicates": len(run.segmentation.predicates),
         "epochs": len(run.history),
-        "valid": round(max(validations), _DIGITS) if validations else None,
+        "valid": max((mrr for _, mrr in curve), default=None),
+        "curve": curve,
         **{name: run.about[name] for name in about if name in run.about},
     }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from experiments import rivals, rows, tables
+from experiments import rivals, rivals_page, rows, tables
 from experiments.rows import DATA, TITLES, Case, Results
 from experiments.running import load_graph, run_cases
 from splime import leakage
@@ -134,10 +134,10 @@ _LIST = (
     _study(
         "rivals",
         rivals.ROWS,
-        rivals.rivals_tables,
+        rivals_page.rivals_tables,
         more=rivals.more_seeds,
         ranked=rivals.ranked,
-        pictures=rivals.rivals_pictures,
+        pictures=rivals_page.rivals_pictures,
     ),
 )
 STUDIES = {study.name: study for study in _LIST}
@@ -216,7 +216,11 @@ def counts_table(name: str, counts: Mapping[str, DatasetCounts]) -> tables.Resul
 # All tables together
 
 
-PAGES = {"document": "paper", "rivals-document": "rivals"}
+PAGES = {
+    "document": "paper",
+    "rivals-document": "rivals",
+    "rivals-appendix-document": "rivals-appendix",
+}
 """The pages of docs that are made from results, by what they are called on the command line."""
 
 
@@ -231,8 +235,8 @@ def document(results: Path, page: str = "paper") -> str:
         every |= {name: [counts_table(name, counts)] for name in EXACT}
     for name in STUDIES.keys() & wanted:
         every[name] = STUDIES[name].tables(Results(results / f"{name}.json"))
-    if page == "rivals":
-        every |= rivals.rivals_parts(Results(results / "rivals.json"))
+    if page.startswith("rivals"):
+        every |= rivals_page.rivals_parts(Results(results / "rivals.json"))
     if "main" in every:
         *every["main"], variations = every["main"]
         every["variations"] = [variations]

@@ -186,6 +186,17 @@ def test_a_second_signal_kills_a_stopped_worker(tmp_path: Path) -> None:
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
+def test_a_stopped_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as driver:
+        assert driver.stdout is not None
+        workers = [int(driver.stdout.readline()) for _ in range(2)]
+        os.kill(workers[0], signal.SIGSTOP)
+        driver.kill()
+        assert driver.stdout.read() == ""
+
+
 OWN = """
 from splime.workers import Parallel, worker_pool
 

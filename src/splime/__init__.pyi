@@ -68,7 +68,13 @@ from .query import (
     predict as predict,
 )
 from .reporting.showing import plot as plot, report as report, write_page as write_page
-from .runs import Run as Run, combine as combine, evaluate as evaluate, train as train
+from .runs import (
+    Run as Run,
+    combine as combine,
+    evaluate as evaluate,
+    train as train,
+    update as update,
+)
 from .scoring.scorer import Scorer as Scorer
 from .segmentation import Segmentation as Segmentation
 from .settings import Settings as Settings

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 
 from splime.errors import UsageError
+from splime.workers import available_memory
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -29,13 +29,7 @@ def free_memory(device: torch.device) -> int | None:
         # What PyTorch keeps for later is free to it, though not to others.
         kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + kept
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    kilobytes = {name: text for name, _, text in (line.partition(":") for line in lines)}
-    available = kilobytes.get("MemAvailable", "").split()
-    return 1024 * int(available[0]) if available else None
+    return available_memory()
 
 
 @contextmanager

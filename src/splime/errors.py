@@ -235,7 +235,10 @@ def explain_out_of_memory(advice: str) -> Iterator[None]:
 
     The class of PyTorch's error depends on the version and the device, so the message is matched.
     """
-    words = ("out of memory", "not enough memory", "allocate memory")
+    words = (
+        *("out of memory", "not enough memory", "allocate memory"),
+        *("storage size calculation overflowed", "multiplication overflow"),
+    )
     try:
         yield
     except (MemoryError, RuntimeError) as error:

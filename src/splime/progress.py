@@ -19,6 +19,13 @@ SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 EVERY = 30.0
 """Seconds between two lines in log files; shorter work has none."""
 
+LONG = 30.0
+"""Seconds from which on work is announced."""
+
+MEASURED, FIRST = 3.0, 10.0
+"""Seconds of steps that an announcement rests on. The first step also prepares, and counts only if
+it is a long one."""
+
 REDRAW = 0.2
 """Seconds between two drawings of a bar in a notebook."""
 
@@ -35,10 +42,11 @@ def silent(what: str, done: int, total: int | None = None, note: str = "") -> No
 
 
 @contextmanager
-def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
+def progress_bar(*, bytes: bool = False, shorter: str = "") -> Iterator[Progress]:
     """A bar for each thing that is worked on; lines where there is no terminal and no notebook.
 
-    Functions take it as `progress`.
+    Functions take it as `progress`. What will take more than half a minute is announced once its
+    first steps are measured; `shorter` says what would take less.
 
     >>> with progress_bar() as progress:
     ...     progress("counting", 10, 10)
@@ -48,7 +56,7 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
     notebook = ipython is not None and hasattr(ipython.get_ipython(), "kernel")
     if not sys.stderr.isatty() and not notebook:
         lines = _Lines(bytes)
-        yield lines
+        yield _Announcing(lines, _write, shorter)
         lines.end()
         return
     from rich import progress as rich
@@ -76,9 +84,56 @@ def progress_bar(*, bytes: bool = False) -> Iterator[Progress]:
             if cell and time.monotonic() - cell.drawn >= REDRAW:
                 cell.draw()
 
-        yield update
+        def say(text: str) -> None:
+            bars.console.print(visible(text), markup=False, highlight=False)
+
+        # In a notebook the bar below the cell says how long it takes.
+        yield update if notebook else _Announcing(update, say, shorter)
         if cell and tasks:
             cell.draw()
+
+
+class _Announcing:
+    """Says before long work how long it will take, and passes its progress on."""
+
+    def __init__(self, progress: Progress, say: Callable[[str], None], shorter: str) -> None:
+        self._progress, self._say = progress, say
+        self._shorter = f"; shorter: {shorter}" if shorter else ""
+        self._began: dict[str, tuple[float, int]] = {}
+        self._prepared: set[str] = set()
+        self._announced: set[str] = set()
+
+    def __call__(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
+        """Take what is done."""
+        if total is not None and what not in self._announced:
+            self._measure(what, done, total)
+        self._progress(what, done, total, note)
+
+    def _measure(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        began, first = self._began.setdefault(what, (now, done))
+        if done <= first:
+            return
+        taken = now - began
+        if taken >= (MEASURED if what in self._prepared else FIRST):
+            left = taken * (total - done) / (done - first)
+            if taken + left > LONG:
+                self._announced.add(what)
+                self._say(f"{what}: about {duration(taken + left)} in all{self._shorter}")
+        elif what not in self._prepared:
+            self._prepared.add(what)
+            self._began[what] = now, done
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    >>> duration(40), duration(400), duration(40_000)
+    ('40 s', '7 min', '11 h')
+    """
+    if seconds < 100:
+        return f"{seconds:,.0f} s"
+    return f"{seconds / 60:,.0f} min" if seconds < 6000 else f"{seconds / 3600:,.0f} h"
 
 
 class _Cell:
@@ -115,7 +170,8 @@ class _Lines:
         """Print a line if it is time."""
         amount = " of ".join(self._amount(one) for one in (done, total) if one is not None)
         self._pending[what] = f"{what}: {amount}{', ' * bool(note)}{note}"
-        if time.monotonic() - self._last >= EVERY or (what in self._started and done == total):
+        late = done and time.monotonic() - self._last >= EVERY
+        if late or (what in self._started and done == total):
             self._print(what)
 
     def end(self) -> None:
@@ -165,6 +221,8 @@ class Showing:
         self._progress, self._name = progress, name
         self._start: tuple[float, int] | None = None  # when, and at which step
         self._valid = ""
+        self.most: int | None = None
+        """How many steps there are, where that is not all of each epoch."""
 
     def step(self, epoch: int, epochs: int, step: int, steps: int, loss: float) -> None:
         """Move the bar."""
@@ -172,7 +230,11 @@ class Showing:
         self._start = self._start or (now, done)
         speed = (done - self._start[1]) / max(1e-9, now - self._start[0])
         note = f"loss {loss:.4g}, {speed:,.{1 if speed < 10 else 0}f} steps/s{self._valid}"
-        self._progress(self._name, done, epochs * steps, note)
+        self._progress(self._name, done, self.most or epochs * steps, note)
+
+    def validating(self, what: str, done: int, total: int | None = None, note: str = "") -> None:
+        """Show a validation, beside the steps."""
+        self._progress(self._name.replace("training", "validating"), done, total, note)
 
     def epoch(self, epoch: Any, best: bool) -> None:
         """Remember the last validation: `epoch.valid` is its MRR, or None."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from splime.errors import UsageError, check_fields, nearest
+from splime.errors import UsageError, check_fields, check_kind, nearest
 from splime.static import Aggregate
 
 PREDICATE, TIME, PRODUCT = "predicate", "time", "product"
@@ -98,6 +98,11 @@ class BaseSettings:
         return True
 
     @property
+    def learns_predicates(self) -> bool:
+        """Whether parameters belong to predicates, so that new ones are unknown."""
+        return True
+
+    @property
     def shares_times(self) -> bool:
         """Whether a predicate has a vector at any time, with facts then or without."""
         return False
@@ -108,13 +113,24 @@ class BaseSettings:
         return 1
 
     @property
+    def valid_questions(self) -> int | None:
+        """Queries of valid that a validation ranks; None for all, unless there are very many."""
+        return None
+
+    @property
     def patience(self) -> int:
         """Validations without a better MRR before training stops early."""
         return 1
 
 
+_MOST = 1 << 31
+"""No size is as large; products of two are numbers that a tensor can have."""
+
+
 def _check_limits(own: Field[Any], value: Any) -> None:
     limits, name = own.metadata, own.name
+    if name != "seed" and isinstance(value, int) and value >= _MOST:
+        raise UsageError(f"{name} must be less than {_MOST:,}, not {value:,}")
     least, above, below = (limits.get(key) for key in ("least", "above", "below"))
     if least == 1 and value < 1:
         raise UsageError(f"{name} must be at least 1, not {value}")
@@ -151,6 +167,9 @@ class TrainingSettings(BaseSettings):
     )
     patience: int = _setting(
         5, "validations without a better MRR before training stops early", least=1
+    )
+    valid_questions: int | None = _setting(
+        None, "queries of valid that a validation ranks, drawn at random. Default: all", least=2
     )
 
 
@@ -405,6 +424,11 @@ class PathSettings(LatestSettings, SteppedSettings):
         }
 
     @property
+    def learns_predicates(self) -> bool:
+        """Not where messages are counted."""
+        return self.messages == "learned"
+
+    @property
     def uses_time(self) -> bool:
         """Not where all facts have the same scope."""
         return self.relative != "none"
@@ -431,6 +455,13 @@ class CombinedSettings(LatestSettings):
     """Those of a combination, which is not trained: the weights of its members."""
 
     weights: list[float] = field(default_factory=list, metadata={"help": "of the members"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for weight in self.weights:
+            check_kind("a weight", weight, float)
+            if not 0 <= weight <= 1:
+                raise UsageError(f"a weight is from 0 to 1, not {weight}")
 
 
 _CLASSES = (Settings, DiachronicSettings, ATiSESettings, TIMEPLEXSettings, PathSettings)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from splime.errors import DataError, WriteError
-from splime.io.files import atomic_write
+from splime.io.files import atomic_write, check_plain
 
 _FORMAT = 1
 _KEY = "splime"
@@ -46,6 +46,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     try:
+        check_plain(path)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             header = json.loads(metadata[_KEY]) if _KEY in metadata else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import pickle
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from splime.errors import SplimeError, UsageError, check_fields, check_name, not_installed
@@ -37,6 +39,8 @@ _LOCAL = "local"
 # between two looks at whether to stop.
 _GRACE = 30.0
 _POLL = 0.2
+_PARENT_DEATH_SIGNAL = 1
+"""The option of prctl: what a process gets when the one that started it ends."""
 
 
 def available() -> int:
@@ -44,6 +48,17 @@ def available() -> int:
     with suppress(AttributeError):  # not everywhere
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def available_memory() -> int | None:
+    """The bytes that processes of this machine can still take; None where that is not known."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    kilobytes = {name: text for name, _, text in (line.partition(":") for line in lines)}
+    available = kilobytes.get("MemAvailable", "").split()
+    return 1024 * int(available[0]) if available else None
 
 
 def check_workers(count: int, name: str = "workers") -> None:
@@ -322,8 +337,15 @@ def _begin_worker(threads: int) -> None:
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _interrupt_task)
+    wake_with_parent()
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
+
+
+def wake_with_parent() -> None:
+    """Let this process go on when its parent ends while it is stopped, so that it can end, too."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGCONT)
 
 
 def _interrupt_task(number: int, _: object) -> None:

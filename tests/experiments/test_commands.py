@@ -37,8 +37,20 @@ def test_stored_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["Marie Curie" in out for out in questions] == [True, False]
     printed = call_experiments("filters", "--format", "markdown")
     assert "| icews14 | RotatE (TransE) | " in printed.out
-    for page, name in (("paper", "document"), ("rivals", "rivals-document")):
+    for name, page in studies.PAGES.items():
         assert call_experiments(name).out == (ROOT / f"docs/{page}.md").read_text("utf-8")
+
+
+def test_rivals_fact_by_fact(tmp_path: Path) -> None:
+    """Of nothing there is nothing to compare; a dataset without rivals is an error."""
+    result = call_experiments("rivals-facts", "--results", tmp_path)
+    assert (result.code, result.out) == (0, "0 differences have p-values\n")
+    wrong = call_experiments("rivals-facts", "--measure", "demo", "--results", tmp_path)
+    assert wrong.code != 0
+    assert "demo" in wrong.err
+    assert "yago11k" in wrong.err
+    shown = call_experiments("rivals-facts", "--format", "markdown")
+    assert "reverse (7.4 %)" in shown.out
 
 
 def test_nothing_is_run_unasked(small: Path, tmp_path: Path) -> None:

@@ -12,21 +12,28 @@ import numpy as np
 import pytest
 
 import splime
-from experiments import rivals
+from experiments import factwise, rivals, rows
+from experiments.commands import STORED
+from experiments.factwise import GROUPS, Factwise, groups_of_facts
 from experiments.rivals import (
     KEPT,
+    NEAR,
     ROWS,
     STRATA,
     chosen,
+    entries,
+    first_rival,
     more_seeds,
     pack,
-    rivals_parts,
     unpack,
 )
+from experiments.rivals_page import rivals_parts, rivals_pictures, rivals_tables
 from experiments.rows import DATA, METRICS, PATHS, RANKS, Case, Results, TableRow
 from experiments.running import READINGS, load_graph, run_case
 from experiments.studies import STUDIES
 from splime.embedding.models import MODELS
+from splime.graph import TemporalGraph
+from splime.io import read
 from splime.runs import Run, evaluate
 from splime.workers import Parallel
 from tests.evaluation.test_paired import paired_bootstrap
@@ -53,7 +60,8 @@ def fake(results: Results, case: Case, valid: float, ranks: Any = None, **about:
         "reciprocals": dict.fromkeys(KEPT, pack(ranks)),
     }
     on_valid = {"metrics": {"exact": dict.fromkeys(METRICS, valid)}}
-    record = {"figures": [on_valid, test], "predicates": 1, "valid": None}
+    figures = [on_valid, test][-len(case.evaluations) :]
+    record = {"figures": figures, "predicates": 1, "valid": valid, "epochs": 1}
     results.add(case, {**record, "parameters": 10**6, "seconds": 1.0, **about})
 
 
@@ -116,20 +124,24 @@ def test_reciprocal_ranks_are_kept_to_a_thousandth() -> None:
     assert unpack(pack(ranks)) == pytest.approx(1 / ranks, abs=5e-4)
 
 
-def test_valid_chooses_and_the_first_two_get_seeds(results: Results, four: list[TableRow]) -> None:
+def test_valid_chooses_and_what_is_near_the_first_rival_gets_seeds(
+    results: Results, four: list[TableRow]
+) -> None:
     assert chosen(results, four[0]) == []
     for at, row in enumerate(four):
         for tried, case in enumerate(row.cases):
             assert more_seeds(results) == []
-            # The second try is best on valid, the third on test.
+            # The second try is best on valid, the third on test; the last two rows are near.
             ranks = np.full((FACTS, 2), 4.0 - tried)
-            fake(results, case, 0.1 * at + 0.01 * (tried == 1), ranks)
+            fake(results, case, (0.1, 0.2, 0.3 - 0.9 * NEAR, 0.3)[at] + 0.01 * (tried == 1), ranks)
     best = [chosen(results, row) for row in four]
     assert [seeds[0] for seeds in best] == [row.cases[1] for row in four]
     wanted = {case.key() for seeds in best[2:] for case in seeds[1:]}
     seeds = more_seeds(results)
     assert {case.key() for case in seeds} == wanted
     assert {case.training["seed"] for case in seeds} == {1, 2}
+    [effort] = rivals_parts(results)["effort"]
+    assert effort.rows[0][effort.columns.index("trainings missing for three seeds")] == "4"
     for case in seeds:
         fake(results, case, 0.9)  # another seed does not choose
     assert {case.key() for case in more_seeds(results)} == wanted
@@ -137,63 +149,160 @@ def test_valid_chooses_and_the_first_two_get_seeds(results: Results, four: list[
     fake(results, stays, 0.9)
     assert {case.key() for case in more_seeds(results)} == {*wanted, stays.key()}
     [table] = rivals_parts(results)["ahead"]
-    assert {row[0]: row[-1] for row in table.rows} == {
+    runs = {row[0]: row[-1] for row in table.rows}
+    assert {row.title: runs[row.title] for row in four} == {
         **dict.fromkeys((row.title for row in four[2:]), "3"),
         **{four[0].title: "2", four[1].title: "1"},
-        "path": "0",
     }
+    [effort] = rivals_parts(results)["effort"]
+    assert effort.rows[0][effort.columns.index("trainings missing for three seeds")] == "0"
 
 
-def test_who_is_ahead(results: Results, four: list[TableRow]) -> None:
+def test_what_ran_to_its_end_is_counted(results: Results, four: list[TableRow]) -> None:
+    """By the number of epochs; what valid could not end is apart."""
+    patient = [case for case in four[0].cases if case.training.get("patience")]
+    others = [row for row in four[1:] if any(c.training.get("patience") for c in row.cases)]
+    fake(results, patient[0], 0.5, epochs=patient[0].training["epochs"])
+    stopped = next(case for case in others[0].cases if case.training.get("patience"))
+    fake(results, stopped, 0.5, epochs=stopped.training["epochs"] - 1)
+    listed = [entry for entry in entries(results, "yago11k") if entry.cases]
+    assert {entry.title: entry.ended for entry in listed} == {
+        four[0].title: False,
+        others[0].title: True,
+    }
+    unchecked = four[0].cases[0].but(training={"validate_every": 0})
+    fake(results, unchecked, 0.5, epochs=1)
+    assert listed[0]._replace(cases=[unchecked]).ended is None
+    [effort] = rivals_parts(results)["effort"]
+    assert effort.rows[0][1:4] == ("2", "1", "0")
+
+
+def linked_graph() -> TemporalGraph:
+    """A fact of test for each group, and one of a pair that train links the other way."""
+    train = [("a", "p", "b", 1, 1), ("c", "p", "d", 1, 1), ("e", "q", "f", 2, 2)]
+    test = [
+        ("b", "p", "a", 1, 1),  # the reverse
+        ("d", "q", "c", 1, 1),  # another predicate at that time
+        ("b", "p", "a", 2, 2),  # the reverse at another time
+        ("e", "q", "f", 1, 1),  # the same at another time
+        ("a", "p", "f", 1, 1),
+    ]
+    return read({"train": train, "test": test}, granularity="year")
+
+
+def test_facts_are_grouped_by_what_train_has() -> None:
+    names = [GROUPS[at] for at in groups_of_facts(linked_graph()).tolist()]
+    assert names == ["reverse", "same time", "other time", "other time", "never"]
+
+
+def stored_factwise(results: Results, group: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare what was faked, on facts of chosen groups."""
+    monkeypatch.setattr(factwise, "groups_of_facts", lambda _: group)
+    listed = entries(results, "yago11k")
+    measured = factwise.measure(listed, linked_graph(), samples=5_000)
+    factwise.store(results, "yago11k", measured)
+
+
+def test_who_is_ahead(
+    results: Results, four: list[TableRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Order, p-values and dashes; p-values are those of the paired bootstrap."""
     rng = np.random.default_rng(0)
     best = rng.integers(1, 6, (FACTS, 2)).astype(float)
     close = best.copy()
     close[:3] += 1
-    ranks = {four[0].title: best + 3, four[1].title: best, four[2].title: close}
-    for row in four[:3]:
-        # The first has not been trained as its authors did, and counts as static.
-        case = row.cases[int(row is four[1])]
-        fake(results, case, 0.5, ranks[row.title])
+    ranks = {four[0].title: best + 3, four[1].title: close, four[2].title: best + 1}
+    for row, valid in zip(four[:3], (0.4, 0.6, 0.5), strict=True):
+        fake(results, row.cases[0], valid, ranks[row.title])
+    paths = Results(results.path.with_name("paths.json"))
+    fake(paths, PATHS["yago11k"][0].cases[0], 0.7, best)
+    [table] = rivals_parts(results)["ahead"]
+    column = [*table.columns].index
+    assert {row[column("p, path")] for row in table.rows} == {"–"}  # nothing was compared yet
+    group = np.arange(FACTS) % 3
+    stored_factwise(results, group, monkeypatch)
     parts = rivals_parts(results)
     [table], [tries], [published] = parts["ahead"], parts["tries"], parts["published"]
-    assert rivals.rivals_tables(results) == [each for own in parts.values() for each in own]
+    shown = {table.title for table in rivals_tables(results)}
+    assert {table.title, tries.title, published.title} <= shown
     assert [line[0] for line in tries.rows] == [row.title for row in four]
-    ran = [[cell.split(" / ")[0] for cell in line if "/" in cell] for line in tries.rows]
-    assert ran == [[".500"], [".500"], [".500"], []]
     names = [row[0] for row in table.rows]
-    assert names[:3] == [four[1].title, four[2].title, four[0].title]
-    assert set(names[3:]) == {four[3].title, "path"}
-    column = [*table.columns].index
+    assert names[:4] == ["path", four[1].title, four[2].title, four[0].title]
     lines = {row[0]: row for row in table.rows}
-    assert lines[four[3].title][1:] == ("–",) * 8 + ("0",)
-
-    def chances(row: TableRow, against: str) -> list[str]:
-        """By exact and by overlap, which is not kept here."""
-        return lines[row.title][column(f"p, {against}")].split(" / ")
-
-    assert chances(four[1], "first") == ["–"]
-    assert chances(four[2], "rival") == ["–"]
-    near = chances(four[2], "first")
-    assert near[0] == near[1]
-    assert near == chances(four[1], "rival")
-    for against in ("first", "rival"):
-        assert all(float(p) < 0.05 for p in chances(four[0], against))
-    # Three different tests: the difference of the near one is the largest p-value of them.
+    assert lines[four[3].title][1:] == ("–",) * 10 + ("0",)
+    rival = first_rival(entries(results, "yago11k"))
+    assert rival is not None
+    assert rival.title == four[1].title  # it is best on valid
+    assert table.notes == [f"First rival, by valid: {four[1].title}."]
+    # Of three models: path and the others, and the rival and the others, each once.
+    assert Factwise(results).compared == 5
+    by = {
+        name: {row[0]: row[column(name)] for row in table.rows} for name in ("p, path", "p, rival")
+    }
+    assert by["p, path"]["path"] == by["p, rival"][four[1].title] == "–"
+    assert by["p, path"][four[1].title] == by["p, rival"]["path"]
+    assert float(by["p, path"][four[0].title]) < 0.05
+    assert float(by["p, rival"][four[0].title]) < 0.05
+    # The difference of the near one is the largest of the p-values: Holm leaves it as it is.
     alone = paired_bootstrap(best, close, samples=5_000)["mrr"].p
     assert alone is not None
-    assert float(near[0]) == pytest.approx(alone, abs=6e-3)
-    [strata], [claims] = parts["strata"], parts["claims"]
+    assert float(by["p, path"][four[1].title]) == pytest.approx(alone, abs=6e-3)
+    [pairs], [strata], [claims] = parts["pairs"], parts["strata"], parts["claims"]
     assert (four[0].title, *(".500 / .500",) * 5) in strata.rows
-    ours = {line[1]: line[4:] for line in published.rows}
-    assert ours[four[2].title][:2] == (lines[four[2].title][1],) * 2  # trained as its authors did
-    assert ours[four[1].title][0] == "–"
-    for _, title, printed, protocol, _, mrr, apart in published.rows:
+    expected = [float((1 / close)[group == at].mean()) for at in range(3)]
+    cells = next(row for row in pairs.rows if row[0] == four[1].title)[1:]
+    assert [float(cell.split(" / ")[0]) for cell in cells[:3]] == pytest.approx(expected, abs=1e-3)
+    assert cells[3] == "–"
+    assert pairs.columns[1] == "reverse (33.5 %)"
+    for _, title, printed, protocol, source, _, mrr, apart in published.rows:
+        assert source
         assert (apart != "–") == (protocol == "exact" and mrr != "–")
         if apart != "–":
-            expected = float(mrr) - float(printed.split(" / ")[0])
-            assert float(apart) == pytest.approx(expected, abs=1e-3), title
+            expected_apart = float(mrr) - float(printed.split(" / ")[0])
+            assert float(apart) == pytest.approx(expected_apart, abs=1e-3), title
     assert {row[0] for row in claims.rows} == {"yago11k"}
+
+
+def test_other_ranks_need_another_comparison(
+    results: Results, four: list[TableRow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A p-value of ranks that are no longer stored is not shown."""
+    rng = np.random.default_rng(0)
+    for row, valid in zip(four[:3], (0.6, 0.5, 0.4), strict=True):
+        fake(results, row.cases[0], valid, rng.integers(1, 6, (FACTS, 2)))
+    stored_factwise(results, np.zeros(FACTS, np.int64), monkeypatch)
+
+    def shown() -> tuple[dict[str, str], set[str]]:
+        [ahead], [pairs] = (rivals_parts(results)[name] for name in ("ahead", "pairs"))
+        column = [*ahead.columns].index("p, rival")
+        return {row[0]: row[column] for row in ahead.rows}, {row[0] for row in pairs.rows}
+
+    before, grouped = shown()
+    assert before[four[1].title] != "–"
+    assert grouped == {row.title for row in four[:3]}
+    fake(results, four[1].cases[0], 0.5, rng.integers(1, 6, (FACTS, 2)))
+    after, grouped = shown()
+    assert after[four[1].title] == "–"
+    assert after[four[2].title] == before[four[2].title] != "–"
+    assert grouped == {four[0].title, four[2].title}
+
+
+def test_groups_of_the_datasets(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stored shares are those of the datasets, and ranks are of facts in their order."""
+    monkeypatch.setenv("SPLIME_DATA", str(published))
+    stored = Results(STORED / "rivals.json")
+    facts = Factwise(stored)
+    for dataset in ("yago11k", "wikidata12k", "icews14"):
+        graph = load_graph(dataset, "fact")
+        group = groups_of_facts(graph)
+        for at, name in enumerate(GROUPS):
+            assert facts.share(dataset, name) == float((group == at).mean())
+        seen = {(fact[:3]) for fact in graph.rows("train")}
+        again = np.array([fact[:3] in seen for fact in graph.rows("test")])
+        for entry in entries(stored, dataset)[:4]:
+            mrr = entry.stratum("exact", "train", "triple seen in train")
+            if entry.kept(RANKS) and mrr is not None and len(entry.kept(RANKS)) == len(entry.cases):
+                assert entry.reciprocals("exact")[again].mean() == pytest.approx(mrr, abs=1e-3)
 
 
 def test_the_path_model_is_that_of_its_study(results: Results, four: list[TableRow]) -> None:
@@ -205,8 +314,22 @@ def test_the_path_model_is_that_of_its_study(results: Results, four: list[TableR
         paths.add(case, {"figures": [{"metrics": metrics}], **about})
     parts = rivals_parts(results)
     ahead, settings = (parts[name][0].rows[0] for name in ("ahead", "settings"))
-    assert (ahead[:2], ahead[-1]) == (("path", ".300 ± .000"), "3")
+    assert (ahead[:2], ahead[-2:]) == (("path", ".300 ± .000"), ("1", "3"))
     assert (settings[0], settings[2:]) == ("path", (".350", "400,000", "170"))
+
+
+def test_our_own_lines_are_there() -> None:
+    """Architecture and time are told apart; the tries are those of the same search."""
+    listed = {entry.title: entry for entry in entries(Results(STORED / "rivals.json"), "yago11k")}
+    ours = {title: entry for title, entry in listed.items() if entry.row is None}
+    assert ours.keys() == DATA["rivals"]["ours"].keys()
+    assert ours["path without time"].cases[0].training["relative"] == "none"
+    assert ours["path, counted"].cases[0].training["messages"] == "counted"
+    assert [type(case) for case in ours["paths and ComplEx combined"].cases] == [rows.Combination]
+    single = [row for row in PATHS["yago11k"] if not isinstance(row.cases[0], rows.Combination)]
+    tries = [ours[title].tries for title in ("path", "path, counted")]
+    without = sum(row.cases[0].training.get("relative") == "none" for row in single)
+    assert sum(tries) == len(single) - without - 1  # nor ComplEx
 
 
 def test_labels_lie_on_nothing(results: Results, tmp_path: Path) -> None:
@@ -215,7 +338,7 @@ def test_labels_lie_on_nothing(results: Results, tmp_path: Path) -> None:
     for at, row in enumerate(own):
         ranks = np.full((FACTS, 2), 2.0 + 0.02 * (at % 7))
         fake(results, row.cases[0], 0.5, ranks, parameters=20_000_000 + 10_000 * at)
-    figure = rivals.rivals_pictures(results, tmp_path)["rivals-icews14"]
+    figure = rivals_pictures(results, tmp_path)["rivals-icews14"]
     with (tmp_path / "picture.png").open("wb") as file:
         figure.savefig(file)
     from matplotlib.text import Text
@@ -235,7 +358,7 @@ def test_lines_to_labels_keep_off_other_labels(results: Results, tmp_path: Path)
         if at >= 14:
             rank, size = 2.5 + 0.5 * (at - 14), 2 * (at - 13)
         fake(results, row.cases[0], 0.5, np.full((FACTS, 2), rank), parameters=size * 10**6)
-    figure = rivals.rivals_pictures(results, tmp_path)["rivals-icews14"]
+    figure = rivals_pictures(results, tmp_path)["rivals-icews14"]
     figure.draw_without_rendering()
     from matplotlib.text import Annotation, Text
 
@@ -294,7 +417,10 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
     study.run(results, ["TTransE"], tmp_path / "runs", **how)
     assert len(results.records) == 2
     study.run(results, [], tmp_path / "runs", **how)
-    assert len(results.records) == 5 + 2 * 2
+    valid = {row.title: rivals.on_valid(results, chosen(results, row)[0]) for row in own}
+    lowest = max(valid["TTransE"], valid["TeRo"]) - NEAR
+    near = {title for title, value in valid.items() if value >= lowest}
+    assert len(results.records) == 5 + 2 * len(near)
     case = own[0].cases[0]
     assert case.training["preset"] == "published"
     [best, *_] = chosen(results, own[0])
@@ -313,8 +439,10 @@ def test_a_small_study(results: Results, tmp_path: Path, monkeypatch: pytest.Mon
             )
     parts = rivals_parts(results)
     [table], [strata] = parts["ahead"], parts["strata"]
-    assert sorted(row[0] for row in table.rows) == ["ComplEx", "TTransE", "TeRo", "TransE"]
-    assert sorted(row[-1] for row in table.rows) == ["1", "1", "3", "3"]
+    runs = {row[0]: row[-1] for row in table.rows}
+    assert runs == {title: "3" if title in near else "1" for title in valid}
+    assert results[best]["curve"][-1][0] == TINY["epochs"]
+    assert max(mrr for _, mrr in results[best]["curve"]) == results[best]["valid"]
     assert len(strata.rows) == 4
     before = dict(results.records)
     study.run(Results(results.path), [], tmp_path / "runs", **how)

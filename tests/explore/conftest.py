@@ -25,8 +25,8 @@ ENTITIES = [
     "القاهرة",
     "Zoë_Müller",
     "👩‍🚀 team",
-    "a, b; c",
-    "../../etc/passwd",
+    "=a, b; c",
+    "../../etc/\u202epasswd",
     "$title ${x} %s {0}",
     "plain",
 ]

@@ -6,11 +6,13 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 
 import splime
+from splime.errors import visible
 from splime.explorer import Explorer, write_explorer
 from splime.explorer.server import Server
 from splime.runs import Run
@@ -68,6 +70,10 @@ def answers(browser: Browser, column: int = 0) -> list[str]:
     return names
 
 
+def by_rank(spans: list[dict[str, Any]]) -> list[str]:
+    return [visible(span["name"]) for span in sorted(spans, key=lambda span: span["rank"])]
+
+
 def questions(browser: Browser) -> list[str]:
     browser.run("0")
     return [each for each in browser.requests if "/api/ask?" in each]
@@ -89,7 +95,7 @@ def test_the_first_address(browser: Browser, server: Server, explorer: Explorer)
     assert given["run"] == "split"
     for column, run in enumerate(("split", "<u>plain")):
         expected = explorer.answer("ask", {**given, "run": run})["here"]["rows"]
-        assert answers(browser, column) == [row[1] for row in expected]
+        assert answers(browser, column) == [visible(row[1]) for row in expected]
     text = browser.run("document.getElementById('answers').textContent")
     assert "%" in text
     assert "Test says" in text
@@ -122,7 +128,7 @@ def test_asking_by_keys_alone(browser: Browser, server: Server, explorer: Explor
     given = asked_by(browser.run("location.href"))
     assert given["subject"] == ENTITIES[0]
     reply = explorer.answer("ask", given)
-    assert answers(browser) == [row[1] for row in reply["here"]["rows"]]
+    assert answers(browser) == [visible(row[1]) for row in reply["here"]["rows"]]
     # From field to field to the slider, which then moves without a request.
     for _ in range(6):
         if browser.run("document.activeElement.id") == "slider":
@@ -153,7 +159,7 @@ def test_the_slider(browser: Browser, server: Server, explorer: Explorer) -> Non
         assert time in browser.run("document.getElementById('asked').textContent")
         for column, run in enumerate(("split", "entities")):
             expected = explorer.answer("ask", {**given, "run": run})["here"]["rows"]
-            assert answers(browser, column) == [row[1] for row in expected]
+            assert answers(browser, column) == [visible(row[1]) for row in expected]
             seen.add(str(expected))
     browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
     assert len(browser.requests) == before
@@ -177,7 +183,7 @@ def test_the_slider_of_a_model_that_takes_longer(
             " s.dispatchEvent(new Event('input')); })()"
         )
         expected = explorer.answer("ask", {**given, "time": times[at]})["here"]["rows"]
-        assert answers(browser) == [row[1] for row in expected]
+        assert answers(browser) == [visible(row[1]) for row in expected]
     browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
     assert len(browser.requests) == before
 
@@ -200,7 +206,9 @@ def test_the_slider_beyond_what_was_asked_at_once(
     browser.wait("document.querySelectorAll('#answers tbody tr').length")
     last = explorer.graph.timeline.labels()[-1]
     given = {**asked_by(browser.run("location.href")), "time": last}
-    assert answers(browser) == [row[1] for row in explorer.answer("ask", given)["here"]["rows"]]
+    assert answers(browser) == [
+        visible(row[1]) for row in explorer.answer("ask", given)["here"]["rows"]
+    ]
 
 
 def test_an_address_back_and_forth(browser: Browser, server: Server, explorer: Explorer) -> None:
@@ -214,11 +222,11 @@ def test_an_address_back_and_forth(browser: Browser, server: Server, explorer: E
         browser.open(address(server, **{**names, "ask": kind, "time": time}))
         reply = explorer.answer("ask", asked_by(browser.run("location.href")))
         if kind == "time":
-            assert answers(browser) == [span["name"] for span in reply["spans"]]
+            assert answers(browser) == by_rank(reply["spans"])
             bars = browser.run("document.querySelectorAll('#answers .spans rect').length")
             assert bars == len(reply["spans"])
         else:
-            assert answers(browser) == [row[1] for row in reply["here"]["rows"]]
+            assert answers(browser) == [visible(row[1]) for row in reply["here"]["rows"]]
             assert browser.run("document.getElementById('time').value") == time
     first = browser.run("document.getElementById('asked').textContent")
     browser.run("document.getElementById('tests').open = true")
@@ -244,8 +252,68 @@ def test_when_with_many_times(browser: Browser, server: Server) -> None:
     )
     rows = "document.querySelectorAll('#answers tbody tr').length"
     assert browser.run(rows) == 11
+    ranks = browser.run(
+        "[...document.querySelectorAll('#answers td:first-child')].map(e => e.textContent)"
+    )
+    assert ranks == [*map(str, range(1, 11)), str(1 + 39 * 7 % 40)]
     browser.click("document.querySelector('#answers summary')")
     browser.wait(f"{rows} === 51")
+
+
+def test_evidence_of_another_time_is_not_left(browser: Browser, server: Server) -> None:
+    """Neither what is shown when the time moves, nor what arrives afterwards."""
+    browser.open(address(server, subject="plain", run="path"))
+    hidden = "document.getElementById('reasons').hidden"
+    browser.click("document.querySelector('#answers button.name')")
+    browser.wait(f"!{hidden}")
+    move = (
+        "(() => { const s = document.getElementById('slider'); s.value = %d;"
+        " s.dispatchEvent(new Event('input')); })()"
+    )
+    browser.run(move % 2)
+    assert browser.run(hidden)
+    browser.wait("document.querySelectorAll('#answers tbody tr').length")
+    browser.run(
+        "window.held = window.get; window.get = async (...all) => {"
+        f" const reply = await held(...all); if (all[0] === 'why') {move % 5}; return reply; }}"
+    )
+    browser.run("explain('path', document.querySelector('#answers button.name').textContent)")
+    assert browser.run(hidden)
+    browser.run("window.get = window.held")
+
+
+def test_bars_of_two_runs_have_one_scale(browser: Browser, server: Server) -> None:
+    browser.open(address(server, subject="plain", beside="<u>plain"))
+    browser.run("document.querySelectorAll('#answers td.score')[0].textContent = '1'.repeat(30)")
+    lengths = browser.run(
+        "[...document.querySelectorAll('#answers tbody tr')].map(row =>"
+        " [parseFloat(row.children[2].textContent),"
+        " row.querySelector('.sure').getBoundingClientRect().width])"
+        ".filter(([sure]) => sure >= 1)"
+    )
+    assert len(lengths) > 4
+    for sure, width in lengths:
+        assert width == pytest.approx(1.28 * sure, abs=0.2)
+
+
+def test_marks_of_direction_are_seen(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """As in the terminal, in text and fields; what is asked for is the name itself."""
+    marked = next(name for name in ENTITIES if "\u202e" in name)
+    browser.open(address(server, subject=marked))
+    assert browser.run("document.getElementById('subject').value") == visible(marked)
+    assert visible(marked) in browser.run("document.getElementById('asked').textContent")
+    browser.click("document.querySelector('button[type=submit]')")
+    browser.wait("!document.getElementById('result').hasAttribute('aria-busy')")
+    given = asked_by(browser.run("location.href"))
+    assert given["subject"] == marked
+    expected = explorer.answer("ask", given)["here"]["rows"]
+    assert answers(browser) == [visible(row[1]) for row in expected]
+    browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
+    browser.wait("document.querySelectorAll('#tests a').length")
+    assert "\u202e" not in browser.run("document.body.innerText")
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)])) + "\U0001f469"
+    assert browser.run(f"seen({json.dumps(every)})") == visible(every)
+    assert browser.run('seen("\\ud800a")') == visible("\ud800a")
 
 
 def test_the_map(browser: Browser, server: Server, explorer: Explorer) -> None:
@@ -296,19 +364,23 @@ def test_looking_at_entities_evidence_and_metrics(
 
 
 def test_downloads(browser: Browser, server: Server, tmp_path: Path) -> None:
-    browser.open(address(server, subject=ENTITIES[2]))
+    formula = next(name for name in ENTITIES if name.startswith("="))
+    browser.open(address(server, subject=formula))
     browser.do("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     for kind in ("csv", "json"):
         browser.click(f"document.getElementById('{kind}')")
     files = [tmp_path / f"answers.{kind}" for kind in ("csv", "json")]
     browser._wait_for(lambda: all(file.exists() and file.stat().st_size for file in files))
-    expected = answers(browser)
+    expected = browser.run(
+        "shownAnswers().map(({answer}) => answer.startsWith('=') ? `'${answer}` : answer)"
+    )
     with files[0].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["answer"] for row in rows] == expected
-    assert {row["subject"] for row in rows} == {ENTITIES[2]}
+    assert {row["subject"] for row in rows} == {f"'{formula}"}
+    assert any(float(row["score"]) < 0 for row in rows)  # numbers stay numbers
     loaded = json.loads(files[1].read_text(encoding="utf-8"))
-    assert [row["answer"] for row in loaded] == expected
+    assert [row["answer"] for row in loaded] == [name.removeprefix("'") for name in expected]
     assert [float(row["score"]) for row in rows] == [row["score"] for row in loaded]
 
 
@@ -352,7 +424,7 @@ def test_one_run_that_cannot_answer_does_not_hide_the_other(
     given = asked_by(chromium.run("location.href"))
     assert "too long" in chromium.run("document.getElementById('answers').textContent")
     spans = explorer.answer("ask", {**given, "run": "split"})["spans"]
-    assert answers(chromium, 1) == [span["name"] for span in spans]
+    assert answers(chromium, 1) == by_rank(spans)
 
 
 def test_without_the_token(chromium: Browser, server: Server) -> None:
@@ -415,17 +487,17 @@ def test_a_page_without_a_server(
     browser.open(path.as_uri())
     given = asked_by(browser.run("location.href"))
     stored = explorer.answer("ask", given)
-    assert answers(browser) == [row[1] for row in stored["here"]["rows"]]
+    assert answers(browser) == [visible(row[1]) for row in stored["here"]["rows"]]
     assert len(browser.run("[...document.querySelectorAll('#answers > div')]")) == 2
     browser.run(
         "(() => { const s = document.getElementById('slider'); s.value = 3;"
         " s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change')); })()"
     )
     step = [each for each in stored["steps"] if each["from"] <= 3][-1]
-    assert answers(browser) == [row[1] for row in step["rows"]]
+    assert answers(browser) == [visible(row[1]) for row in step["rows"]]
     others = explorer.answer("times", {**given, "run": "path"})["steps"]
     step = [each for each in others if each["from"] <= 3][-1]
-    assert answers(browser, 1) == [row[1] for row in step["rows"]]
+    assert answers(browser, 1) == [visible(row[1]) for row in step["rows"]]
     browser.click("document.querySelectorAll('#tests a')[5]")
     browser.wait("document.querySelectorAll('#answers tbody tr').length")
     # Whatever can be clicked is in the page.

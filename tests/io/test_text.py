@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,6 +13,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import SplimeError, UsageError
 from splime.graph import TemporalGraph
+from splime.query.questions import read_questions
 from tests.graphs import graphs
 
 plain = st.text(st.characters(codec="utf-8", exclude_characters="\t\r\n")).filter(str.strip)
@@ -32,6 +36,39 @@ def test_any_line_of_text_is_a_label_in_tsv(
     folder = tmp_path_factory.mktemp("text")
     splime.write_text(graph, folder)
     assert splime.read(folder, header=False) == graph
+
+
+FORMULAS = [
+    *("=1+1", "+a", "-a", "@a", "'=a", "''-a", "\tx", "\rx"),
+    *("-5", "+1.5e3", "'-5", "'a", "a=b"),
+]
+odd = st.text("'=+-@\t\r\n1.e a", min_size=1).filter(str.strip) | st.sampled_from(FORMULAS)
+
+
+@given(names=st.lists(odd))
+def test_csv_holds_no_formulas(tmp_path_factory: pytest.TempPathFactory, names: list[str]) -> None:
+    """No cell is one, numbers stay numbers, and every name comes back."""
+    rows = [(name, name, "x", -1990 - at) for at, name in enumerate(["a", *names])]
+    graph = splime.read(rows, split="none", granularity="year", keep_duplicates=True)
+    [path] = splime.write_text(graph, tmp_path_factory.mktemp("text"), format="csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        written = [cell for row in csv.reader(file) for cell in row]
+    for cell in written:
+        assert cell[:1] not in {*"=+-@\t\r\n"} or re.fullmatch(r"[+-]?[0-9.]+(e[0-9]+)?", cell)
+    options: dict[str, Any] = {"split": "none", "granularity": "year", "keep_duplicates": True}
+    again = splime.read(path, header=False, columns=["1", "2", "3", "4"], **options)
+    assert sorted(again.entities) == sorted(graph.entities)
+    assert [fact[:4] for fact in again.rows()] == [fact[:4] for fact in graph.rows()]
+
+
+def test_apostrophes_in_questions(tmp_path: Path) -> None:
+    rows = [("=a", "p", "'tis", 1990), ("b", "-p", "'=c", 1990)]
+    graph = splime.read(rows, split="none", granularity="year")
+    path = tmp_path / "questions.csv"
+    path.write_text("subject,predicate,object\n'=a,p,?\n?,'-p,''=c\n?,p,'tis\n", encoding="utf-8")
+    asked = read_questions(path, graph).facts
+    assert [graph.entities[asked.subject[0]], graph.predicates[asked.predicate[1]]] == ["=a", "-p"]
+    assert [graph.entities[at] for at in asked.object[1:]] == ["'=c", "'tis"]
 
 
 def test_what_tsv_cannot_hold(tmp_path: Path) -> None:

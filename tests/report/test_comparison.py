@@ -194,16 +194,34 @@ def test_the_headline_says_whether_time_helps() -> None:
         f"Best: split, MRR 0.500. Time is not shown to help: {plain} could be chance."
     )
     without = (
-        "Best: vanilla, MRR 0.500. Time does not help: vanilla ignores it, and split, the best"
+        "Best: vanilla, MRR 0.500. Time does not help: vanilla ignores it, and split, the best that"
     )
     for p, chance in ((0.2, "could be chance"), (0.001, "is larger than chance")):
-        expected = f"{without} run that uses it, {lower}; the difference {chance}."
+        expected = f"{without} uses it, {lower}; the difference {chance}."
         assert headline("vanilla", "split", p) == expected
     few = headline("split", "vanilla", None)
     assert (
         "Whether time helps is open: vanilla, which ignores time, is 0.100 lower; 12 facts" in few
     )
     assert in_short(comparison(row("only", 0.5), pairs=[])) == "Best: only, MRR 0.500."
+
+
+def test_time_is_told_apart_from_the_model() -> None:
+    """Another model differs in more than time, however much better it is."""
+    path = row("path", 0.6, model="path")
+    cut, plain = row("cut", 0.5), row("plain", 0.4, uses_time=False)
+    rows, pairs = [path, cut, plain], [pair("path", "cut", 0.001), pair("path", "plain", 0.001)]
+    assert in_short(comparison(path, plain, pairs=pairs[1:])) == "Best: path, MRR 0.600."
+    pairs.append(pair("cut", "plain", 0.001))
+    lower = "is 0.100 lower than cut (between 0.000 and 0.200); the difference is larger"
+    assert in_short(comparison(*rows, pairs=pairs)) == (
+        "Best: path, MRR 0.600. Time helps complex: plain, which ignores time,"
+        f" {lower} than chance."
+    )
+    # Of the model whose run is best, where it has both.
+    timeless = row("timeless", 0.3, model="path", uses_time=False)
+    pairs += [pair(name, "timeless", 0.001) for name in ("path", "cut", "plain")]
+    assert "Time helps: timeless, which" in in_short(comparison(*rows, timeless, pairs=pairs))
 
 
 def test_what_a_combination_uses_is_open() -> None:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.text import Text
 
+import splime
 from splime.reporting.html import Html, join, rendered, table_html, tag
 from splime.reporting.page import frame, picture_html
 from splime.reporting.style import make_figure
-from splime.reporting.tables import make_table
+from splime.reporting.tables import make_table, predicate_table
 
 
 @given(st.text())
@@ -64,3 +65,18 @@ def test_the_frame_names_its_sections_and_loads_nothing() -> None:
     assert "<title>&lt;title&gt;</title>" in page
     assert "default-src 'none'" in page
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+
+
+def test_lines_of_bars_keep_their_blanks() -> None:
+    """As text their first blanks would be lost, and facts that begin in 1967 would in 1950."""
+    rows = [("a", "late", "b", 1985 + year) for year in range(5)]
+    graph = splime.read([*rows, ("a", "early", "b", 1950)], split="none", granularity="year")
+    html = rendered(predicate_table(graph))
+    late = html.partition("late")[2].partition("</tr>")[0]
+    path = re.search(r'viewBox="0 0 40 8".*<path d="([^"]+)"', late)
+    assert path is not None
+    heights = [int(height) for height in re.findall(r"v-(\d+)h", path[1])]
+    assert len(heights) == 40
+    assert heights.index(8) == 35  # of 1950 to 1989
+    assert not any(heights[:35])
+    assert "▁" not in re.sub(r'aria-label="[^"]*"', "", late)

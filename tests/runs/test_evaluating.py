@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread, Timer
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,7 +16,7 @@ import pytest
 
 import splime
 from splime.errors import UsageError
-from splime.evaluation import Metrics, evaluate_triples
+from splime.evaluation import Metrics, evaluate_triples, protocols
 from splime.graph import TemporalGraph
 from splime.io.files import locked
 from splime.runs import PROTOCOLS, Run, evaluate, evaluating, evaluations, train
@@ -38,6 +41,24 @@ def test_figures_accumulate(run: Run) -> None:
     again = evaluate(run, bootstrap=50, seed=1)
     assert again.metrics == kept[0].metrics
     assert evaluations(run) == [again, *kept[1:]]
+
+
+def test_seconds_are_those_of_all_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open the model, and the bootstrap, which took more than half and were left out."""
+    opened, measured = Run.scoring, protocols.measured
+
+    def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
+        def slow(*given: Any, **more: Any) -> Any:
+            time.sleep(0.3)
+            return function(*given, **more)
+
+        return slow
+
+    monkeypatch.setattr(Run, "scoring", slowly(opened))
+    monkeypatch.setattr(protocols, "measured", slowly(measured))
+    began = time.perf_counter()
+    assert 0.6 <= evaluate(run).seconds <= time.perf_counter() - began
+    assert evaluate_triples(run.scorer, run.static).seconds >= 0.3
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

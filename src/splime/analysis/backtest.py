@@ -168,6 +168,7 @@ def backtest(
     if work.done:
         LOG.info(f"{path}: going on after {len(work.done):,} windows")
     windows = len(edges) - 1
+    progress("backtest", len(work.done), windows, "windows")
     with memory_errors():
         for number in range(len(work.done), windows):
             before = work.done[-1].temperature if work.done else None

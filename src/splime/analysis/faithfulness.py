@@ -97,6 +97,7 @@ def check_evidence(
     drawn = facts.take(random.permutation(len(facts))[: -(-questions // 2)])
     asked = [(kind, drawn.take(np.array([row]))) for row in range(len(drawn)) for kind in SIDES]
     rows = []
+    progress("evidence", 0, len(asked))
     for number, (kind, fact) in enumerate(asked, 1):
         rows.append(_check(scorer, kind, fact, random))
         progress("evidence", number, len(asked))

@@ -146,6 +146,7 @@ def _asked(
 ) -> Iterator[Cases]:
     size = max(1, len(scorer.known) // _SHARE)
     done = 0
+    progress(f"hiding facts, {kind}", 0, len(numbers))
     for start in range(0, len(numbers), size):
         fold = numbers[start : start + size]
         with scorer.hiding(scorer.statements[fold]) as hide:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from typer import Argument, Option
 from splime.cli import options
 from splime.cli.console import show, show_json
 from splime.errors import UsageError, counted
+from splime.graph import Fact
 from splime.progress import progress_bar, working
 
 _MANY = "Many questions, and similar names"
@@ -38,7 +40,11 @@ File = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None, options.file("The file of their answers: .tsv, .json or .parquet.", _MANY)
+    Path | None,
+    options.file(
+        "The file of their answers: .tsv, .json or .parquet. Default: the first ones are printed.",
+        _MANY,
+    ),
 ]
 Why = Annotated[
     bool, Option("--why", help="Also show the facts behind the best answer (path model).")
@@ -94,10 +100,12 @@ def ask(
 
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
+    from pyarrow import concat_tables
+
     from splime.query import Query, write_answers
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
-    from splime.reporting.answers import answer_parts, evidence_parts
+    from splime.reporting.answers import answer_parts, evidence_parts, many_parts
     from splime.reporting.plots import plot_evidence
     from splime.reporting.style import save_picture
 
@@ -106,12 +114,12 @@ def ask(
     ways = [bool(names), near is not None, file is not None]
     _refuse(
         {
-            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE --out FILE": (
+            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE": (
                 sum(ways) != 1 or len(names) not in (0, 3)
             ),
-            "--file, the questions, and --out, their answers, go together": bool(file) != bool(out),
+            "--out is for the answers to the questions of --file": out and not file,
             "the answers go to --out; call it .json for JSON": out and as_json,
-            "questions of a file have their own times; leave out --at, --during": out and has_time,
+            "questions of a file have their own times; leave out --at, --during": file and has_time,
             "--why explains the answer to one question that asks who or what": why and not names,
             "--plot draws what --why shows; give both": plot and not why,
         }
@@ -120,11 +128,19 @@ def ask(
         check_out(out)
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
-    if file is not None and out is not None:
-        with progress_bar() as progress:
+    if file is not None:
+        with progress_bar(shorter="fewer questions") as progress:
             answered = query.answer_blocks(file, limit=limit, progress=progress, **given)
-            count = write_answers(answered, out)
-        show(f"{counted(count, 'answer')} written to {out}")
+            if out is not None:
+                count = write_answers(answered, out)
+            else:
+                table = concat_tables(answered)
+        if out is not None:
+            show(f"{counted(count, 'answer')} written to {out}")
+        elif as_json:
+            show_json(table.to_pylist())
+        else:
+            show(*many_parts(table))
         return
     question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
     if near is not None:
@@ -160,6 +176,18 @@ def _refuse(reasons: Mapping[str, object]) -> None:
     for reason, wrong in reasons.items():
         if wrong:
             raise UsageError(reason)
+
+
+def question_to(source: str, fact: Fact, *, reading: Sequence[str] = (), why: bool = False) -> str:
+    """A command that asks for the object of a fact, ready to be copied."""
+    from splime.query.questions import ASKED, quoted
+
+    names = (f"\\{name}" if name == _MARK else quoted(name) for name in fact[:2])
+    asked = [source, *names, ASKED]
+    more = ["--at", when] if (when := fact.begin or fact.end) else []
+    more += [*reading, *(["--why"] if why else [])]
+    is_option = any(name.startswith("-") for name in asked)
+    return shlex.join(["splime", "ask", *([*more, "--", *asked] if is_option else [*asked, *more])])
 
 
 def _unmarked(name: str) -> str:

@@ -60,7 +60,8 @@ def backtest(
     from splime.reporting.plots import plot_backtest
     from splime.reporting.style import save_picture
 
-    with progress_bar() as progress:
+    shorter = "--questions 50, a later --from, a longer --every"
+    with progress_bar(shorter=shorter) as progress:
         found = run_backtest(
             source,
             begin=begin,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import shlex
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from typer import Argument, Option, Typer
 
 from splime.cli import options
+from splime.cli.ask import question_to
 from splime.cli.console import show, show_json, show_lists
 from splime.cli.help import Command, Group
 from splime.errors import UsageError
@@ -17,6 +20,9 @@ from splime.leakage import FILTERS
 from splime.methods import METHODS, make_method
 from splime.progress import progress_bar, working
 from splime.reading import LOG
+
+if TYPE_CHECKING:
+    from splime.graph import TemporalGraph
 
 datasets = Typer(cls=Group, no_args_is_help=True, help="The named datasets.")
 
@@ -50,6 +56,21 @@ def inspect(
     show(*inspection_tables(inspection))
     if plot is not None:
         show(f"facts over time: {plot}")
+    show(*_next(data, graph, reading))
+
+
+def _next(data: str, graph: TemporalGraph, reading: dict[str, Any]) -> list[str]:
+    """What to do next with these facts, as commands to copy: they work without training."""
+    if not len(graph.train):
+        return []
+    read = options.spelled(reading, *options.OF_GRAPHS)
+    often = np.bincount(graph.train.predicate).argmax()
+    facts = graph.train.take(graph.train.predicate == often)
+    fact = next(replace(graph, train=facts.take(slice(-1, None))).rows("train"))
+    was_split = any(remark.startswith("split ") for remark in graph.reading.remarks)
+    has_splits = len(graph.test) and not was_split
+    then = shlex.join(["splime", "evaluate" if has_splits else "predict", data, *read])
+    return [f"next: {question_to(data, fact, reading=read)}", f"or: {then}"]
 
 
 @options.with_options(
@@ -109,7 +130,8 @@ def transform(
             raise UsageError("--plot needs the facts in memory, without --stream and --engine")
         given["stream"] = False
     cuts = make_method(method, **parameters)
-    with progress_bar() as progress:
+    shorter = "--method split; --bucket N, for fewer timestamps"
+    with progress_bar(shorter=shorter) as progress:
         result = transform(data, cuts, out, progress=progress, **given, **reading)
     if not isinstance(result, Transformed):
         show(*stream_table(result), f"written to {out}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
@@ -19,12 +18,10 @@ from splime import collective
 from splime.cli.console import warn
 from splime.errors import Interrupted, UsageError
 from splime.progress import SIGNALS
-from splime.workers import available, check_workers
+from splime.workers import available, check_workers, wake_with_parent
 
 # Seconds that workers have to notice that one of them failed, and then to end.
 _GRACE = 15.0
-_PARENT_DEATH_SIGNAL = 1
-"""The option of prctl."""
 
 
 def join_workers(workers: int | None, device: str) -> None:
@@ -93,9 +90,7 @@ def _work(rank: int, environment: Mapping[str, str], arguments: list[str]) -> No
         os.setsid()  # Ctrl-C reaches the process that started this one, which forwards it
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     sys.argv = arguments
-    if sys.platform == "linux":
-        # Torch would interrupt it once for each thread of its parent; a second signal kills.
-        ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, 0)
+    wake_with_parent()  # Torch would interrupt it once for each thread of its parent
     Thread(target=_exit_with_parent, daemon=True).start()
     from splime.__main__ import main
 

@@ -174,6 +174,8 @@ def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[.
     return decorate
 
 
+OF_GRAPHS = ("name", "bucket", "bucket_on", *SPLITTING)
+"""Reading options that facts have not which are only asked, or added."""
 _READING, _READING_FACTS = "How to read the facts", "How to read --facts"
 _SETTINGS = "Settings of the training (default: those of the preset)"
 _PARAMETERS = "Parameters of the method"
@@ -216,6 +218,11 @@ def _of_fields(kind: type[Any], panel: str, *left_out: str) -> Iterator[tuple[st
             yield field.name, _option(field, hints[field.name], panel)
 
 
+def _added() -> Iterator[tuple[str, Any]]:
+    """How to read facts that are added to a run: as those of `--facts`."""
+    yield from _of_fields(ReadOptions, _READING, *OF_GRAPHS)
+
+
 def _facts() -> Iterator[tuple[str, Any]]:
     """`--facts`, and how to read them: they are not split, and have no buckets."""
     about = (
@@ -227,7 +234,7 @@ def _facts() -> Iterator[tuple[str, Any]]:
     yield "instead", Annotated[bool | None, alone]
     which = "The version of the shipped weights that answer a graph. Default: the latest."
     yield "weights", Option("--weights", metavar="VERSION", help=which, rich_help_panel=_WEIGHTS)
-    yield from _of_fields(ReadOptions, _READING_FACTS, "name", "bucket", "bucket_on", *SPLITTING)
+    yield from _of_fields(ReadOptions, _READING_FACTS, *OF_GRAPHS)
 
 
 def _settings() -> Iterator[tuple[str, Any]]:
@@ -250,6 +257,7 @@ _GROUPS: Mapping[str, Callable[[], Iterable[tuple[str, Any]]]] = {
     "parallel": partial(_of_fields, Parallel, _MANY),
     "reading": partial(_of_fields, ReadOptions, _READING, "name"),
     "facts": _facts,
+    "added": _added,
     "settings": _settings,
     "parameters": _parameters,
 }
@@ -279,6 +287,27 @@ def _option(field: Field[Any], hint: Any, panel: str, before: str = "", after: s
     if field.metadata.get("many"):
         return Annotated[list[str] | None, option]
     return Annotated[(hint if get_origin(hint) is None else str) | None, option]
+
+
+def spelled(reading: Mapping[str, Any], *left_out: str) -> list[str]:
+    """Reading options as they are written on the command line.
+
+    >>> spelled({"columns": ["a", "b", "c", "d"], "header": False, "unknown_time": ["0"]})
+    ['--columns', 'a,b,c,d', '--no-header', '--unknown-time', '0']
+    """
+    words: list[str] = []
+    for one in fields(ReadOptions):
+        if one.name in left_out or one.name not in reading:
+            continue
+        value, flag = reading[one.name], one.metadata.get("flag", one.name).replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif one.metadata.get("many"):
+            words += [word for each in value for word in (f"--{flag}", str(each))]
+        else:
+            listed = isinstance(value, list | tuple)
+            words += [f"--{flag}", ",".join(map(str, value)) if listed else str(value)]
+    return words
 
 
 def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:

@@ -65,7 +65,8 @@ def predict(
         check_suffix(out)
     opened = options.open_run(run, device, facts)
     graph = opened.graph
-    with progress_bar() as progress:
+    shorter = "--predicate A, --entity A, --limit N, --least P"
+    with progress_bar(shorter=shorter) as progress:
         found = predict_facts(
             opened,
             out=out,

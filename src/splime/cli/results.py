@@ -80,7 +80,7 @@ def evaluate(
     if evidence:
         split, asked = given.get("split", "test"), given.get("questions", QUESTIONS)
         most = 2 * len(opened.graph) if asked == "all" else asked
-        with progress_bar() as progress:
+        with progress_bar(shorter="--questions 50") as progress:
             checked = check_evidence(opened, split=split, questions=most, progress=progress)
         show_json(checked.to_json()) if as_json else show(str(checked))
         return
@@ -92,12 +92,14 @@ def evaluate(
         else:
             show(*trust_tables(found))
         return
-    with progress_bar() as progress:
+    with progress_bar(shorter="--questions 500") as progress:
         evaluation = evaluate_run(opened, protocol, progress=progress, warn=warn, **given)
     if as_json:
         show_json(evaluation.to_json())
         return
     show(*evaluation_tables(evaluation, strata=strata))
+    if opened.updates is not None:
+        show(f"the run was updated {opened.updates}; questions are answered from its facts now")
     if "facts" in facts:
         place = without_password(facts["facts"])
         source = f"{place} {'alone' if 'instead' in facts else 'beside train'}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument
 
 from splime.cli import options
+from splime.cli.ask import question_to
 from splime.cli.console import show, show_lists, warn
 from splime.cli.launch import join_workers
 from splime.errors import UsageError, not_installed
@@ -95,7 +96,7 @@ def train(
     if segmentation is not None:
         cuts = load_segmentation(segmentation)
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress, tracker as given["log"]:
+    with progress_bar(shorter=_shorter(given)) as progress, tracker as given["log"]:
         if isinstance(cuts, Method):
             cuts = cuts.fit(graph, progress=progress)
         with Watching(progress) as watch:
@@ -105,6 +106,11 @@ def train(
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
     show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
+
+
+def _shorter(given: Mapping[str, Any]) -> str:
+    """What makes a training shorter."""
+    return "--epochs N, --steps N" if given.get("preset") == "quick" else "--preset quick"
 
 
 def models(as_json: options.AsJson = False) -> None:
@@ -190,7 +196,7 @@ def run(
     from splime.runs.parallel import sort_engines
 
     trainer, pool = sort_engines(engine or ())
-    with progress_bar() as progress:
+    with progress_bar(shorter=_shorter(given)) as progress:
         done = run_plan(
             data,
             out,
@@ -236,16 +242,9 @@ def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _question(done: PlanResult) -> str:
     """A question to try, about a fact that the best run has not seen."""
-    from splime.query.questions import quoted
-
     best = done.runs[done.comparison.rows[0].name]
     fact = next(best.graph.rows("test"))
-    names = (f"\\{name}" if name == "_" else quoted(name) for name in fact[:2])
-    asked = [str(best.path), *names, "?"]
-    at = ["--at", when] if (when := fact.begin or fact.end) else []
-    at += ["--why"] if best.entry.explains else []
-    is_option = any(name.startswith("-") for name in asked)
-    return shlex.join(["splime", "ask", *([*at, "--", *asked] if is_option else [*asked, *at])])
+    return question_to(str(best.path), fact, why=best.entry.explains)
 
 
 @options.with_options(
@@ -279,7 +278,8 @@ def tune(
 
     trainer, pool = sort_engines(engine or ())
     graph = options.load_graph(data, reading)
-    with progress_bar() as progress, Watching(progress) as watch:
+    shorter = "--trials N, --epochs N"
+    with progress_bar(shorter=shorter) as progress, Watching(progress) as watch:
         tuned = search(
             graph,
             out,

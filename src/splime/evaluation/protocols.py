@@ -167,6 +167,8 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
     queries, possible = ranks[0].size, task.total * len(task.sides)
     sample = Sample(queries, possible, options.seed) if queries < possible else None
     resamples = _INTERVALS if sample and options.bootstrap is None else options.bootstrap
+    of_filters = dict(zip(task.filters, ranks, strict=True))
+    metrics = measured(of_filters, task.strata, resamples, options.seed)
     return Evaluation(
         protocol=protocol,
         split=options.split,
@@ -182,9 +184,7 @@ def evaluate_scoring(scoring: Scoring, protocol: str, options: EvaluationOptions
         seconds=perf_counter() - began,
         facts=task.facts,
         sample=sample,
-        **measured(
-            dict(zip(task.filters, ranks, strict=True)), task.strata, resamples, options.seed
-        ),
+        **metrics,
     )
 
 

@@ -42,6 +42,7 @@ def rank_sides(sides: Sequence[Side], levels: int, ties: Ties, progress: Progres
     """The ranks of all answers, by level of exclusion, answer and side."""
     done, total = 0, sum(len(side.target) for side in sides)
     ranks = np.zeros((levels, len(sides[0].target), len(sides)))
+    progress("ranking", 0, total)
     for column, side in enumerate(sides):
         for start, stop, is_ours in _blocks(side.queries):
             answers, row = side.queries.asked(start, stop)

@@ -54,7 +54,7 @@ async function attempt(work, where) {
     if (!(error instanceof Wrong)) throw error;
     if (where) where.replaceChildren(make("p", { class: "note" }, error.message));
     else {
-      element("message").textContent = error.message;
+      element("message").textContent = seen(error.message);
       element("message").scrollIntoView({ block: "nearest" });
     }
   }
@@ -62,20 +62,25 @@ async function attempt(work, where) {
 
 // Making elements; what is text stays text
 
+// What would be obeyed instead of seen, such as marks of direction, as in the terminal.
+const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]/gu;
+const seen = (text) => text.replace(UNSEEN, (one) => (one < " " ? "\\x" : "\\u") + one.codePointAt(0).toString(16).padStart(one < " " ? 2 : 4, "0"));
+const asText = (children) => children.map((child) => (typeof child === "string" ? seen(child) : child));
+
 function make(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "onclick") made.addEventListener("click", value);
     else if (value !== undefined) made.setAttribute(name, value);
   }
-  made.append(...children);
+  made.append(...asText(children));
   return made;
 }
 
 function draw(tag, attributes, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
+  made.append(...asText(children));
   return made;
 }
 
@@ -126,11 +131,18 @@ function go(asked) {
   ask();
 }
 
-// The form
+// The form. A field shows what is in a name; the name itself is beside it, until it is changed.
+
+function put(field, name) {
+  field.value = seen(name);
+  Object.assign(field.dataset, { name, shown: field.value });
+}
+
+const nameIn = (field) => (field.value === field.dataset.shown ? field.dataset.name : field.value);
 
 function fillForm() {
   document.querySelector(`input[name=ask][value=${question.ask}]`).checked = true;
-  for (const name of [...NAMES, "time"]) element(name).value = question[name];
+  for (const name of [...NAMES, "time"]) put(element(name), question[name]);
   element("run").value = question.run;
   element("beside").value = question.beside;
   markAsked();
@@ -141,14 +153,14 @@ function markAsked() {
   for (const name of [...NAMES, "time"]) {
     const field = element(name);
     field.disabled = name === asked || Boolean(stored);
-    if (name === asked) field.value = "";
+    if (name === asked) put(field, "");
     field.placeholder = name === asked ? "?" : name === "time" ? "all of it" : "";
   }
 }
 
 function readForm() {
   const asked = { ask: document.querySelector("input[name=ask]:checked").value };
-  for (const name of [...NAMES, "time"]) asked[name] = name === asked.ask ? "" : element(name).value;
+  for (const name of [...NAMES, "time"]) asked[name] = name === asked.ask ? "" : nameIn(element(name));
   asked.run = element("run").value;
   asked.beside = element("beside").value;
   return asked;
@@ -169,7 +181,7 @@ function suggestNames(field) {
     field.setAttribute("aria-expanded", "false");
     field.removeAttribute("aria-activedescendant");
   };
-  const choose = (item) => { field.value = item.dataset.name; close(); };
+  const choose = (item) => { put(field, item.dataset.name); close(); };
   const move = (to) => {
     const items = list.children;
     if (!items.length) return;
@@ -179,7 +191,7 @@ function suggestNames(field) {
     field.setAttribute("aria-activedescendant", items[at].id);
   };
   const search = () => attempt(async () => {
-    const own = ++number, reply = await get("names", { kind: field.dataset.names, text: field.value });
+    const own = ++number, reply = await get("names", { kind: field.dataset.names, text: nameIn(field) });
     if (own !== number) return;
     at = -1;
     list.replaceChildren(...reply.names.map(([name, facts], position) => {
@@ -265,7 +277,7 @@ function showQuestion() {
   const word = { object: "What", subject: "Who", predicate: "Which predicate", time: "When" }[question.ask];
   const names = NAMES.flatMap((name) => [name === question.ask ? "?" : named(question[name]), " "]);
   const time = question.ask === "time" ? "" : question.time ? "at " + question.time : "over the whole time";
-  element("asked").replaceChildren(word + ": ", ...names, time);
+  element("asked").replaceChildren(...asText([word + ": ", ...names, time]));
 }
 
 function setSlider(at) {
@@ -281,7 +293,9 @@ const middle = (at) => (100 * (at + 0.5)) / about.times.length + "%";
 
 function move(at) {
   place = at;
-  question.time = element("time").value = about.times[at];
+  question.time = about.times[at];
+  put(element("time"), question.time);
+  element("reasons").hidden = true; // they are those of another time
   setSlider(at);
   showQuestion();
   for (const result of results.values()) if (result.kind) result.missing = undefined;
@@ -335,13 +349,16 @@ function knownMark(known) {
   return known ? make("span", { class: "known " + known.split(/[ ,]/)[0] }, known) : "";
 }
 
+// The same for the tables of two runs, however wide their columns are.
+const barWidth = (share) => `calc(${Math.max(0.01, share)} * var(--bars))`;
+
 function answerTable(run, result) {
   const step = stepOf(result), truths = truthsOf(result), right = new Set(truths.map(([, name]) => name));
   const remarks = new Set(step.rows.map((row) => row[5] || ""));
   const common = remarks.size === 1 ? [...remarks][0] : "";
   const rows = step.rows.map(([rank, name, score, sure, known, remark, scope]) => {
     const bar = make("span", { class: "sure" });
-    bar.style.width = sure === null ? "0" : Math.max(1, 100 * sure) + "%";
+    bar.style.width = barWidth(sure ?? 0);
     const notes = [common ? "" : remark, scope && scope !== name ? scope : ""].filter(Boolean).join("; ");
     return make("tr", right.has(name) ? { class: "right" } : {},
       make("td", { class: "number" }, String(rank)),
@@ -378,7 +395,7 @@ const MANY = 30; // spans that are all in the table; of more it has the best, an
 function spanTables(run, result) {
   const row = ({ rank, name, score, probability: sure, known, remark, begin, end, share }) => {
     const bar = make("span", { class: "sure" });
-    bar.style.width = Math.max(1, 100 * share) + "%";
+    bar.style.width = barWidth(share);
     return make("tr", known ? { class: "right" } : {},
       make("td", { class: "number" }, String(rank)),
       make("td", {}, answerButton(run, name), make("div", { class: "note" }, between(begin, end), remark ? "; " + remark : ""), bar),
@@ -386,9 +403,9 @@ function spanTables(run, result) {
       make("td", { class: "number score" }, digits(score)),
       make("td", {}, knownMark(known)));
   };
-  const { spans } = result, head = ["", "answer", "probability", "score", "known"], caption = run + " – " + about.runs[run];
-  if (spans.length <= MANY) return [spanChart(run, spans), table(head, spans.map(row), caption)];
-  const best = spans.filter(({ rank, known }) => rank <= 10 || known);
+  const { spans } = result, ranked = [...spans].sort((one, other) => one.rank - other.rank), head = ["", "answer", "probability", "score", "known"], caption = run + " – " + about.runs[run];
+  if (spans.length <= MANY) return [spanChart(run, spans), table(head, ranked.map(row), caption)];
+  const best = ranked.filter(({ rank, known }) => rank <= 10 || known);
   const rest = make("details", {}, make("summary", {}, `All ${spans.length.toLocaleString("en")} in the order of time`));
   rest.addEventListener("toggle", () => rest.open && rest.append(table(head, spans.map(row), caption)), { once: true });
   return [spanChart(run, spans), table(head, best.map(row), caption + ", the best and the known"), rest];
@@ -403,7 +420,7 @@ function spanChart(run, spans) {
     return [draw("rect", { x: first, y: 1 - share, width: last - first + 1, height: share, class: known ? known.split(/[ ,]/)[0] : "" }, draw("title", {}, name))];
   });
   return make("div", {}, draw("svg", { class: "held spans", viewBox: `0 0 ${about.times.length} 1`, preserveAspectRatio: "none", role: "img",
-    "aria-label": `${run}: how likely each time is beside the best one` }, ...bars), ends());
+    "aria-label": `${seen(run)}: how likely each time is beside the best one` }, ...bars), ends());
 }
 
 const between = (begin, end) => (begin === end ? begin ?? "?" : `${begin ?? "?"} to ${end ?? "?"}`);
@@ -499,6 +516,7 @@ const showEntity = (name) => attempt(async () => {
 const explain = (run, answer) => attempt(async () => {
   const asked = { ...argumentsOf(run, question), answer };
   const reply = await get("why", asked), parts = [];
+  if (keyOf("", asked) !== keyOf("", { ...argumentsOf(run, question), answer })) return; // it moved on
   if (reply.reasons) {
     parts.push(make("p", { class: "note" }, reply.reasons.length ? "The facts that it rests on: chains from the given entity to the answer, and what each adds to the score." : "No chain of facts leads there."));
     parts.push(make("ol", {}, ...reply.reasons.map((reason) => make("li", {}, digits(reason.contribution),
@@ -533,7 +551,13 @@ function shownAnswers() {
   return rows;
 }
 
-const csvCell = (value) => (value === null || value === undefined ? "" : /[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+// Text that a spreadsheet would run as a formula begins with an apostrophe, as in files of splime.
+const FORMULA = /^'*[=+\-@\t\r\n]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+
+function csvCell(value) {
+  const text = String(value ?? ""), safe = FORMULA.test(text) && !NUMBER.test(text) ? "'" + text : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
 
 function download(kind) {
   const rows = shownAnswers(), head = Object.keys(rows[0] || {});
@@ -583,7 +607,7 @@ async function showMap(where) {
     if (now >= 0) circles[now].classList.remove("now");
     now = number;
     circles[now].classList.add("now");
-    text.textContent = points[now][2];
+    text.textContent = seen(points[now][2]);
   };
   const choose = () => {
     const [, , , source, time, subject] = points[now];

@@ -58,6 +58,11 @@ class EncodedColumn:
         texts = [change(text) for text in self.strings.to_pylist()]
         return self.with_values(pa.array(texts, pa.string()))
 
+    def changed(self, change: Callable[[pa.Array], pa.Array]) -> EncodedColumn:
+        """The same, at once for all different values; itself where they stay what they are."""
+        values = change(self.values)
+        return self if values.equals(self.values) else self.with_values(values)
+
     def lookup(self, table: npt.NDArray[_T], missing: int = 0) -> npt.NDArray[_T]:
         """`table[code]` for every row, and `missing` where there is no value."""
         table = np.append(table, np.array([missing], table.dtype))
@@ -279,9 +284,10 @@ def raw_facts(
     predicate_name: str | None = None,
     called: Mapping[str, str] | None = None,
 ) -> RawFacts:
-    """Facts from columns by their role, and what these are called; a begin without an end is that of an open fact.
+    """Facts from columns by their role, and what these are called.
 
-    Where several columns hold objects, each is a predicate: a row is a fact for each filled one.
+    A begin without an end is that of an open fact. Where several columns hold objects, each is a
+    predicate: a row is a fact for each filled one.
     """
     made = dict(columns)
     remarks: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from splime.errors import DataError, counted
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
 from splime.io.contents import Contents, find_layout, is_header, kind_of
+from splime.io.formulas import is_csv, without_apostrophes
 from splime.io.inputs import InputFile, is_quoted, long_values, spaced_cells
 from splime.io.layout import (
     EXPECTED,
@@ -47,9 +48,16 @@ _DELIMITERS = {
 def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
     try:
-        return _read_text(file, split, options)
+        raw = _read_text(file, split, options)
     except DataError as error:
-        return _read_ragged(file, split, options, error)
+        raw = _read_ragged(file, split, options, error)
+    if not is_csv(file.path):
+        return raw
+    names = [column.changed(without_apostrophes) for column in raw.names]
+    if all(one is column for one, column in zip(names, raw.names, strict=True)):
+        return raw
+    remark = "apostrophes that keep names from being formulas were left out"
+    return replace(raw, names=names).remarked(remark)
 
 
 def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
@@ -323,13 +331,13 @@ def _start_of(file: InputFile) -> list[str]:
 
 def _sniff(file: InputFile) -> tuple[str, list[str]]:
     """The delimiter, from the name of the file and its first lines; and what to remark about it."""
-    is_csv = ".csv" in (suffix.lower() for suffix in file.path.suffixes)
-    usual, lines = "," if is_csv else "\t", _start_of(file)
+    comma = is_csv(file.path)
+    usual, lines = "," if comma else "\t", _start_of(file)
     counts = {delimiter: _count(lines, delimiter) for delimiter in _DELIMITERS}
     many = range(4, max(counts.values()) + 1)
     # Facts have 4 or 5 columns; perhaps there are others too.
     for delimiters, wanted in (
-        ("" if is_csv else "\t", many),
+        ("" if comma else "\t", many),
         (",;|", range(4, 6)),
         (",;|", many),
         ("\t ", many),

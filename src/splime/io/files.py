@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import stat
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -236,16 +237,41 @@ def check_empty(folder: Path) -> None:
         raise UsageError(f"{folder}: is there already; choose another folder")
 
 
+_TEXT, LARGE = 1 << 26, 1 << 32
+"""Bytes that a text of ours may have; LARGE where it grows with the facts."""
+
+
+def check_plain(path: Path, most: int | None = None) -> None:
+    """An error where a path is no plain file, as a pipe or /dev/zero, or larger than `most`.
+
+    A folder may come from a stranger: to read a pipe never ends, and a device has no end. What is
+    not there at all is an OSError.
+    """
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise DataError(f"{path}: expected a plain file, not a folder, pipe or device")
+    if most is not None and about.st_size > most:
+        raise DataError(
+            f"{path}: has {about.st_size:,} bytes, more than splime writes there ({most:,})"
+        )
+
+
+def read_plain(path: Path, most: int = _TEXT) -> str:
+    """The text of a file that splime wrote."""
+    check_plain(path, most)
+    return path.read_text(encoding="utf-8")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs."""
     with atomic_write(path) as beside:
         beside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object; a DataError where it is none."""
+def read_json(path: Path, most: int = _TEXT) -> dict[str, Any]:
+    """Read a JSON object; a DataError where it is none, or has more bytes than `most`."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_plain(path, most))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
     if not isinstance(value, dict):
@@ -283,14 +309,18 @@ def _without_none(value: Any) -> Any:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; one that is not TOML is an error that names line and column."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(read_plain(path))
+        dates = [
+            (place, value)
+            for place, value in _leaves(tables, "")
+            if isinstance(value, datetime.date | datetime.time)  # a datetime is a date
+        ]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file: {error}") from None
-    for place, value in _leaves(tables, ""):
-        if isinstance(value, datetime.date | datetime.time):  # a datetime is a date
-            raise DataError(f'{path}: {place}: times are written in quotes: "{value}"')
+    for place, value in dates:
+        raise DataError(f'{path}: {place}: times are written in quotes: "{value}"')
     return tables
 
 

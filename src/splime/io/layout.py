@@ -113,10 +113,7 @@ def by_name(
     split = {"split": roles["split"]} if "split" in roles else {}
     positions = [_position(names, column, where) for column in columns if column != WILDCARD]
     if WILDCARD not in columns:
-        chosen = layout_of(positions, one_predicate=one_predicate)
-        if "time" in chosen and _folded(names[chosen["time"]]) == "since":
-            chosen["begin"] = chosen.pop("time")
-        return chosen | split
+        return _since(names, layout_of(positions, one_predicate=one_predicate)) | split
     subject, *times = positions
     others = [at for at in range(len(names)) if at not in (*positions, *split.values())]
     if not others:
@@ -125,7 +122,14 @@ def by_name(
     if len(objects) < len(others):
         raise DataError(f"{where}: several columns have the same name")
     of_times = dict(zip(("time",) if len(times) == 1 else ("begin", "end"), times, strict=True))
-    return {"subject": subject, **objects, **of_times, **split}
+    return _since(names, {"subject": subject, **objects, **of_times}) | split
+
+
+def _since(names: Sequence[str], layout: dict[str, int]) -> dict[str, int]:
+    """The same, where the one time is a begin if its column is called so."""
+    if "time" in layout and _folded(names[layout["time"]]) == "since":
+        layout["begin"] = layout.pop("time")
+    return layout
 
 
 def roles_of(names: Sequence[str]) -> dict[str, int]:

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.arrays import batches
-from splime.errors import DataError
+from splime.errors import DataError, SplimeError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
 from splime.io.contents import SAMPLE, find_layout
+from splime.io.files import check_plain
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES
 from splime.io.options import ReadOptions
@@ -38,6 +39,7 @@ from splime.times import (
     dated,
     parse_times,
 )
+from splime.workers import available_memory
 
 _T = TypeVar("_T", bound=np.generic)
 NOT_STREAMED = (
@@ -48,6 +50,8 @@ ROLES = ("split", *NAMES, "begin", "end")
 # Integers and dates that span fewer ticks than this are read without parsing; not where they lie so
 # far from 0 that they may be no times: "20140513" among dates is no year.
 _DENSE = 1 << 16
+_CELL = 16
+"""Bytes that a value takes, from the file to the graph: some names are in many rows."""
 _MOST: Mapping[Granularity, int] = {"step": 10**18 - 1, "year": 9_999, "day": 10_000_000}
 
 
@@ -173,8 +177,9 @@ class FactFile:
         import pyarrow.parquet as pq
 
         self.path, self.options = path, options or ReadOptions()
-        if not path.is_file():
+        if not path.exists():
             raise DataError(f"{path}: there is no such Parquet file")
+        check_plain(path)
         try:
             about, self._metadata = path.stat(), pq.read_metadata(path)
             self.schema = schema = self._metadata.schema.to_arrow_schema()
@@ -240,6 +245,12 @@ class FactFile:
         import pyarrow.parquet as pq
 
         texts = [name for name in self.texts if name in names]
+        needed, free = _CELL * self.rows * len(names), available_memory()
+        if free is not None and needed > free:
+            raise SplimeError(
+                f"{self.path}: to read its {self.rows:,} rows takes about {needed / 1e9:,.1f} GB of"
+                f" memory, and {free / 1e9:,.1f} GB are free; take fewer facts"
+            )
         try:
             table = pq.read_table(self.path, columns=names, read_dictionary=texts)
             table.validate(full=True)

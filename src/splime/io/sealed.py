@@ -17,6 +17,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from splime.errors import DataError
+from splime.io.files import check_plain
 
 _SEAL = b"splime-sha256:"
 _LENGTH = len(_SEAL) + 64
@@ -46,6 +47,7 @@ def check_seal(path: Path) -> None:
     Files of others and of older versions have no seal.
     """
     try:
+        check_plain(path)
         with path.open("rb") as file:
             start = max(0, _footer(file) - _LENGTH)
             file.seek(start)

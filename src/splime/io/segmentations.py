@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from splime.errors import DataError, SplimeError
-from splime.io.files import atomic_write, read_json
+from splime.io.files import LARGE, atomic_write, read_json
 from splime.segmentation import Scopes, Segmentation
 from splime.timeline import Timeline
 from splime.times import Granularity
@@ -71,7 +71,7 @@ def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
 def load_segmentation(path: str | Path) -> Segmentation:
     """Read a segmentation back."""
     path = Path(path)
-    about = read_json(path)
+    about = read_json(path, LARGE)
     if about.get("splime") != "segmentation" or about.get("format") != _FORMAT:
         raise DataError(f"{path}: not a segmentation that this version of splime reads")
     if about.get("sha256") not in (None, _checksum(about)):

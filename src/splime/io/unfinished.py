@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from splime.errors import DataError
-from splime.io.files import read_json, validated, write_json
+from splime.io.files import LARGE, read_json, validated, write_json
 
 T = TypeVar("T")
 ENDING = ".unfinished"
@@ -30,7 +30,7 @@ class Unfinished(Generic[T]):
         self._what, self.done = what, fresh
         if self._path is not None and self._path.exists():
             with suppress(DataError):
-                there: Any = read_json(self._path)
+                there: Any = read_json(self._path, LARGE)
                 if isinstance(there, dict) and there.get("what") == what:
                     self.done = validated(self._path, there.get("done"), kind)
         self._saved = time.monotonic()

@@ -14,6 +14,7 @@ from splime.errors import SplimeError, UsageError
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, TemporalGraph
 from splime.io.files import atomic_write, check_one_line
 from splime.io.folders import split_files
+from splime.io.formulas import with_apostrophes
 from splime.times import format_ticks
 
 _ROWS = 1 << 18  # written at a time, so that the text of a large graph is never in memory
@@ -31,8 +32,10 @@ def write_text(
 ) -> list[Path]:
     """Write train, valid and test as text files without header into a folder.
 
-    A tab or a line break in a name is an error in tab-separated files; `csv` can hold it. Other
-    files of splits in the folder, which would be read together with these, are an error too.
+    In `csv`, a name that a spreadsheet would run as a formula begins with an apostrophe, without
+    which it is read. A tab or a line break in a name is an error in tab-separated files; `csv` can
+    hold it. Other files of splits in the folder, which would be read together with these, are an
+    error too.
     """
     if format not in ("tsv", "csv"):
         raise UsageError(f"text files are tsv or csv, not {format!r}")
@@ -89,6 +92,7 @@ def _text(graph: TemporalGraph, rows: slice, suffix: str) -> bytes:
         lines = pc.binary_join_element_wise(*columns, tab).to_pylist()
         return "".join(f"{line}\n" for line in lines).encode()
     sink = pa.BufferOutputStream()
-    table = pa.table(columns, names=list("spobe"))
+    names = map(with_apostrophes, columns[:3])
+    table = pa.table([*names, *columns[3:]], names=list("spobe"))
     arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(include_header=False))
     return bytes(sink.getvalue())

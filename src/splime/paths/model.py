@@ -70,14 +70,20 @@ class PathModel(nn.Module, ABC):
         dropout: float = 0.0,
         aggregation: Aggregation = "sum",
         reach: int | None = None,
-        seed: int = 0,
+        seed: int | None = 0,
     ) -> None:
+        """Without a seed parameters take no memory yet: they are filled from a file."""
         super().__init__()
         self.predicates, self.scopes, self.layers, self.width = predicates, scopes, layers, width
         self.dropout, self.aggregation, self.reach = dropout, aggregation, reach
-        self._random = torch.Generator().manual_seed(seed)
+        self._random = None if seed is None else torch.Generator().manual_seed(seed)
+        with torch.device("cpu" if seed is not None else "meta"):
+            self._make_parameters()
+        del self._random
+
+    def _make_parameters(self) -> None:
+        layers, width, uniform = self.layers, self.width, self._uniform
         self._make_messages()
-        uniform = self._uniform
         self.update_weight = uniform(2 * width, layers, width, 2 * width)
         self.update_bias = uniform(2 * width, layers, width)
         self.norm_weight = nn.Parameter(torch.ones(layers, width))
@@ -86,7 +92,6 @@ class PathModel(nn.Module, ABC):
         self.hidden_bias = uniform(2 * width, 2 * width)
         self.score_weight = uniform(2 * width, 2 * width)
         self.score_bias = uniform(2 * width, 1)
-        del self._random
 
     def _normal(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self._random)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LEFT_OUT = 255
 """The scope of a fact that must not be seen by a question."""
+_FARTHEST = 1 << 62
+"""What fits into a tensor, also where 1 is added to it."""
 _TIMELESS = BEGIN_UNKNOWN | END_UNKNOWN
 
 # The first distance of each bin, in units that people think in. Those that the data do not reach
@@ -136,6 +138,10 @@ class RelativeScopes(ABC):
                 "edges of relative scopes are the first distance of each bin: ascending whole"
                 " numbers from 1 on, such as 1,3,6,11; not"
                 f" {','.join(map(str, self.edges)) or 'none'}"
+            )
+        if self.edges[-1] > _FARTHEST:
+            raise UsageError(
+                f"an edge of relative scopes is at most {_FARTHEST:,}, not {self.edges[-1]:,}"
             )
 
     def __str__(self) -> str:

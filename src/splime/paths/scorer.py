@@ -49,8 +49,10 @@ def relative_scopes(graph: TemporalGraph, settings: PathSettings) -> RelativeSco
     )
 
 
-def make_path_model(graph: TemporalGraph, settings: PathSettings) -> PathModel:
-    """An untrained model for the predicates of a graph."""
+def make_path_model(
+    graph: TemporalGraph, settings: PathSettings, *, empty: bool = False
+) -> PathModel:
+    """An untrained model for the predicates of a graph; an empty one is filled from a file."""
     return MODELS[settings.messages](
         len(graph.predicates),
         len(relative_scopes(graph, settings)),
@@ -59,7 +61,7 @@ def make_path_model(graph: TemporalGraph, settings: PathSettings) -> PathModel:
         dropout=settings.dropout or 0.0,
         aggregation=settings.aggregation or "sum",
         reach=settings.reach,
-        seed=settings.seed,
+        seed=None if empty else settings.seed,
     )
 
 

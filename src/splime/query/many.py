@@ -50,6 +50,7 @@ def answer_tables(
 ) -> Iterator[pa.Table]:
     """The answers to questions in their order, a table for each block of them."""
     questions = len(asked.facts)
+    progress("answering", 0, questions)
     for start in range(0, questions, _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, questions))
         tables = [SCHEMA.empty_table()]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from splime.errors import UsageError, nearest
 from splime.io.files import atomic_write
+from splime.io.formulas import with_apostrophes
 from splime.scoring.scoping import NAMES
 
 _TEXT, _NUMBER = pa.large_string(), pa.float64()
@@ -21,8 +21,6 @@ SCHEMA = pa.schema(
         ("evidence", _TEXT),
     ]
 )
-_FORMULA = r"^([=+\-@])"
-"""What spreadsheets read as the beginning of a formula."""
 
 
 def check_suffix(path: Path) -> None:
@@ -42,13 +40,11 @@ def write_predictions(table: pa.Table, path: Path) -> None:
 
 
 def _csv(table: pa.Table, path: Path) -> None:
-    """Cells that a spreadsheet would read as formulas begin with an apostrophe."""
     from pyarrow import csv
 
     for at, column in enumerate(table.schema):
-        if column.type == _TEXT:
-            safe = pc.replace_substring_regex(table.column(at), _FORMULA, r"'\1")
-            table = table.set_column(at, column, safe)
+        if column.name in (*NAMES, "evidence"):
+            table = table.set_column(at, column, with_apostrophes(table.column(at)))
     csv.write_csv(table, path)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,8 +48,6 @@ _ENTITIES = 1 << 12
 """Whose questions are looked for at once."""
 _MOST = 1 << 20
 """Questions that are kept, the likeliest to have an answer."""
-_MEASURED = 8
-"""Questions that are asked to know what all of them take."""
 
 
 class Prediction(NamedTuple):
@@ -176,7 +173,6 @@ def predict(
         work = Unfinished(path, asking.fingerprint(), _State, _State())
         if work.done.questions:
             LOG.info(f"{path}: going on after {work.done.questions:,} questions")
-        asking.tell_cost(work, evidence)
         try:
             asking.ask(work, progress)
             if evidence:
@@ -335,27 +331,6 @@ class _Asking:
 
     # Asking them
 
-    def tell_cost(self, work: _Work, evidence: bool) -> None:
-        """Say how long it may take: a few questions are asked, and their time is extrapolated."""
-        asked = work.done.questions
-        left = len(self.there) - asked
-        if left <= 0:
-            return
-        some = slice(asked, asked + _MEASURED)
-        self._answers(some)  # the first ones take longer
-        started = time.perf_counter()
-        found = self._answers(some)
-        taken = (time.perf_counter() - started) / (min(left, _MEASURED)) * left
-        told = f"at most {counted(left, 'question')}, about {_duration(taken)}"
-        if evidence and len(found.object) and self.query.scoring.explainer is not None:
-            for row in (0, -1):  # the first one takes longer
-                started = time.perf_counter()
-                self._why(found, row)
-            explained = (time.perf_counter() - started) * self.limit
-            facts = counted(self.limit, "fact")
-            told += f", and evidence for at most {facts}, about {_duration(explained)}"
-        LOG.info(f"{told}; questions end when no other can have one of the best answers")
-
     def _answers(self, some: slice) -> _Best:
         """The answers to some questions that no fact states."""
         scoring, facts = self.query.scoring, self._facts(self.subject[some], self.predicate[some])
@@ -388,6 +363,7 @@ class _Asking:
     def ask(self, work: _Work, progress: Progress) -> None:
         """Ask until no other question can have one of the best answers."""
         total, best, asked = len(self.there), work.done.facts(), work.done.questions
+        progress("asking", asked, total)
         while asked < total:
             full = len(best.object) == self.limit
             if full and self.there[asked] < best.probability[-1]:
@@ -406,6 +382,7 @@ class _Asking:
             return
         evidence, best = work.done.evidence, work.done.facts()
         total = len(best.object)
+        progress("evidence", len(evidence), total)
         for row in range(len(evidence), total):
             evidence.append(self._why(best, row))
             progress("evidence", row + 1, total)
@@ -462,7 +439,3 @@ def split_names(text: str, vocabulary: Vocabulary) -> list[str]:
         names += [name] * bool(name)
         parts = parts[size:]
     return names
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:,.0f} s" if seconds < 120 else f"{seconds / 60:,.0f} min"

@@ -137,6 +137,8 @@ class Query:
                 )
             elif predicates_only and len(rows) < scopes:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
+        if self.run.ignores_time and kind != "time" and not question.whole:
+            remarks.append("this run ignores time: its answers are the same at all times")
         if self.run.basis:
             remarks.append(f"answered {self.run.basis}")
         temperature = None if doubt else calibration.temperature

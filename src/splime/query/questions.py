@@ -14,6 +14,7 @@ import pyarrow as pa
 from splime.errors import DataError, UsageError, check_name, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RowCollector
+from splime.io.formulas import is_csv, without_apostrophes
 from splime.io.inputs import InputFile
 from splime.io.parquet import read_table
 from splime.io.tables import as_table, is_table, label_column, time_column
@@ -378,7 +379,10 @@ def _read_text(path: Path, delimiter: str) -> _Table:
                 f"{where}: expected {len(columns)} columns as in the first line, found {len(cells)}"
             )
         rows.add(number, zip(columns, cells, strict=True))
-    return _Table({name: rows.column(name) for name in columns}, len(rows.numbers), rows.locate)
+    made = {name: rows.column(name) for name in columns}
+    if is_csv(path):
+        made |= {name: made[name].changed(without_apostrophes) for name in NAMES}
+    return _Table(made, len(rows.numbers), rows.locate)
 
 
 def _column_names(names: Sequence[str], where: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp
 
+import pyarrow as pa
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +13,10 @@ from rich.text import Text
 from splime.query import Answer, Answers, Evidence
 from splime.query.answers import percent
 from splime.reporting.tables import make_table
+from splime.scoring.scoping import NAMES
+
+_SHOWN = 20
+"""Answers to many questions that are printed."""
 
 
 def answer_parts(answers: Answers) -> Iterator[RenderableType]:
@@ -30,6 +35,45 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
     for remark in answers.remarks:
         doubtful = bool(answers.doubt) and answers.doubt in remark
         yield Text(remark, style="" if doubtful else "dim")
+
+
+def many_parts(answers: pa.Table, most: int = _SHOWN) -> Iterator[RenderableType]:
+    """The answers to the questions of a file, the first ones."""
+    if not len(answers):
+        yield Text("no answers")
+        return
+    rows = answers.slice(0, most).to_pylist()
+    first = [row["rank"] == 1 for row in rows]
+    columns = {
+        "#": [str(row["question"]) * new for row, new in zip(rows, first, strict=True)],
+        "question": [_asked(row) * new for row, new in zip(rows, first, strict=True)],
+        "": [str(row["rank"]) for row in rows],
+        "answer": [_answer(row) for row in rows],
+        "score": [f"{row['score']:.4g}" for row in rows],
+        "probability": [
+            "" if row["probability"] is None else percent(row["probability"]) for row in rows
+        ],
+        "known": [row["known"] or "" for row in rows],
+        "remark": [row["remark"] or "" for row in rows],
+    }
+    yield _table(columns, ["dim" if row["known"] else "" for row in rows])
+    if len(answers) > most:
+        yield Text(f"the first {most} of {len(answers):,}; --out FILE writes all", style="dim")
+
+
+def _asked(row: Mapping[str, str | None]) -> str:
+    """The question of a row; one without a time is about the whole time of the graph."""
+    names, begin, end = " ".join(str(row[name]) for name in NAMES), row["begin"], row["end"]
+    when = "" if begin is None else f" at {begin}" if begin == end else f" from {begin} to {end}"
+    return names + when
+
+
+def _answer(row: Mapping[str, str | None]) -> str:
+    """The answer of a row; to a question when, it is a time."""
+    if row["begin"] is not None:
+        return str(row["answer"])
+    begin, end = row["scope_begin"], row["scope_end"]
+    return f"{begin}" if begin == end else f"{begin}..{end}"
 
 
 def evidence_parts(evidence: Evidence, title: str = "") -> Iterator[RenderableType]:
@@ -108,10 +152,10 @@ def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:
 def _table(columns: Mapping[str, Sequence[str]], styles: Sequence[str], title: str = "") -> Table:
     """Columns as a table, without those that are empty; text is aligned left."""
     shown = {name: cells for name, cells in columns.items() if any(cells)}
-    table = make_table(title, *shown, words=("answer", "scope", "known", "remark"))
+    table = make_table(title, *shown, words=("question", "answer", "scope", "known", "remark"))
     table.title = Text(title) if title else None
     for name, column in zip(shown, table.columns, strict=True):
-        column.no_wrap = name not in ("answer", "known", "remark")
+        column.no_wrap = name not in ("question", "answer", "known", "remark")
         if name == "answer":
             column.min_width = min(24, max(map(len, shown[name])))
     for style, *cells in zip(styles, *shown.values(), strict=True):

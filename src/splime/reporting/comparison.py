@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from splime.analysis import ComparedRun, Comparison
+from splime.analysis import ComparedRun, Comparison, Pair
 from splime.errors import check_name, counted
 from splime.evaluation import COMPARED
 from splime.io.files import atomic_write
@@ -176,37 +176,51 @@ def _alike(comparison: Comparison) -> list[str]:
 
 
 def in_short(comparison: Comparison) -> str:
-    """The best run, and whether time helps: how far it is from the best one of the other kind.
+    """The best run; and whether time helps a model, by its best runs with it and without.
 
     Runs without cuts ignore time, unless their model knows it by itself; all others use it. What a
-    combination of runs uses is unknown.
+    combination of runs uses is unknown. Other models differ in more than time.
     """
     best = comparison.rows[0]
     text = f"Best: {best.name}, MRR {best.metrics.mrr:.3f}."
-    timed = {row.name: row.uses_time for row in comparison.rows}
-    others = [
-        each
-        for each in comparison.pairs
-        if each.first == best.name and {timed[best.name], timed[each.second]} == {True, False}
-    ]
-    if not others:
+    pair = _with_and_without(comparison)
+    if pair is None:
         return text
-    pair = others[0]
     difference, real = pair.differences["mrr"], comparison.larger_than_chance(pair)
-    lower = f"is {difference.value:.3f} lower"
+    lower, model = f"is {difference.value:.3f} lower", ""
+    if pair.first != best.name:
+        [model] = (f" {row.model}" for row in comparison.rows if row.name == pair.first)
+        lower += f" than {pair.first}"
     if difference.low is not None:
         lower += f" (between {difference.low:.3f} and {difference.high:.3f})"
     helps, chance = {
-        True: ("Time helps", "the difference is larger than chance"),
-        False: ("Time is not shown to help", "the difference could be chance"),
-        None: ("Whether time helps is open", f"{_too_few(comparison)} to tell it from chance"),
+        True: (f"Time helps{model}", "the difference is larger than chance"),
+        False: (f"Time is not shown to help{model}", "the difference could be chance"),
+        None: (
+            f"Whether time helps{model} is open",
+            f"{_too_few(comparison)} to tell it from chance",
+        ),
     }[real]
-    if timed[best.name]:
+    if any(row.uses_time for row in comparison.rows if row.name == pair.first):
         return f"{text} {helps}: {pair.second}, which ignores time, {lower}; {chance}."
     return (
-        f"{text} Time does not help: {best.name} ignores it, and {pair.second}, the best run that"
-        f" uses it, {lower}; {chance}."
+        f"{text} Time does not help{model}: {pair.first} ignores it, and {pair.second}, the best"
+        f" that uses it, {lower}; {chance}."
     )
+
+
+def _with_and_without(comparison: Comparison) -> Pair | None:
+    """The best runs of one model with time and without: of the model whose run is best, or of the
+    best one that has both."""
+    rows = {row.name: row for row in comparison.rows}  # best first
+    ranks = {name: rank for rank, name in enumerate(rows)}
+    pairs = [
+        pair
+        for pair in comparison.pairs
+        for one, other in [(rows[pair.first], rows[pair.second])]
+        if one.model == other.model and {one.uses_time, other.uses_time} == {True, False}
+    ]
+    return min(pairs, key=lambda pair: (ranks[pair.first], ranks[pair.second]), default=None)
 
 
 def _too_few(comparison: Comparison) -> str:

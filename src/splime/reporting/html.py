@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from splime.errors import visible
+from splime.reporting.tables import Bars
 
 
 class Html(str):
@@ -73,7 +74,20 @@ def _cell(name: str, column: Column, content: Any) -> Html:
     text = _plain(content)
     bold = isinstance(content, Text) and "bold" in str(content.style)
     inner: str = tag("b", text) if bold else text
+    if isinstance(content, Bars):
+        inner = _drawn(content)
     return tag(name, inner, class_="number") if column.justify == "right" else tag(name, inner)
+
+
+def _drawn(bars: Bars) -> Html:
+    """A line of bars; as text a page would lose its blanks, or give them another width."""
+    path = "".join(f"M{at} 8v-{height}h1v{height}z" for at, height in enumerate(bars.heights))
+    label = escaped(bars.plain)
+    return Html(
+        f'<svg role="img" aria-label="{label}" width="{5 * len(bars)}" height="20"'
+        f' viewBox="0 0 {len(bars)} 8" preserveAspectRatio="none" fill="currentColor">'
+        f'<path d="{path}"/></svg>'
+    )
 
 
 def _plain(content: Any) -> str:

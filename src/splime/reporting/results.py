@@ -13,6 +13,7 @@ from splime.evaluation import COMPARED, METRICS, Evaluation, Metrics
 from splime.evaluation.metrics import FEWEST
 from splime.reporting.tables import STRATA, described, list_table, make_table
 from splime.runs import Run
+from splime.runs.updates import Change
 from splime.settings import PROTOCOL_OF
 
 HEADINGS = tuple(metric.heading for metric in COMPARED.values())
@@ -38,8 +39,10 @@ def run_table(run: Run) -> Table:
         }
         return list_table(f"{run.path}, without training", rows)
     last = history[-1]
+    updated = {} if run.updates is None else {"updated": str(run.updates)}
     rows = {
         "data": f"{data['name'] or 'facts'}, {counted(data['train'], 'fact')} in train",
+        **updated,
         "cuts": described(method["name"], parameters),
         "scoped predicates": f"{len(run.segmentation.predicates):,}",
         "model": described(settings["model"], shown),
@@ -51,11 +54,33 @@ def run_table(run: Run) -> Table:
         del rows["cuts"], rows["scoped predicates"]
     if not run.entry.trained:
         del rows["loss"]
+    if run.ignores_time:
+        cure = "relative auto" if run.entry.cuts == "none" else "--method timestamp or another one"
+        rows["time"] = f"ignored: answers are the same at all times; {cure} uses it"
     validated = [(one.valid, one.epoch) for one in history if one.valid is not None]
     if validated:
         best, epoch = max(validated, key=lambda one: one[0])
         rows["valid MRR (fact, exact)"] = f"{best:.3f} after epoch {epoch}, kept"
     return list_table(f"run {run.path}", rows)
+
+
+def change_table(change: Change, path: str) -> Table:
+    """What an update of a run changed."""
+    rows = {"facts added": f"{change.added:,}", "facts corrected": f"{change.corrected:,}"}
+    others = {"there already": change.same, "left out": change.left_out}
+    rows |= {name: f"{count:,}" for name, count in others.items() if count}
+    for what, count, names in (
+        ("new entities", change.new_entities, change.entities),
+        ("new predicates", change.new_predicates, change.predicates),
+    ):
+        if count:
+            rows[what] = f"{count:,}: {', '.join(names)}{', …' * (count > len(names))}"
+    if change.new_timestamps:
+        rows["new timestamps"] = f"{change.new_timestamps:,}"
+    begin, end = change.time
+    before = "" if change.time == change.time_before else ", before {} to {}"
+    rows["time"] = f"{begin} to {end}{before.format(*change.time_before)}"
+    return list_table(f"update of {path}", rows)
 
 
 def _combination_table(run: Run) -> Table:

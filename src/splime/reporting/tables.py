@@ -208,7 +208,7 @@ def predicate_table(graph: TemporalGraph, *, most: int = 10) -> Table:
     lines = evenly(limits, holding, window, _WIDTH)
     for predicate, heights in zip(shown.tolist(), lines, strict=True):
         name = Text(graph.predicates[predicate])
-        table.add_row(name, f"{counts[predicate]:,}", sparkline(heights))
+        table.add_row(name, f"{counts[predicate]:,}", Bars(sparkline(heights)))
     return table
 
 
@@ -266,6 +266,15 @@ def stream_table(result: StreamResult) -> Iterator[RenderableType]:
     seconds = sum(result.seconds.values())
     steps = ", ".join(f"{step} {took:.1f} s" for step, took in result.seconds.items())
     yield Text(f"{result.rows / max(seconds, 1e-9):,.0f} rows per second ({steps})")
+
+
+class Bars(Text):
+    """A line of bars, of which a page makes a drawing."""
+
+    @property
+    def heights(self) -> list[int]:
+        """From 0 to 8."""
+        return [_BARS.index(bar) for bar in self.plain]
 
 
 def sparkline(values: npt.NDArray[Any]) -> str:

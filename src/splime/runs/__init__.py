@@ -6,10 +6,13 @@ from splime.runs.evaluating import PROTOCOLS, evaluate, evaluations
 from splime.runs.folder import Epoch, is_finished
 from splime.runs.run import Run
 from splime.runs.training import train
+from splime.runs.updates import Change
+from splime.runs.updating import update
 from splime.runs.watching import Watch
 
 __all__ = [
     "PROTOCOLS",
+    "Change",
     "Epoch",
     "Interrupted",
     "Run",
@@ -19,4 +22,5 @@ __all__ = [
     "evaluations",
     "is_finished",
     "train",
+    "update",
 ]

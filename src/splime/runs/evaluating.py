@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PROTOCOLS", "evaluate", "evaluations", "kept", "kept_of_members", "key"]
 
+_UPDATED = "updated"
+"""Where metrics say which facts they were measured over, if the run was updated before."""
 _WAIT = 10.0  # seconds, for another evaluation that writes its metrics
 
 
@@ -55,15 +58,18 @@ def evaluate(
             `EvaluationOptions` has them. Where None, distinct and aggregate are as the run was
             trained.
     """
-    run = Run.of(run, device=device)
+    began, run = perf_counter(), Run.of(run, device=device)
     chosen = EvaluationOptions(**options).of_protocol(protocol, **_as_trained(run))
     evaluation = evaluate_scoring(run.scoring(), protocol, chosen)
-    if protocol != "triple":
-        evaluation = replace(evaluation, past=run.past)
+    evaluation = replace(
+        evaluation,
+        past=None if protocol == "triple" else run.past,
+        seconds=perf_counter() - began,  # with what it takes to open the model
+    )
     if not run.own_facts or collective.rank():
         return evaluation
     try:
-        _keep(run.path, evaluation)
+        _keep(run, evaluation)
     except SplimeError as error:
         warn(f"the metrics are not kept: {error}")
     return evaluation
@@ -79,7 +85,8 @@ def evaluations(run: Run) -> list[Evaluation]:
     """What was evaluated before, without the ranks."""
     path = run.path / files.METRICS
     try:
-        return [Evaluation.from_json(one) for one in _stored(run.path).values()]
+        stored = [{**one} for one in _stored(run.path).values()]
+        return [Evaluation.from_json(one) for one in stored if one.pop(_UPDATED, "") == _facts(run)]
     except (DataError, TypeError) as error:
         raise DataError(f"{path}: not the metrics of a run: {error}") from None
 
@@ -157,13 +164,19 @@ def _stored(folder: Path) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 
 
-def _keep(folder: Path, evaluation: Evaluation) -> None:
+def _facts(run: Run) -> str:
+    """What tells the facts of a run that was updated from those it had before."""
+    return "" if run.updates is None else str(run.updates.data["sha256"])
+
+
+def _keep(run: Run, evaluation: Evaluation) -> None:
     """Add an evaluation to the metrics; the same one again takes the place of the old one."""
-    name = key(evaluation)
+    name, folder, facts = key(evaluation), run.path, _facts(run)
     with locked(folder, wait=_WAIT):
         stored = _stored(folder)
         _write_ranks(folder / f"ranks-{name}.parquet", evaluation)
-        write_json(folder / files.METRICS, {**stored, name: evaluation.to_json()})
+        made = evaluation.to_json() | ({_UPDATED: facts} if facts else {})
+        write_json(folder / files.METRICS, {**stored, name: made})
 
 
 def key(evaluation: Evaluation) -> str:

@@ -16,9 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from splime.errors import DataError, UsageError
-from splime.graph import TemporalGraph
+from splime.graph import SPLITS, TemporalGraph
 from splime.io import save, save_segmentation
-from splime.io.files import atomic_write, content, read_toml, to_toml, whole_numbers, write_toml
+from splime.io.files import (
+    atomic_write,
+    content,
+    read_plain,
+    read_toml,
+    to_toml,
+    whole_numbers,
+    write_toml,
+)
 from splime.segmentation import Segmentation
 from splime.settings import BaseSettings, Settings
 from splime.shown import Tabular
@@ -62,16 +70,21 @@ def describe(
     """The configuration of a run: data, method and the cuts that came of it, settings."""
     config: Config = {
         "run": {"engine": engine},
-        "data": {
-            "name": graph.name,
-            "sha256": checksum(graph),
-            **{split: len(facts) for split, facts in graph.splits()},
-            "timestamps": len(graph.timeline),
-        },
+        "data": data_of(graph, checksum(graph)),
         **({} if segmentation is None else _described(segmentation)),
         "settings": {**settings},
     }
     return tomllib.loads(to_toml(config))  # exactly what a reader will find
+
+
+def data_of(graph: TemporalGraph, sha256: str) -> dict[str, Any]:
+    """What a configuration says of the facts, whose checksum is given."""
+    return {
+        "name": graph.name,
+        "sha256": sha256,
+        **{split: len(facts) for split, facts in graph.splits()},
+        "timestamps": len(graph.timeline),
+    }
 
 
 def _described(segmentation: Segmentation) -> Config:
@@ -108,6 +121,9 @@ def read_config(folder: Path) -> Config:
                 raise DataError(
                     f"{path}: not the configuration of a run: {title}.{key} is missing or wrong"
                 )
+    for split in SPLITS:
+        if not isinstance(config["data"].get(split, 0), int):
+            raise DataError(f"{path}: not the configuration of a run: data.{split} is wrong")
     return config
 
 
@@ -249,8 +265,8 @@ def write_history(path: Path, history: Sequence[Epoch]) -> None:
 def read_history(path: Path) -> History:
     """Read them back; a DataError if they are not what was written."""
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [*csv.DictReader(file, restval="missing", strict=True)]
+        lines = read_plain(path).splitlines(keepends=True)
+        rows = [*csv.DictReader(lines, restval="missing", strict=True)]
         rows = [{**row, "valid": row["valid"] or None} for row in rows]
         history = History(msgspec.convert(rows, list[Epoch], strict=False))
     except (OSError, KeyError, ValueError, csv.Error) as error:

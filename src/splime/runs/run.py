@@ -16,12 +16,21 @@ import torch
 
 from splime.device import choose_device
 from splime.embedding.models.base import Model
-from splime.errors import DataError, SplimeError, UsageError, counted, visible
+from splime.errors import (
+    DataError,
+    SplimeError,
+    UsageError,
+    counted,
+    explain_out_of_memory,
+    visible,
+)
 from splime.graph import SPLITS, Facts, SplitName, TemporalGraph
 from splime.io import load_segmentation, read
 from splime.io.files import read_json, validated
+from splime.io.parquet import FactFile
 from splime.methods import Method, Vanilla, restore_method
 from splime.runs import folder as files
+from splime.runs.updates import Change, Updates, read_updates
 from splime.scoring.queries import Scoring
 from splime.scoring.scoping import KnownFacts, Scoping, keyed
 from splime.segmentation import Segmentation
@@ -33,6 +42,13 @@ from splime.training.registry import ModelEntry, entry_of_run, find_engine
 from splime.vocabulary import Vocabulary
 
 T = TypeVar("T")
+
+
+class _Members(TypedDict):
+    """What the configuration of a combination says of its members."""
+
+    names: list[str]
+    sha256: list[str]
 
 
 class _About(TypedDict):
@@ -58,10 +74,16 @@ class Run(Shown):
     """Whether the model was trained on facts of the graph."""
     own_facts = True
     """Whether the graph is the one in the folder; else nothing is kept there."""
+    updates: Updates | None = None
+    """What was added after the training, if anything was."""
 
     def __init__(self, path: str | Path, *, device: str = "auto") -> None:
         self.path = Path(path)
         self.config = files.read_config(self.path)
+        self._trained = files.fingerprint(self.config)  # which the parameters carry
+        self.updates = read_updates(self.path)
+        if self.updates is not None:
+            self.config = {**self.config, "data": self.updates.data}
         self.engine: str = self.config["run"]["engine"]
         """The engine that trained the model."""
         if not files.is_finished(self.path):
@@ -117,15 +139,21 @@ class Run(Shown):
     @cached_property
     def graph(self) -> TemporalGraph:
         """The facts."""
-        graph = read(self.path / files.GRAPH)
-        if files.checksum(graph) != self.config["data"]["sha256"]:
-            raise DataError(f"{self.path / files.GRAPH}: not the facts that the run was made from")
+        path = self.path / (files.GRAPH if self.updates is None else self.updates.graph)
+        if self.updates is not None and not path.exists():
+            raise DataError(f"{path}: is not there; was the run updated meanwhile? open it again")
+        data = self.config["data"]
+        # A few bytes of Parquet can be any number of rows.
+        same = FactFile(path).rows == sum(data.get(split, 0) for split in SPLITS)
+        graph = read(path) if same else None
+        if graph is None or files.checksum(graph) != data["sha256"]:
+            raise DataError(f"{path}: not the facts that the run was made from")
         return graph
 
     @cached_property
     def segmentation(self) -> Segmentation:
         """The cuts; of a model without cuts, the predicates as they are."""
-        if "cuts" not in self.config:
+        if "cuts" not in self.config or self.updates is not None:
             return Vanilla().fit(self.graph)
         segmentation = load_segmentation(self.path / files.SEGMENTATION)
         if files.checksum_of_cuts(segmentation) != self.config["cuts"]["sha256"]:
@@ -150,6 +178,13 @@ class Run(Shown):
         if self.members:
             return None
         return self.settings.uses_time if self.entry.cuts == "none" else self.is_cut
+
+    @property
+    def ignores_time(self) -> bool:
+        """Whether answers are the same at all times."""
+        if self.members:
+            return all(member.ignores_time for member in self.members)
+        return self.uses_time is False and len(self.graph.timeline) > 1
 
     @cached_property
     def static(self) -> StaticGraph:
@@ -180,7 +215,7 @@ class Run(Shown):
         """The parameters, by the name of their table."""
         path = self.path / files.MODEL
         tensors, about = load_tensors(path)
-        if about.get("config") != files.fingerprint(self.config):
+        if about.get("config") != self._trained:
             raise DataError(f"{path}: does not belong to the {files.CONFIG} beside it")
         # Earlier versions stored the names of entities and predicates here, too.
         return {name: tensor for name, tensor in tensors.items() if not name.endswith(".names")}
@@ -188,8 +223,11 @@ class Run(Shown):
     @cached_property
     def members(self) -> list[Run]:
         """The runs that a combination adds up, each in a folder in its own; of others none."""
-        members = []
-        for number, expected in enumerate(self.config.get(files.MEMBERS, {}).get("sha256", ()), 1):
+        if files.MEMBERS not in self.config:
+            return []
+        members, listed = [], self.config[files.MEMBERS]
+        validated(self.path / files.CONFIG, listed, _Members)
+        for number, expected in enumerate(listed["sha256"], 1):
             path = self.path / files.MEMBERS / str(number)
             try:
                 member = Run(path, device=self.device.type)
@@ -197,7 +235,10 @@ class Run(Shown):
                 raise DataError(f"a member of the combination is missing: {error}") from None
             if files.fingerprint(member.config) != expected:
                 raise DataError(f"{path}: not the run that was combined")
-            member.graph = self.graph  # the same, and read already
+            if self.updates is None:
+                member.graph = self.graph  # the same, and read already
+            else:
+                member = member._on(self.graph)
             members.append(member)
         return members
 
@@ -215,10 +256,11 @@ class Run(Shown):
 
     @cached_property
     def _scoring(self) -> Scoring:
+        path = self.path / files.MODEL
         try:
-            return self._open()
+            with explain_out_of_memory(f"the model in {self.path} is too large"):
+                return self._open()
         except (ValueError, UsageError) as error:
-            path = self.path / files.MODEL
             raise DataError(f"{path}: not the parameters of this run: {error}") from None
 
     def scoring(self, how: Aggregate | None = None, memory: int | None = None) -> Scoring:
@@ -251,7 +293,47 @@ class Run(Shown):
                 " other facts; a run of the path model (--model path) can be asked over others"
             )
         reads: Sequence[SplitName] = SPLITS if self.reads_every_split else ("train",)
-        return self._on(_joined(self.graph, facts, instead, reads, warn))
+        return self._on(_joined(self.graph, self.knowable(facts, warn), instead, reads))
+
+    def update(
+        self,
+        facts: TemporalGraph | str | Path,
+        *,
+        warn: Callable[[str], None] = warnings.warn,
+        **reading: Any,
+    ) -> Change:
+        """Add facts to the run for good, as `over` adds them; returns what that changed.
+
+        Nothing is trained: the model must be one whose input the facts are. They replace the graph
+        in the folder at once, or not at all; parameters, configuration and history stay. This run,
+        and those that are opened later, answer from the new facts; a `Query` made before does not.
+
+        Args:
+            facts: a graph, or what `splime.load` reads one from.
+            warn: called with the number of facts that the model cannot know, and of those that
+                valid or test state.
+            reading: how to read them, as for `splime.load`.
+        """
+        from splime.runs.updating import update_run
+
+        change = update_run(self, facts, warn, **reading)
+        now = Run(self.path, device=self.device.type)
+        vars(self).clear()
+        vars(self).update(vars(now))
+        return change
+
+    def knowable(self, facts: TemporalGraph, warn: Callable[[str], None]) -> TemporalGraph:
+        """Those of some facts whose predicates the model can know; an error if it can know none."""
+        if self.knows_any_predicate:
+            return facts
+        return _learned(self.graph, facts, warn)
+
+    @property
+    def knows_any_predicate(self) -> bool:
+        """Whether predicates may be new: what is said of them is counted in the facts."""
+        if self.members:
+            return all(member.knows_any_predicate for member in self.members)
+        return not self.settings.learns_predicates
 
     @property
     def reads_every_split(self) -> bool:
@@ -301,23 +383,10 @@ def open_runs(runs: Runs, device: str) -> list[Run]:
     return [Run.of(run, device=device) for run in several]
 
 
-def _joined(
-    own: TemporalGraph,
-    facts: TemporalGraph,
-    instead: bool,
-    reads: Sequence[SplitName],
-    warn: Callable[[str], None],
+def _learned(
+    own: TemporalGraph, facts: TemporalGraph, warn: Callable[[str], None]
 ) -> TemporalGraph:
-    """The graph of `Run.over`: the ids of predicates are those of `own`.
-
-    The run answers from the splits that it `reads`.
-    """
-    ours, theirs = own.timeline, facts.timeline
-    if ours.granularity != theirs.granularity:
-        raise UsageError(
-            f"the facts have times by {theirs.granularity}, and the run by {ours.granularity}: read"
-            f" them with granularity={ours.granularity!r} (--granularity {ours.granularity})"
-        )
+    """The facts whose predicates are among those of a train."""
     learned = np.append(np.bincount(own.train.predicate, minlength=len(own.predicates)) > 0, False)
     knows = learned[own.predicates.ids(facts.predicates.labels)]  # the last is that of -1
     kept = facts.keep({split: knows[part.predicate] for split, part in facts.splits()}).compact()
@@ -330,13 +399,39 @@ def _joined(
             known = ", ".join(own.predicates[at] for at in np.flatnonzero(learned)[:3].tolist())
             raise UsageError(f"{what}, such as {few}; it has learned {known}, …")
         warn(f"{what}, and are left out: {few}")
-    labels = pa.concat_arrays([own.entities.labels, kept.entities.labels])
-    entities, same = Vocabulary(labels, kind="entity"), np.arange(len(own.predicates), dtype="i4")
-    of_ours, of_theirs = (entities.ids(each.entities.labels) for each in (own, kept))
-    predicates = own.predicates.ids(kept.predicates.labels)
-    old = {name: part.renumber(of_ours, same) for name, part in own.splits()}
-    new = {name: part.renumber(of_theirs, predicates) for name, part in kept.splits()}
-    graph = replace(own, entities=entities, timeline=_both(ours, theirs))
+    return kept
+
+
+def _joined(
+    own: TemporalGraph, kept: TemporalGraph, instead: bool, reads: Sequence[SplitName]
+) -> TemporalGraph:
+    """The graph of `Run.over`; without new predicates, their ids are those of `own`.
+
+    The run answers from the splits that it `reads`.
+    """
+    ours, theirs = own.timeline, kept.timeline
+    if ours.granularity != theirs.granularity:
+        raise UsageError(
+            f"the facts have times by {theirs.granularity}, and the run by {ours.granularity}: read"
+            f" them with granularity={ours.granularity!r} (--granularity {ours.granularity})"
+        )
+    entities, predicates = (
+        Vocabulary(pa.concat_arrays([mine.labels, yours.labels]), kind=mine.kind)
+        for mine, yours in (
+            (own.entities, kept.entities),
+            (own.predicates, kept.predicates),
+        )
+    )
+    old, new = (
+        {
+            name: part.renumber(
+                entities.ids(each.entities.labels), predicates.ids(each.predicates.labels)
+            )
+            for name, part in each.splits()
+        }
+        for each in (own, kept)
+    )
+    graph = replace(own, entities=entities, predicates=predicates, timeline=_both(ours, theirs))
     given = Facts.concat([new[name] for name in reads])
     for name in reads:
         old[name] = Facts.empty() if instead else _without(old[name], given, graph)
@@ -345,7 +440,7 @@ def _joined(
     if not instead:
         parts["train"] = Facts.concat([old["train"], new["train"]])
     sources = [one for one in own.reading.sources if one.split is None or one.split in missing]
-    reading = replace(own.reading, sources=(*sources, *facts.reading.sources))
+    reading = replace(own.reading, sources=(*sources, *kept.reading.sources))
     return replace(graph, **parts, reading=reading)
 
 

@@ -24,6 +24,7 @@ import splime
 from splime import collective
 from splime.datasets import load
 from splime.device import choose_device
+from splime.embedding.presets import QUICK
 from splime.errors import DataError, Interrupted, UsageError, explain_out_of_memory
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
@@ -112,6 +113,9 @@ def train(
     source = TrainingSource(graph, segmentation, choose_device(device))
     fitted = trainer.fitted(chosen, source, settings)
     _warn_of_changes(chosen, fitted, source, warn)
+    if preset == QUICK:
+        whole, fitted = fitted, trainer.quick(fitted, source, settings)
+        _tell_sample(whole, fitted, warn)
     out = Path(out)
     config = describe(graph, source.segmentation, fitted.values(), entry.engine)
     writes = collective.rank() == 0
@@ -185,6 +189,17 @@ def _warn_of_changes(
         )
 
 
+def _tell_sample(whole: BaseSettings, quick: BaseSettings, warn: Callable[[str], None]) -> None:
+    """Say what the preset `quick` takes a part of, or less of."""
+    before, after = whole.values(), quick.values()
+    texts = {"steps": "{:,} steps", "valid_questions": "validation on {:,} questions"}
+    texts |= {"reach": "the {:,} nearest facts of a question", "epochs": "{:,} epochs at most"}
+    changed = [name for name in texts if after.get(name) != before.get(name)]
+    if changed:
+        parts = [texts[name].format(after[name]) for name in changed]
+        warn(f"so that it ends within a minute, quick takes {', '.join(parts)}; strong takes more")
+
+
 def _check_splits(
     graph: TemporalGraph, settings: BaseSettings, given: Mapping[str, Any]
 ) -> BaseSettings:
@@ -237,6 +252,9 @@ class _Training:
         self.fingerprint = fingerprint(self.config)
         self.about = {**machine(self.source.device), **self.learner.about}
         self.progress = _Progress(started=self.about["started"])
+        self.shown = [watch for watch in self.watches if isinstance(watch, Showing)]
+        for shown in self.shown:
+            shown.most = self.learner.most_steps
 
     def run(self, resumes: bool) -> None:
         """Train to the end, or until a watch asks to stop."""
@@ -317,7 +335,13 @@ class _Training:
     def _validate(self) -> float:
         """The MRR on valid by protocol `fact` with its exact filter."""
         aggregate = self.settings.default_aggregate
-        options = EvaluationOptions(split="valid", bootstrap=0, aggregate=aggregate)
+        options = EvaluationOptions(
+            split="valid",
+            bootstrap=0,
+            aggregate=aggregate,
+            questions=self.settings.valid_questions,
+            progress=self.shown[0].validating if self.shown else silent,
+        )
         evaluation = evaluate_scoring(self.learner.scoring(), "fact", options)
         return evaluation.metrics["exact"]["both"].mrr
 

@@ -25,8 +25,11 @@ class CombinedEngine(Engine[CombinedSettings]):
         self, settings: CombinedSettings, source: ModelInput, tensors: Mapping[str, Tensor]
     ) -> TimedScoring:
         """The weighted scores of the members."""
+        weights = settings.weights
+        if len(weights) != len(source.members) or not any(weights):
+            raise ValueError(f"{len(weights)} weights of {len(source.members)} members")
         scorings = [member.scoring() for member in source.members]
-        return TimedScoring(CombinedScorer(scorings, settings.weights), source.graph)
+        return TimedScoring(CombinedScorer(scorings, weights), source.graph)
 
 
 engine = CombinedEngine()

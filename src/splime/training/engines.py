@@ -74,6 +74,8 @@ class Learner(ABC):
     """How many epochs are done."""
     epochs: int = 1
     """How many there are at most."""
+    most_steps: int | None = None
+    """How many steps there are at most, where the last epoch is not whole."""
     about: Mapping[str, Any] = {}
     """What is remembered with a run: the numbers of parameters and triples, and more."""
 
@@ -106,6 +108,10 @@ class Engine(ABC, Generic[S]):
 
     def fitted(self, settings: S, source: ModelInput, given: Mapping[str, Any]) -> S:
         """The settings for one graph; what was given stays as it is."""
+        return settings
+
+    def quick(self, settings: S, source: ModelInput, given: Mapping[str, Any]) -> S:
+        """Fitted settings that train within a minute on two cores, for the preset `quick`."""
         return settings
 
     def search_space(self, settings: S) -> dict[str, Axis]:

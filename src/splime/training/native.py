@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,12 @@ from splime.training.trainer import LEARNING_RATES, Trainer
 
 MANY_ENTITIES = 50_000
 """With more (scoped) entities, presets that compare with all of them compare with a sample."""
+_QUICK_SECONDS, _QUICK_SCORES, _QUICK_VALID = 50.0, 1 << 27, 1_000
+"""What `quick` may train on a core, the scores that a validation may take, and its fewest
+queries."""
+_SECONDS_OF_SCORE, _SECONDS_OF_ROW = 2.6e-8, 1e-6
+"""What a step takes on a core at dimension 50, measured with ComplEx: for each score, and for each
+row of its tables."""
 _DIMENSIONS, _SMOOTH = Values((50, 100, 200)), Values((0.0, 0.01, 0.1, 1.0, 10.0))
 
 
@@ -46,6 +53,29 @@ class NativeEngine(Engine[Settings]):
         triples = _examples(static, settings)
         count = len(distinct(triples.fact) if settings.each == "fact" else triples)
         return replace(settings, batch_size=min(settings.batch_size, count))
+
+    def quick(self, settings: Settings, source: ModelInput, given: Mapping[str, Any]) -> Settings:
+        """Fewer epochs, and validation on fewer queries, where all would take too long."""
+        static, train = source.scoping.static, _examples(source.scoping.static, settings)
+        entities, queries = len(static.entities), 2 * len(source.graph.valid)
+        if queries * entities > _QUICK_SCORES and "valid_questions" not in given:
+            most = max(_QUICK_VALID, _QUICK_SCORES // entities)
+            settings = replace(settings, valid_questions=min(queries, most))
+        if given.keys() & {"steps", "epochs"}:
+            return settings
+        against_all = LOSSES[settings.loss].against == "all"
+        candidates, width = entities if against_all else settings.negatives, settings.dimension / 50
+        step = _SECONDS_OF_SCORE * settings.batch_size * candidates * width
+        step += _SECONDS_OF_ROW * (entities + len(static.predicates)) * width
+        count = len(distinct(train.fact) if settings.each == "fact" else train)
+        steps, of_epoch = int(_QUICK_SECONDS / step), math.ceil(count / settings.batch_size)
+        if steps >= (settings.steps or settings.epochs * of_epoch):
+            return settings
+        if steps < 2 * of_epoch:  # the last epoch need not be whole
+            return replace(settings, steps=max(1, steps))
+        epochs = steps // of_epoch
+        every = min(settings.validate_every, epochs)
+        return replace(settings, epochs=epochs, validate_every=every)
 
     def search_space(self, settings: Settings) -> dict[str, Axis]:
         """Dimension, learning rate, smoothness, and those of the loss."""

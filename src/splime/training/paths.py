@@ -61,8 +61,14 @@ STRONG: Mapping[str, Any] = {
     "patience": 5,
     "precision": "tf32",
 }
-QUICKER: Mapping[str, Any] = {"messages": "learned", "layers": 3, "dimension": 16, "epochs": 3}
+QUICKER: Mapping[str, Any] = {"epochs": 1}
 """How the preset `quick` differs."""
+_QUICK_SECONDS, _QUICK_VALID, _QUICK_REACH = 20.0, 500, 5_000
+"""What `quick` may train on a core; the queries that it validates on, and the facts that a question
+reads, where all would take longer."""
+_SECONDS_OF_PREDICATE, _SECONDS_OF_FACT = 9e-5, 3e-7
+"""What a question of a training takes on a core, measured: for each predicate, and for each fact
+that it reads, at the width and layers of the shipped weights."""
 _WARM_UP, _LAST = 200, 0.05
 """Steps until the learning rate is reached, and the share of it that is left at the end."""
 _LONGEST_GRADIENT = 1.0
@@ -103,6 +109,24 @@ class PathEngine(Engine[PathSettings]):
             return settings
         return replace(settings, batch_size=min(settings.batch_size, 2 * count))
 
+    def quick(
+        self, settings: PathSettings, source: ModelInput, given: Mapping[str, Any]
+    ) -> PathSettings:
+        """A part of an epoch, with fewer facts for a question, where all would take too long."""
+        facts, predicates = len(source.graph.train), len(source.graph.predicates)
+        if facts > 4 * _QUICK_REACH and "reach" not in given:
+            settings = replace(settings, reach=_QUICK_REACH)
+        read = min(facts, settings.reach or facts)
+        question = _SECONDS_OF_PREDICATE * predicates + _SECONDS_OF_FACT * read
+        steps = max(1, int(_QUICK_SECONDS / question / settings.batch_size))
+        every = math.ceil(2 * facts / settings.batch_size) * settings.epochs
+        if steps < every and not given.keys() & {"steps", "epochs"}:
+            settings = replace(settings, steps=steps)
+        queries = 2 * len(source.graph.valid)
+        if question * queries > _QUICK_SECONDS / 2 and "valid_questions" not in given:
+            settings = replace(settings, valid_questions=min(_QUICK_VALID, queries))
+        return settings
+
     def search_space(self, settings: PathSettings) -> dict[str, Axis]:
         """What `splime tune` tries."""
         return {
@@ -129,7 +153,7 @@ class PathEngine(Engine[PathSettings]):
         counting: Counting | None = None,
     ) -> TimedScoring:
         """The scores of a trained model."""
-        model = make_path_model(source.graph, settings)
+        model = make_path_model(source.graph, settings, empty=True)
         fill_parameters(model, tensors)
         scorer = PathScorer(model.to(source.device), source.graph, settings, counting)
         return TimedScoring(scorer, source.graph)

@@ -158,7 +158,10 @@ def entry_of_run(model: str, engine: str) -> ModelEntry:
         from splime.training.pykeen import entry_of
 
         return entry_of(model)
-    return find_model(model)
+    entry = find_model(model)
+    if (entry.engine, entry.name) != (engine, model):
+        raise UsageError(f"the engine {engine} has no model {model!r}")
+    return entry
 
 
 def find_engine(name: str) -> Engine[Any]:

@@ -61,6 +61,7 @@ class Loop(Learner):
             self.epochs = settings.epochs
         else:
             self.epochs = math.ceil(settings.steps / self.steps)
+            self.most_steps = settings.steps
         self.epoch, self.step = 0, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=device)
         self.recordings: dict[int, Any] = {}  # of a step, on a GPU, by the size of the batch

@@ -27,7 +27,15 @@ from splime.errors import DataError, SplimeError, UsageError, WriteError, not_in
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
-from splime.io.files import atomic_write, content, locked, read_toml, to_toml, write_toml
+from splime.io.files import (
+    atomic_write,
+    check_plain,
+    content,
+    locked,
+    read_toml,
+    to_toml,
+    write_toml,
+)
 from splime.io.inputs import is_stored
 from splime.progress import Progress, Watching, silent
 from splime.reporting.style import check_picture, save_picture
@@ -235,9 +243,11 @@ class Search:
                 f"{self.folder}: holds another search ({differences(there, wanted)}); choose"
                 " another folder, or remove this one"
             )
-        elif journal.exists() and not (written := journal.read_bytes()).endswith(b"\n"):
-            # A killed process wrote half of a line, and optuna would append to it.
-            os.truncate(journal, written.rfind(b"\n") + 1)
+        elif journal.exists():
+            check_plain(journal)
+            if not (written := journal.read_bytes()).endswith(b"\n"):
+                # A killed process wrote half of a line, and optuna would append to it.
+                os.truncate(journal, written.rfind(b"\n") + 1)
         (self.folder / TRIALS).mkdir(exist_ok=True)  # here, since a lock removes what it made
 
     @cached_property

@@ -15,7 +15,10 @@ MOVED = DISTANCES | {"negatives": 128, "smooth": 0.0}
 
 
 class HyTE(TransE):
-    """f(s, p, o, t) = -‖s⊥ + p⊥ - o⊥‖, where x⊥ = x - (w·x) w and w is the normal of t."""
+    """f(s, p, o, t) = -‖s⊥ + p⊥ - o⊥‖, where x⊥ = x - (w·x) w and w is a vector of t.
+
+    As in its authors' program, w is not kept at length 1, so x⊥ lies on no hyperplane in general.
+    """
 
     name = "hyte"
     cuts = "timestamps"
