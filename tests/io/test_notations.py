@@ -70,6 +70,8 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("12_June_1999 1st_of_May_2004 2001-Feb-28", "1999-06-12 2004-05-01 2001-02-28", "name"),
         ("Thursday,_March_4,_2021 Mon_8_Mar_2021", "2021-03-04 2021-03-08", "name of the month"),
         ("04-Mar-19 05-Apr-99", "2019-03-04 1999-04-05", "two digits are 1969 to 2068"),
+        ("2001.0 2002.0", "2001 2002", "a whole number"),
+        ("20180101T103000Z 20180102T1031Z", "2018-01-01T10:30 2018-01-02T10:31", "ISO 8601"),
         ("49_BC 27_BCE 14_AD 37_CE AD_69", "-49 -27 14 37 69", "before Christ.*--unknown-time"),
         ("c._1850 ca._1640 circa_1700 1788 c._44_BC", "1850 1640 1700 1788 -44", "exact"),
         (
@@ -269,6 +271,8 @@ def test_small_numbers_are_read_as_before(numbers: list[int]) -> None:
         ("27 BC–14", ("-27", "14")),
         ("14-37", ("14", "37")),
         ("c. 1058–1093", ("1058", "1093")),
+        ("ca 1850–60", ("1850", "1860")),
+        ("1998‑2003", ("1998", "2003")),
         ("1991-present", ("1991", None)),
         ("1991 – now", ("1991", None)),
         ("2010-", ("2010", None)),
@@ -453,6 +457,12 @@ def test_years_that_stand_for_none() -> None:
     assert graph.timeline.granularity == "year"
     assert spans(graph)[3:] == [("2003", None), ("2007", None), (None, "2008")]
     assert spans(intervals(*years, (2003, 9999), (2007, 9999), unknown_time="7"))[3][1] == "9999"
+    # Among days neither makes years of them.
+    graph = intervals(*ROWS, ("2007-01-01", "9999"), ("2008-01-01", "0"))
+    assert graph.timeline.granularity == "day"
+    assert spans(graph)[3:] == [("2007-01-01", None), ("2008-01-01", None)]
+    compact = intervals(("20180101", "00000000"), ("20180201", "0"), ("20180201", "20190101"))
+    assert [fact.end for fact in compact.rows()] == [None, None, "2019-01-01"]
 
 
 def test_real_times_that_are_far_stay() -> None:
@@ -554,6 +564,45 @@ def test_lengths_that_are_none() -> None:
         intervals((3, 4), duration="days")
     with pytest.raises(UsageError, match="duration"):
         intervals(("2015", 3), duration="decades")
+
+
+NUMBERS = "0 1 3 12 13 31 49 99 1066 1850 1998 2003 2019 9999 20180101 20088 1546300800"
+WORDS = "BC AD c. ca. to since until now present March Sept of PM null T Z W Q"
+MARKS = "- – / . , : ~ ( ) % ## #### é 0000-00-00 9999-12-31 1900-01-01 +02:00"
+PIECES = [*NUMBERS.split(), *WORDS.split(), *MARKS.split(), " ", "", "\u00a0"]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join),
+        min_size=2,
+        max_size=8,
+    ),
+    st.booleans(),
+    st.sampled_from([None, "%d/%m/%Y", "%Y"]),
+    st.sampled_from([None, "days", "years"]),
+    st.sampled_from([None, "year", "day", "step"]),
+)
+def test_whatever_is_written_is_read_or_refused(
+    texts: list[str], pairs: bool, format: str | None, unit: str | None, granularity: Any
+) -> None:
+    options: dict[str, Any] = {"time_format": format, "duration": unit, "granularity": granularity}
+    try:
+        if pairs:
+            graph = intervals(*zip(texts[::2], texts[1::2], strict=False), **options)
+        else:
+            graph = events(*texts, **options)
+    except SplimeError:
+        return
+    reading = graph.reading
+    assert reading.rows == len(texts) // (2 if pairs else 1)
+    assert reading.kept + sum(reading.dropped.values()) == reading.rows
+    # What is shown reads back as itself.
+    if graph.timeline.granularity != "step" and granularity is None:
+        written = [(one.begin, one.end) for one in graph.rows()]
+        again = intervals(*written, unknown_time="", without_time="unknown")
+        if again.timeline.granularity == graph.timeline.granularity:
+            assert spans(again) == written
 
 
 @pytest.mark.system

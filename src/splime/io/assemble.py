@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from splime.arrays import distinct, grouped, repeated
-from splime.errors import DataError, counted
+from splime.errors import DataError, counted, option
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, TemporalGraph
 from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, all_remarks
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
@@ -166,7 +166,8 @@ def _limits(
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
-            f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`"
+            f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`, and"
+            f" how times are written with {option('time_format', '%d/%m/%Y')}"
         )
     first, last = options.first, options.last
     return (

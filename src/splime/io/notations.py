@@ -19,8 +19,10 @@ from splime.errors import UsageError
 from splime.times import GRANULARITIES, YEAR, Bools, Ints
 
 OPEN_END = re.compile(
-    r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?|date)|to date"
-    r"|still|open(?:-ended)?|continuing|\.\.\.?|…"
+    r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?)"
+    r"|(?:(?:un)?till?|up to|to) date"
+    r"|still|still (?:active|open|in force)|active|in force|in progress|open(?:-ended)?|continuing"
+    r"|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
 _CLOCK = (
@@ -33,6 +35,10 @@ _DAY_MONTH = re.compile(
 _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
 _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+_BASIC = re.compile(
+    r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})(?:([0-9]{2}(?:[.,][0-9]+)?))?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 _WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?\.?"
 _DAY_IN_WORDS = re.compile(
@@ -168,7 +174,23 @@ def _about(text: str) -> str | None:
     return _era(match[1]) or _words(match[1])
 
 
+def _basic(text: str) -> str | None:
+    match = _BASIC.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, zone = match.groups()
+    clock = f"{hour}:{minute}" if second is None else f"{hour}:{minute}:{second}"
+    return f"{year}-{month}-{day}T{clock}{zone or ''}"
+
+
+def _whole(text: str) -> str | None:
+    match = _WHOLE.fullmatch(text)
+    return match and match[1]
+
+
 NOTATIONS = (
+    Notation("a whole number, as it is written among gaps", _whole),
+    Notation("without separators, as ISO 8601 has it", _basic),
     Notation("year first; --time-format reads them otherwise", _year_first),
     Notation("month and year; --time-format reads them otherwise", _month_year),
     Notation("by the name of the month; --time-format reads them otherwise", _words),
@@ -294,8 +316,9 @@ def numbers_as_dates(texts: pa.Array, rows: Ints) -> tuple[Bools, pa.Array, str]
     digits = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
     numbers = pc.if_else(digits, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
     bare: Bools = np.asarray(digits.to_numpy(zero_copy_only=False), bool)
-    # What may stand for no time says nothing.
+    # What may stand for no time says nothing, nor does a year.
     telling = bare & (numbers > 0) & ~_mask(texts, "^(9999|2999|3000)")
+    telling &= (numbers < _FIRST) | (numbers > _LAST)
     all_rows = int(rows[telling].sum())
     if not all_rows:
         return None

@@ -30,7 +30,7 @@ from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_tex
 _NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
 _SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
 _LIKE_MONTH, _NO_MONTH = r"^[0-9]{1,4}-[0-9]{2}$", r"^[0-9]{1,4}-(00|1[3-9]|[2-9][0-9])$"
-_DASH = re.compile(r"\s*(?:–|—|−|-|/|\b(?:to|until|till)\b)\s*")
+_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
 _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
 _NEARLY_ALL = 0.9
@@ -295,22 +295,21 @@ class Recognition:
             for times in self._all:
                 times.replace(old, isos)
         if self.options.unknown_time is None:
+            self._no_dates()  # 00000000 is one by now
             self._zeros()
 
     def _zeros(self) -> None:
-        """Take 0 and -1 for an unknown time among dates and years."""
-        zeros = _sum(times.matching("^(0+|-1)$") for times in self._all)
+        """Take 0 and -1 for an unknown time among dates and years, and 9999 among dates."""
+        zeros = _sum(times.matching("^(0+|-1|9999)$") for times in self._all)
         if not zeros:
             return
         numbers = _sum(times.matching("^-?[0-9]{1,18}$") for times in self._all)
-        years = sorted({int(text) for text in numbers} - {0, -1})
-        if years and not (years[0] >= 1000 and {*years} - {9999} <= {*range(1000, 3000)}):
+        years = sorted({int(text) for text in numbers} - {0, -1, 9999})
+        if years and not 1000 <= years[0] <= years[-1] < 3000:
             return
-        dates = self._rows - sum(numbers.values())
         # Steps begin at 0, too, but not with a gap behind it that is longer than all others.
         steps = len(years) < 3 or years[0] <= years[-1] - years[0]
-        known = _sum(times.matching("^[+-]?[0-9]+-") for times in self._all)
-        if (dates and known) or not steps:
+        if not steps or _sum(times.matching("^[+-]?[0-9]+-") for times in self._all):
             self._tell_unknown(zeros)
 
     def _check_lengths(self) -> None:
@@ -321,7 +320,7 @@ class Recognition:
         if not lengths or lengths.total() < _NEARLY_ALL * _sum(t.known for t in ends).total():
             return
         dates = _sum(times.matching("^[+-]?[0-9]+-[0-9]{2}") for times in begins)
-        if dates.total() >= _NEARLY_ALL * _sum(t.known for t in begins).total():
+        if dates and dates.total() >= _NEARLY_ALL * _sum(t.known for t in begins).total():
             text = next(iter(lengths))
             raise DataError(
                 f"{self._place(text, ends)}: {text!r} stands where the end should be, and the begin"
@@ -360,9 +359,9 @@ def _full(begin: str, end: str) -> tuple[str, str]:
     """
     if OPEN_END.fullmatch(end):
         end = ""
-    if re.fullmatch("[0-9]{4}", begin) and re.fullmatch("[0-9]{2}", end):
-        year = int(begin[:2] + end)
-        end = str(year + 100 * (year < int(begin)))
+    if (first := re.search("[0-9]{4}$", begin)) and re.fullmatch("[0-9]{2}", end):
+        year = int(first[0][:2] + end)
+        end = str(year + 100 * (year < int(first[0])))
     if re.fullmatch("[0-9]+", begin) and (era := re.fullmatch(r"([0-9]+)( ?B\.? ?C.*)", end)):
         begin += era[2] if int(begin) >= int(era[1]) else ""
     return begin, end

@@ -124,7 +124,7 @@ def _make_graph(
     if not any(raw.name.lower().endswith(".parquet") for raw in raws):
         raws = name_items([qualify(raw) for raw in raws])
     if options.columns is None:
-        raws = doubt_columns(without_constant_end(raws))
+        raws = doubt_columns(raws if options.duration else without_constant_end(raws))
     raws = name_ids(raws, source if is_path else None, options)
     if options.unknown_time is not None:
         given = options.unknown_time
