@@ -186,7 +186,7 @@ def test_contents_of_uneven_rows() -> None:
 def test_ids_and_amounts_are_no_years_and_no_predicates(tmp_path: Path) -> None:
     rows = [f"{1000 + at},{name},{200 + at},2001-0{at + 1}-03" for at, name in enumerate(PEOPLE)]
     staff = table(tmp_path, "Employee ID,Name,Desk,Hired", *rows)
-    with pytest.raises(DataError, match=r"leave open which is the predicate|no column is left"):
+    with pytest.raises(DataError, match=r"times Hired\."):
         splime.read(staff)
     rows = [f"{name},{name} Ltd,{51 + at % 3},200{at}" for at, name in enumerate(PEOPLE)]
     owned = table(tmp_path, "parent,subsidiary,share,acquired", *rows)
