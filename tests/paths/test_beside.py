@@ -53,7 +53,7 @@ def test_several_models_in_one_run(everything: tuple[Path, str]) -> None:
         "timestamp": "complex",
         "path": "path",
     }
-    assert (runs["path"].settings.dimension, runs["vanilla"].settings.dimension) == (16, 50)
+    assert (runs["path"].settings.dimension, runs["vanilla"].settings.dimension) == (32, 50)
     plan = read_plan(out / "plan.toml")
     assert [(run.name, run.method.name) for run in plan.runs][-1] == ("path", "vanilla")
     rows = json.loads((out / "comparison.json").read_text(encoding="utf-8"))["rows"]
