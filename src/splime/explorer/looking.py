@@ -20,7 +20,7 @@ import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
 from splime.analysis.hidden import SIDES
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name, counted
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
 from splime.query import Calibration, Query
@@ -312,7 +312,7 @@ class Explorer:
         elif len(numbers) == 1:
             remark = f"this run has not cut {name}"
         elif len(numbers) > TIMES:
-            remark = f"{name} has {len(numbers):,} scopes, too many to draw"
+            remark = f"{name} has {counted(len(numbers), 'scope')}, too many to draw"
         drawn = [
             [scopes.labels[at].as_py(), *map(int, (scopes.first[at], scopes.last[at]))]
             for at in (() if remark else numbers)

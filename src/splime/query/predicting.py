@@ -172,7 +172,7 @@ def predict(
         asking.choose(progress)
         work = Unfinished(path, asking.fingerprint(), _State, _State())
         if work.done.questions:
-            LOG.info(f"{path}: going on after {work.done.questions:,} questions")
+            LOG.info(f"{path}: going on after {counted(work.done.questions, 'question')}")
         try:
             asking.ask(work, progress)
             if evidence:
