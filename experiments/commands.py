@@ -9,7 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from experiments import forecast as forecast_study, studies, universal as universal_study
+from experiments import (
+    calibration as calibration_study,
+    forecast as forecast_study,
+    studies,
+    universal as universal_study,
+)
 from experiments.pretrain import SOURCES, Pretraining
 from experiments.rows import Results
 from experiments.studies import Study
@@ -62,6 +67,7 @@ def make_app() -> typer.Typer:
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
     app.command("forecast")(forecast)
+    app.command("calibration")(calibration)
     app.command("world")(world)
     return app
 
@@ -225,6 +231,16 @@ def forecast(
             )
             forecast_study.store(results or STORED, record)
     _show(forecast_study.tables(results or STORED), format)
+
+
+def calibration(
+    run: _Run = False, results: _ResultsFolder = None, format: _Format = "table"
+) -> None:
+    """How far probabilities on `demo` can be trusted: the table of docs/asking.md."""
+    check_name("format", format, ["table", "markdown"])
+    if run:
+        calibration_study.store(results or STORED, calibration_study.measure())
+    _show(calibration_study.tables(results or STORED), format)
 
 
 def world(
