@@ -448,6 +448,8 @@ def strange_file(base: Path, here: Path, draw: random.Random) -> Case:
     place = copy_of(base, here, name)
     path = draw.choice(files_below(place, members))
     data = path.read_bytes()
+    other = here / "other"
+    other.write_bytes(data)
     path.unlink()
     ways: dict[str, Callable[[], object]] = {
         "/dev/zero": lambda: path.symlink_to("/dev/zero"),
@@ -456,10 +458,10 @@ def strange_file(base: Path, here: Path, draw: random.Random) -> Case:
         "folder": path.mkdir,
         "nothing": lambda: None,
         "link to itself": lambda: path.symlink_to(path.name),
-        "a terabyte": lambda: (path.touch(), os.truncate(path, 1 << 40)),
+        "a terabyte": lambda: endless(path),
         "deep": lambda: path.write_text(draw.choice(["[", '{"a":', "a = {a = "]) * 10_000),
         "changed": lambda: path.write_bytes(mutate(data, draw)),
-        "link": lambda: ((here / "other").write_bytes(data), path.symlink_to(here / "other")),
+        "link": lambda: path.symlink_to(other),
     }
     way = draw.choice(sorted(ways))
     ways[way]()
@@ -473,6 +475,12 @@ def strange_file(base: Path, here: Path, draw: random.Random) -> Case:
 
     with in_time(60):
         return guarded("strange file", what, attempt)
+
+
+def endless(path: Path) -> None:
+    """A file of a terabyte, of which no byte is stored."""
+    path.touch()
+    os.truncate(path, 1 << 40)
 
 
 @contextmanager

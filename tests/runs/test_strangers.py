@@ -50,7 +50,9 @@ def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 class Largest(TorchDispatchMode):
     """How many bytes the largest tensor has that is made, outside of the device `meta`."""
 
-    bytes = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -149,7 +151,11 @@ def test_a_graph_that_does_not_fit_is_not_read(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "available_memory", lambda: 10_000)
-    for use in (lambda: Run(finished).graph, lambda: splime.read(finished / "graph.parquet")):
+    uses: list[Callable[[], object]] = [
+        lambda: Run(finished).graph,
+        lambda: splime.read(finished / "graph.parquet"),
+    ]
+    for use in uses:
         with pytest.raises(SplimeError, match=r"its 117 rows takes about .* GB"):
             use()
 
