@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from experiments import (
+    calibration as calibration_study,
     evidence as evidence_study,
     factwise,
     forecast as forecast_study,
@@ -73,6 +74,7 @@ def make_app() -> typer.Typer:
     app.command("forecast")(forecast)
     app.command("evidence")(evidence)
     app.command("rivals-facts")(rivals_facts)
+    app.command("calibration")(calibration)
     app.command("world")(world)
     return app
 
@@ -286,6 +288,16 @@ def rivals_facts(
         factwise.store(stored, dataset, measured)
     _show([table for table in rivals_parts(stored)["pairs"] if table.rows], format)
     show(f"{factwise.Factwise(stored).compared:,} differences have p-values")
+
+
+def calibration(
+    run: _Run = False, results: _ResultsFolder = None, format: _Format = "table"
+) -> None:
+    """How far probabilities on `demo` can be trusted: the table of docs/asking.md."""
+    check_name("format", format, ["table", "markdown"])
+    if run:
+        calibration_study.store(results or STORED, calibration_study.measure())
+    _show(calibration_study.tables(results or STORED), format)
 
 
 def world(

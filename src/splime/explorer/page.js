@@ -552,7 +552,7 @@ function shownAnswers() {
 }
 
 // Text that a spreadsheet would run as a formula begins with an apostrophe, as in files of splime.
-const FORMULA = /^'*[=+\-@\t\r\n]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const FORMULA = /^'*[=+\-@\t\r\n\x00]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
 function csvCell(value) {
   const text = String(value ?? ""), safe = FORMULA.test(text) && !NUMBER.test(text) ? "'" + text : text;
