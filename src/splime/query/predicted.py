@@ -1,4 +1,4 @@
-"""Files of predicted facts."""
+"""Files of predicted or doubtful facts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def check_suffix(path: Path) -> None:
     """An error if facts cannot be written in the format of a file's ending."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
-            f"{path}: predicted facts are written as {', '.join(_WRITERS)}."
+            f"{path}: facts are written as {', '.join(_WRITERS)}."
             f"{nearest(path.suffix, _WRITERS)}"
         )
 
 
 def write_predictions(table: pa.Table, path: Path) -> None:
-    """Write predicted facts to a file (.csv, .jsonl, .parquet)."""
+    """Write a table of facts to a file (.csv, .jsonl, .parquet)."""
     check_suffix(path)
     with atomic_write(path) as beside:
         _WRITERS[path.suffix.lower()](table, beside)
