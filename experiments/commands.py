@@ -9,7 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from experiments import forecast as forecast_study, studies, universal as universal_study
+from experiments import (
+    doubts as doubts_study,
+    forecast as forecast_study,
+    studies,
+    universal as universal_study,
+)
 from experiments.pretrain import SOURCES, Pretraining
 from experiments.rows import Results
 from experiments.studies import Study
@@ -62,6 +67,7 @@ def make_app() -> typer.Typer:
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
     app.command("forecast")(forecast)
+    app.command("doubts")(doubts)
     app.command("world")(world)
     return app
 
@@ -225,6 +231,29 @@ def forecast(
             )
             forecast_study.store(results or STORED, record)
     _show(forecast_study.tables(results or STORED), format)
+
+
+def doubts(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Break a dataset, look for what is wrong, and store it."),
+    ] = None,
+    facts: Annotated[
+        int | None, Option(help="Look at so many facts, drawn at random; else at all.")
+    ] = None,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Facts that are wrong on purpose: how many are found, or measure it again.
+
+    Example: python -m experiments doubts --measure yago11k
+    """
+    check_name("format", format, ["table", "markdown"])
+    for dataset in measure or ():
+        with progress_bar() as progress:
+            record = doubts_study.measure(dataset, facts, progress)
+        doubts_study.store(results or STORED, record)
+    _show(doubts_study.tables(results or STORED), format)
 
 
 def world(

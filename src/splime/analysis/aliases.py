@@ -10,14 +10,17 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from splime.analysis.existence import fit_logistic, logistic
+from splime.analysis.overlaps import find_overlaps
 from splime.arrays import distinct
 from splime.evaluation.metrics import Floats
-from splime.graph import Facts, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
+from splime.paths.processor import compiled
 from splime.times import Ints
 
 _SHARE = 0.01
@@ -28,6 +31,8 @@ _LEAST = 0.4
 """How alike the names of a pair are, at least: the cosine of their trigrams."""
 _COMMON = 500
 """Trigrams of more names find no pairs."""
+_FEWEST, _SEVERAL = 50, 0.05
+"""Subjects of a predicate that have one object, and the share of them that may have several."""
 _BLOCK = 2048
 _RIDGE = 1e-2
 
@@ -47,8 +52,8 @@ def slip(name: str, random: np.random.Generator) -> str:
     if len(words) > 1 and len(words[0]) > 1 and random.random() < 0.25:
         return " ".join([words[0][0] + ".", *words[1:]])
     at, how = int(random.integers(0, max(len(name) - 1, 1))), int(random.integers(0, 3))
-    pieces = (name[at + 1 :], name[at] + name[at:], name[at + 1 : at + 2] + name[at] + name[at + 2 :])
-    return name[:at] + pieces[how]
+    letter, rest = name[at : at + 1], name[at + 1 :]
+    return name[:at] + (rest, 2 * letter + rest, rest[:1] + letter + rest[1:])[how]
 
 
 def find_aliases(graph: TemporalGraph, facts: Facts) -> Aliases:
@@ -61,10 +66,10 @@ def find_aliases(graph: TemporalGraph, facts: Facts) -> Aliases:
         return Aliases(empty, empty, np.empty(0))
     split, halved = _split(facts, size, random)
     slips = [slip(names[entity], random) for entity in split.tolist()]
-    wrong = _Features(halved, _trigrams([*names, *slips]), len(graph.predicates))
+    wrong = _Features(halved, [*names, *slips], len(graph.predicates))
     planted = wrong.of(split, size + np.arange(len(split)))
     kept = planted[:, 0] >= _LEAST
-    features = _Features(facts, _trigrams(names), len(graph.predicates)).of(one, other)
+    features = _Features(facts, names, len(graph.predicates)).of(one, other)
     x = np.concatenate([planted[kept], features])
     right = np.arange(len(x)) < kept.sum()
     weight = np.where(right, 1 / max(kept.sum(), 1), 1 / len(features))
@@ -90,7 +95,6 @@ def _split(facts: Facts, size: int, random: np.random.Generator) -> tuple[Ints, 
     columns = {"subject": np.array(facts.subject), "object": np.array(facts.object)}
     place = np.full(size, -1)
     place[split] = np.arange(len(split))
-    middle = np.zeros(len(split))
     rows = np.flatnonzero((place[facts.subject] >= 0) | (place[facts.object] >= 0))
     chosen = random.random(len(facts)) < 0.5
     owner = np.maximum(place[facts.subject], place[facts.object])[rows]
@@ -99,7 +103,6 @@ def _split(facts: Facts, size: int, random: np.random.Generator) -> tuple[Ints, 
     for number in range(0, len(split), 2):
         own = rows[order[starts[number] : starts[number + 1]]]
         chosen[own] = np.arange(len(own)) >= len(own) / 2
-    del middle
     for column in columns.values():
         of = place[column]
         moved = chosen & (of >= 0)
@@ -153,13 +156,31 @@ def _similar(trigrams: Any) -> tuple[Ints, Ints]:
     return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
 
 
+@compiled
+def _compare(  # type: ignore[no-untyped-def]
+    one, other, starts, predicate, target, begin, end, single, differ, agree
+):
+    """Count facts of two entities that one thing cannot have at once, and those that are alike."""
+    for q in range(len(one)):
+        for i in range(starts[one[q]], min(starts[one[q] + 1], starts[one[q]] + 500)):
+            for j in range(starts[other[q]], min(starts[other[q] + 1], starts[other[q]] + 500)):
+                if predicate[i] != predicate[j]:
+                    continue
+                apart = max(begin[i] - end[j], begin[j] - end[i])
+                at_once = apart < 0 or begin[i] == begin[j]
+                if target[i] == target[j]:
+                    agree[q] += at_once
+                elif single[predicate[i]] == 2 or (single[predicate[i]] == 1 and at_once):
+                    differ[q] += 1
+
+
 class _Features:
     """What tells whether two entities are one thing."""
 
-    def __init__(self, facts: Facts, trigrams: Any, predicates: int) -> None:
+    def __init__(self, facts: Facts, names: Sequence[str], predicates: int) -> None:
         from scipy.sparse import csr_matrix
 
-        size = trigrams.shape[0]
+        self._plain, trigrams, size = [_plain(name) for name in names], _trigrams(names), len(names)
         own = np.concatenate([facts.subject, facts.object]).astype(np.int64)
         other = np.concatenate([facts.object, facts.subject]).astype(np.int64)
         kind = np.concatenate([facts.predicate, facts.predicate + predicates]).astype(np.int64)
@@ -177,6 +198,17 @@ class _Features:
         self._first, self._last = np.full(size, np.inf), np.full(size, -np.inf)
         np.minimum.at(self._first, own, times)
         np.maximum.at(self._last, own, times)
+        order = np.argsort(facts.subject, kind="stable")
+        by_subject = facts.take(order)
+        no_begin, no_end = (by_subject.unknown == bit for bit in (BEGIN_UNKNOWN, END_UNKNOWN))
+        self._facts = (
+            np.searchsorted(by_subject.subject, np.arange(size + 1)),
+            by_subject.predicate,
+            by_subject.object,
+            np.where(no_begin, by_subject.end, by_subject.begin),
+            np.where(no_end, by_subject.begin, by_subject.end),
+            _single(facts, predicates),
+        )
 
     def of(self, one: Ints, other: Ints) -> Floats:
         """A row for each pair: how alike the names are comes first."""
@@ -189,7 +221,24 @@ class _Features:
         begin = np.maximum(self._first[one], self._first[other])
         end = np.minimum(self._last[one], self._last[other])
         gap = np.maximum(begin - end, 0).clip(max=1e9)
-        return np.stack(
-            [*cosines, cosines[0] ** 2, np.sqrt(cosines[1]), np.log1p(few), linked, np.log1p(gap)],
-            axis=1,
-        ).astype(float)
+        differ, agree = np.zeros(len(one)), np.zeros(len(one))
+        _compare(one, other, *self._facts, differ, agree)
+        edits = [
+            SequenceMatcher(None, self._plain[a], self._plain[b], autojunk=False).ratio()
+            for a, b in zip(one.tolist(), other.tolist(), strict=True)
+        ]
+        numbers = (few, gap, differ, agree)
+        columns = [*cosines, np.sqrt(cosines[1]), np.array(edits) ** 8, linked, differ > 0]
+        return np.stack([*columns, *map(np.log1p, numbers)], axis=1).astype(float)
+
+
+def _single(facts: Facts, predicates: int) -> Ints:
+    """Of each predicate: 2 where subjects nearly always have one object, 1 where one at a time."""
+    single = np.zeros(predicates, np.int64)
+    single[find_overlaps(facts, predicates).predicates] = 1
+    pairs = np.unique(np.stack([facts.predicate, facts.subject, facts.object], 1), axis=0)
+    subjects, count = np.unique(pairs[:, :2], axis=0, return_counts=True)
+    of = np.bincount(subjects[:, 0], minlength=predicates)
+    several = np.bincount(subjects[count > 1, 0], minlength=predicates)
+    single[(of >= _FEWEST) & (several <= _SEVERAL * of)] = 2
+    return single

@@ -143,12 +143,13 @@ def changed(facts: Facts, others: Facts) -> Bools:
 
 
 def ask(
-    scorer: PathScorer, scoring: Scoring, asked: Asked, starts: Ints, temperatures: Floats, first: int
+    scoring: Scoring, asked: Asked, starts: Ints, temperatures: Floats, first: int
 ) -> Iterator[tuple[int, Floats]]:
     """Ask for each from a place on, hidden: where it ends, and the columns `ANSWERED` of it.
 
     Those that hide the same statement are asked for together.
     """
+    scorer: PathScorer = scoring.scorer
     for part in range(_SHARE):
         low, high = max(first, int(starts[part])), int(starts[part + 1])
         if low >= high:
@@ -205,9 +206,7 @@ def _see(  # type: ignore[no-untyped-def]
             for i in range(starts[entity], starts[entity + 1]):
                 if group[i] == own[q]:
                     continue
-                k = scope_of(
-                    begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, False
-                )
+                k = scope_of(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, False)
                 cell = of_predicate[i] * kinds + k
                 if mark[cell] == stamp:
                     continue

@@ -29,8 +29,7 @@ def check_suffix(path: Path) -> None:
     """An error if facts cannot be written in the format of a file's ending."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
-            f"{path}: facts are written as {', '.join(_WRITERS)}."
-            f"{nearest(path.suffix, _WRITERS)}"
+            f"{path}: facts are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"
         )
 
 

@@ -18,6 +18,7 @@ from splime.analysis.aliases import Aliases, find_aliases
 from splime.analysis.calibration import Cases, fit_temperature
 from splime.analysis.doubting import (
     ANSWERED,
+    PRIOR,
     WAYS,
     Judge,
     Times,
@@ -25,6 +26,7 @@ from splime.analysis.doubting import (
     ask,
     plan,
     said_of,
+    statements_of,
 )
 from splime.analysis.hidden import FEWEST, Trust, measure
 from splime.analysis.overlaps import find_overlaps
@@ -192,9 +194,11 @@ def doubts(
     if path is not None:
         check_suffix(path)
     with memory_errors():
-        run = _readable(open_source(source, device=device, weights=weights, **reading))
-        work = _Work(run, kinds, (predicate, entity), limit)
-        kept = Unfinished(path, work.fingerprint(evidence), _State, _State())
+        run = readable(open_source(source, device=device, weights=weights, **reading))
+        work = Doubting(run, kinds, chosen_ids(entity, run.graph, "entity"))
+        work.choose(None if predicate is None else chosen_ids(predicate, run.graph, "predicate"))
+        work.limit = limit
+        kept = Unfinished(path, work.fingerprint(evidence), Answered, Answered())
         try:
             work.ask(kept, progress)
             found = work.found(kept, evidence, progress)
@@ -206,7 +210,7 @@ def doubts(
     return found
 
 
-def _readable(run: Run) -> Run:
+def readable(run: Run) -> Run:
     """A run that answers from all facts of the graph, each question from a bounded number."""
     if run.settings.forecasts:
         raise UsageError(
@@ -226,7 +230,7 @@ def _readable(run: Run) -> Run:
     return run._on(whole)
 
 
-class _State(msgspec.Struct):
+class Answered(msgspec.Struct):
     """What is done."""
 
     rows: bytes = b""
@@ -243,7 +247,7 @@ class _State(msgspec.Struct):
         return np.frombuffer(self.rows).reshape(-1, len(ANSWERED))
 
 
-class _Doubtful(NamedTuple):
+class Doubtful(NamedTuple):
     """Facts in the order of doubt."""
 
     fact: Ints
@@ -256,37 +260,40 @@ class _Doubtful(NamedTuple):
     """Of an overlap: the other fact; else -1."""
 
 
-class _Work:
-    """A graph whose facts are hidden and asked for."""
+class Doubting:
+    """A graph whose facts are hidden and asked for.
 
-    def __init__(
-        self,
-        run: Run,
-        kinds: Sequence[str],
-        chosen: tuple[Names | None, Names | None],
-        limit: int,
-    ) -> None:
-        self.run, self.graph, self.kinds, self.limit = run, run.graph, kinds, limit
+    `kinds` of doubt are looked for, about some entities (`choose` says which facts).
+    """
+
+    def __init__(self, run: Run, kinds: Sequence[str], entities: Ints) -> None:
+        self.run, self.graph, self.entities = run, run.graph, entities
         self.scoring = run.scoring()
         self.scorer: PathScorer = self.scoring.scorer
         self.known, self.statements = self.scorer.known, self.scorer.statements
-        predicates = chosen_ids(chosen[0], self.graph, "predicate")
-        self.entities = chosen_ids(chosen[1], self.graph, "entity")
-        self.named = chosen[0] is None
-        known = self.known
-        ends = np.isin(known.subject, self.entities) | np.isin(known.object, self.entities)
-        first = np.unique(self.statements, return_index=True)[1]
-        wanted = np.isin(known.predicate, predicates) & ends
-        self.chosen = first[wanted[first]]
+        self.names, self.limit = NAME in kinds, LIMIT
+        self.overlaps = OVERLAP in kinds
         self.remarks: list[str] = []
-        self.ways = self._ways()
+        self.ways = self._ways(kinds)
+
+    def choose(self, predicates: Ints | None = None, facts: Ints | None = None) -> None:
+        """Look at the facts of some predicates, or with these numbers, once each statement."""
+        known, first = self.known, statements_of(self.scorer)
+        self.names &= predicates is None
+        wanted = np.isin(known.subject, self.entities) | np.isin(known.object, self.entities)
+        if predicates is not None:
+            wanted &= np.isin(known.predicate, predicates)
+        if facts is not None:
+            first = np.intersect1d(first, facts)
+        self.chosen = first[wanted[first]]
         self.asked, self.starts = plan(self.scorer, self.graph, self.chosen)
-        if not self.ways and OVERLAP not in kinds:
-            self.asked, self.starts = self.asked.take(slice(0, 0)), 0 * self.starts
+        if not self.ways:  # whether facts overlap can be seen without a question
+            self.asked = self.asked.take(self.asked.way < 0)
+            self.starts = np.zeros_like(self.starts)
 
     def fingerprint(self, evidence: bool) -> str:
         """Of everything that decides about the result."""
-        about = (self.kinds, self.limit, evidence, self.named)
+        about = (self.ways, self.overlaps, self.names, self.limit, evidence)
         return fingerprint(self.run, *about, self.chosen.tolist(), self.entities.tolist())
 
     @cached_property
@@ -294,7 +301,7 @@ class _Work:
         """How far answers of the model can be trusted."""
         return measure(self.run, self.scoring)
 
-    def _ways(self) -> list[int]:
+    def _ways(self, kinds: Sequence[str]) -> list[int]:
         """The ways in which facts are judged, if the model can be trusted and there are times."""
         statements = len(np.unique(self.statements))
         if statements < FEWEST:
@@ -302,7 +309,7 @@ class _Work:
                 f"{self.run.path}: {counted(statements, 'different fact')} cannot tell what is"
                 f" usual; {FEWEST} are needed at least"
             )
-        ways = [number for number, way in enumerate(WAYS) if way in self.kinds]
+        ways = [number for number, way in enumerate(WAYS) if way in kinds]
         if len(np.unique(self.known.begin[self.known.unknown != _TIMELESS])) < 2:
             self.remarks.append(
                 "the facts have no times, or all the same: nothing can be said about times"
@@ -322,29 +329,29 @@ class _Work:
 
     # Asking
 
-    def ask(self, kept: Unfinished[_State], progress: Progress) -> None:
+    def ask(self, kept: Unfinished[Answered], progress: Progress) -> None:
         """Hide each fact and ask for it."""
-        total, done = len(self.asked.way), len(kept.done.answered())
+        total, done = int(self.starts[-1]), len(kept.done.answered())
         if done >= total:
             return
         if done:
             LOG.info(f"going on after {done:,} of {counted(total, 'fact')}")
         self._tell_cost(total - done, done)
         rows = bytearray(kept.done.rows)
-        places = (self.scorer, self.scoring, self.asked, self.starts, self.temperatures)
+        places = (self.scoring, self.asked, self.starts, self.temperatures)
         try:
             for stop, found in ask(*places, done):
                 rows += found.tobytes()
                 progress("asking", stop, total)
                 if kept.due(SAVE):
-                    kept.done = _State(bytes(rows))
+                    kept.done = Answered(bytes(rows))
                     kept.save()
         finally:
-            kept.done = _State(bytes(rows), kept.done.evidence)
+            kept.done = Answered(bytes(rows), kept.done.evidence)
 
     def _tell_cost(self, left: int, done: int) -> None:
         """Say how long it may take: a few facts are asked for, and their time is extrapolated."""
-        places = (self.scorer, self.scoring, self.asked, self.starts, self.temperatures)
+        places = (self.scoring, self.asked, self.starts, self.temperatures)
         seconds = []
         for number, _ in enumerate(ask(*places, done)):
             seconds.append(time.perf_counter())
@@ -367,7 +374,7 @@ class _Work:
         edges = given or IntervalScopes.edges_for(self.graph)
         return Times(self.known, self.statements, self.graph, edges)
 
-    def judge(self, rows: Floats) -> _Doubtful:
+    def judge(self, rows: Floats) -> Doubtful:
         """The chosen facts in the order of doubt."""
         asked = self.asked
         at = np.flatnonzero((asked.way < 0) & np.isin(asked.fact, self.chosen))
@@ -383,37 +390,36 @@ class _Work:
             judged = judge.probabilities(said[at], asked.facts.predicate[at])
             doubt[:, self.ways] = judged[:, self.ways]
         other = np.full(len(at), -1)
-        if OVERLAP in self.kinds:
-            self._overlaps(rows, at, number, doubt, other)
+        if self.overlaps:
+            self._overlaps(rows, number, doubt, other)
         total = 1 - (1 - doubt[:, : len(WAYS)].sum(1)) * (1 - doubt[:, len(WAYS)])
         order = np.lexsort((asked.fact[at], -total.round(9)))
         order = order[total[order] > 0][: self.limit]
         kind = doubt.argmax(1)
-        return _Doubtful(asked.fact[at[order]], kind[order], total[order], at[order], other[order])
+        return Doubtful(asked.fact[at[order]], kind[order], total[order], at[order], other[order])
 
-    def _overlaps(
-        self, rows: Floats, at: Ints, number: Ints, doubt: Floats, other: Ints
-    ) -> None:
+    def _overlaps(self, rows: Floats, number: Ints, doubt: Floats, other: Ints) -> None:
         """Which of two facts that must not hold at once is the less probable one."""
         found = find_overlaps(self.known, len(self.graph.predicates))
         names = ", ".join(self.graph.predicates[one] for one in found.predicates.tolist())
         self.remarks.append(f"one object at a time: {names or 'no predicate'}")
-        row = np.full(len(self.known), -1)
-        stated = self.asked.way < 0
-        row[self.asked.fact[stated]] = np.flatnonzero(stated)
+        place = np.full(len(self.known), -1)
+        stated = np.flatnonzero(self.asked.way < 0)
+        place[self.asked.fact[stated]] = stated
         for fact, partner, usual in zip(*found[:3], strict=True):
             if number[fact] < 0:
                 continue
             wrong = 0.5
-            if self.trust.works and row[partner] >= 0:
-                apart = rows[row[fact], 0] - rows[row[partner], 0]
+            if len(rows) and place[partner] >= 0:
+                apart = rows[place[fact], 0] - rows[place[partner], 0]
                 wrong = 1 / (1 + np.exp(np.clip(apart, -30, 30)))
-            doubt[number[fact], len(WAYS)] = wrong * 0.5 * (1 + 0.01 / max(usual, 0.01))
+            # As many are right as overlap, beside those that are wrong: each of these overlaps.
+            doubt[number[fact], len(WAYS)] = wrong * min(1.0, 2 * PRIOR / usual)
             other[number[fact]] = partner
 
     # What is found
 
-    def found(self, kept: Unfinished[_State], evidence: bool, progress: Progress) -> Doubts:
+    def found(self, kept: Unfinished[Answered], evidence: bool, progress: Progress) -> Doubts:
         """The doubts by name, with what would be more probable."""
         best = self.judge(kept.done.answered())
         done = kept.done.evidence
@@ -427,7 +433,7 @@ class _Work:
             Doubt(kind, *fact, sure, *more)
             for kind, fact, sure, more in zip(kinds, facts, best.doubt.tolist(), done, strict=True)
         ]
-        if NAME in self.kinds and self.named:
+        if self.names:
             rows += self._names()
             rows.sort(key=lambda row: -row.doubt)
         about = f"answered {self.run.basis}" if self.run.basis else ""
@@ -461,28 +467,24 @@ class _Work:
                 shared.append(text.format(*words))
         return f"both: {'; '.join(shared[:3])}" if shared else None
 
-    def _explained(
-        self, best: _Doubtful, place: int, rows: Floats, evidence: bool
-    ) -> _Instead:
+    def _explained(self, best: Doubtful, place: int, rows: Floats, evidence: bool) -> _Instead:
         """What is more probable than a doubtful fact, how probable it is, and why."""
         fact, kind = best.fact[[place]], DOUBTS[best.kind[place]]
         own, statement = self.known.take(fact), self.statements[fact]
-        said = dict(zip(ANSWERED, rows[best.row[place]], strict=True))
         if kind == OVERLAP:
             return self._partner(best, place, evidence)
         if kind == "time":
             return self._time(own, statement, evidence)
         if kind == "predicate":
             return self._predicate(own, statement, evidence)
+        said = dict(zip(ANSWERED, rows[best.row[place]], strict=True))
         name = self.graph.entities[int(said[f"other_{kind}"])]
         sure = float(np.exp(said[f"best_{kind}"]))
         if said[f"best_{kind}"] <= -99:
             return None, None, None
         return name, sure, self._why(own, statement, kind, name) if evidence else None
 
-    def _partner(
-        self, best: _Doubtful, place: int, evidence: bool
-    ) -> _Instead:
+    def _partner(self, best: Doubtful, place: int, evidence: bool) -> _Instead:
         other = self.known.take(best.other[[place]])
         text = self._step(other, "at the same time") if evidence else None
         return self.graph.entities[int(other.object[0])], None, text
@@ -491,9 +493,7 @@ class _Work:
         named: Fact = next(iter(replace(self.graph, train=fact).rows("train")))
         return str(Step(named, scope))
 
-    def _time(
-        self, own: Facts, statement: Ints, evidence: bool
-    ) -> _Instead:
+    def _time(self, own: Facts, statement: Ints, evidence: bool) -> _Instead:
         dated = self.known.begin[self.known.unknown != _TIMELESS]
         shares = np.linspace(0, 1, _BEGINS)
         begins = np.unique(np.quantile(dated, shares, method="nearest"))
@@ -522,9 +522,7 @@ class _Work:
 
     # Which predicate instead
 
-    def _predicate(
-        self, own: Facts, statement: Ints, evidence: bool
-    ) -> _Instead:
+    def _predicate(self, own: Facts, statement: Ints, evidence: bool) -> _Instead:
         others, scores = self._predicates(own, statement)
         if not len(others):
             return None, None, None
@@ -570,4 +568,3 @@ class _Work:
             scores[row, : len(one)] = torch.from_numpy(one)
         at = np.arange(len(found))
         return fit_temperature(Cases(scores, at, 0 * at, torch.ones(len(found))))
-
