@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 
 from splime.analysis.calibration import Cases, fit_temperature
 from splime.analysis.existence import fit_logistic
+from splime.arrays import changes
 from splime.evaluation.metrics import Floats
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.paths.counting import FactsByEntity, facts_by_entity, scope_of
@@ -111,27 +113,31 @@ def make_wrong(
     return replace(facts, **{way: getattr(known, way)[drawn]})
 
 
-def plan(scorer: PathScorer, graph: TemporalGraph, chosen: Ints) -> tuple[Asked, Ints]:
+def plan(
+    scorer: PathScorer, graph: TemporalGraph, chosen: Ints, *, wrong: bool = True
+) -> tuple[Asked, Ints]:
     """What to ask to judge the chosen facts, in its order, and where each part of it begins.
 
-    While a part is asked for, its statements are left out of counts.
+    Beside them are others that are made `wrong`. While a part is asked for, its statements are left
+    out of counts.
     """
     random = np.random.default_rng(0)
     known, statements = scorer.known, scorer.statements
-    planted = random.permutation(statements_of(scorer))[:_PLANTED]
+    planted = random.permutation(statements_of(scorer))[: _PLANTED * wrong]
     stated = np.union1d(chosen, planted)
     facts, fact, way = [known.take(stated)], [stated], [np.full(len(stated), -1)]
     for number, one in enumerate(WAYS):
         right = known.take(planted)
-        wrong = make_wrong(right, one, known, graph, random)
-        differs = changed(right, wrong)
-        facts.append(wrong.take(differs))
+        moved = make_wrong(right, one, known, graph, random)
+        differs = changed(right, moved)
+        facts.append(moved.take(differs))
         fact.append(planted[differs])
         way.append(np.full(int(differs.sum()), number))
     numbers = np.concatenate(fact)
     asked = Asked(Facts.concat(facts), numbers, statements[numbers], np.concatenate(way))
     part = random.permutation(int(statements.max(initial=0)) + 1) % _SHARE
-    order = np.lexsort((asked.statement, part[asked.statement]))
+    # Facts of a predicate together, for messages are made for each predicate that is asked about.
+    order = np.lexsort((asked.statement, known.predicate[numbers], part[asked.statement]))
     asked = asked.take(order)
     return asked, np.searchsorted(part[asked.statement], np.arange(_SHARE + 1))
 
@@ -150,19 +156,18 @@ def ask(
     Those that hide the same statement are asked for together.
     """
     scorer: PathScorer = scoring.scorer
-    for part in range(_SHARE):
-        low, high = max(first, int(starts[part])), int(starts[part + 1])
-        if low >= high:
+    ends = np.append(np.flatnonzero(changes(asked.statement)), len(asked.way))
+    for start, end in pairwise(starts.tolist()):
+        low = max(first, start)
+        if low >= end:
             continue
-        left_out = np.unique(asked.statement[starts[part] : high])
-        with scorer.hiding(left_out) as hide:
-            while low < high:
-                statement = asked.statement[low]
-                stop = low + int(np.searchsorted(asked.statement[low:high], statement, "right"))
-                hide(int(statement))
-                own = scorer.known.take(asked.fact[low : low + 1])
+        with scorer.hiding(np.unique(asked.statement[start:end])) as hide:
+            while low < end:
+                stop = int(ends[np.searchsorted(ends, low, side="right")])
+                hide(int(asked.statement[low]))
+                hidden = scorer.known.take(asked.fact[low : low + 1])
                 facts = asked.facts.take(slice(low, stop))
-                yield stop, answered(scoring, facts, own, temperatures)
+                yield stop, answered(scoring, facts, hidden, temperatures)
                 low = stop
 
 

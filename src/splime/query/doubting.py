@@ -29,7 +29,7 @@ from splime.analysis.doubting import (
     statements_of,
 )
 from splime.analysis.hidden import FEWEST, Trust, measure
-from splime.analysis.overlaps import find_overlaps
+from splime.analysis.overlaps import Overlaps, find_overlaps
 from splime.errors import UsageError, check_name, counted, visible
 from splime.evaluation.metrics import Floats
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, Names
@@ -39,7 +39,7 @@ from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
 from splime.query.answers import percent
 from splime.query.evidence import Step, make_evidence
-from splime.query.predicted import check_suffix, write_predictions
+from splime.query.predicted import check_suffix, read_facts, write_predictions
 from splime.query.predicting import chosen_ids, duration, fingerprint
 from splime.query.questions import ASKED, Question
 from splime.reading import LOG
@@ -57,7 +57,7 @@ DOUBTS = (*WAYS, OVERLAP, NAME)
 """Kinds of doubt: a wrong object, subject, predicate or time; an object too many at a time; one
 thing under two names."""
 LIMIT = 1000
-_BOUNDED, _REACH = 50_000, 5_000
+_BOUNDED, _REACH = 15_000, 2_000
 """Of a graph with more facts a question reads so many, the nearest ones."""
 _MEASURED = 8
 _OTHERS = 8
@@ -144,6 +144,12 @@ def stated(row: Doubt) -> str:
     begin, end = row.begin or "?", row.end or "?"
     when = "without time" if begin == end == "?" else begin if begin == end else f"{begin}..{end}"
     return f"{row.subject} {row.predicate} {row.object}, {when}"
+
+
+def read_doubts(path: str | Path) -> list[Doubt]:
+    """The doubts in a file that was written; an error where it is another one."""
+    table = read_facts(Path(path), SCHEMA)
+    return [Doubt(**row) for row in table.to_pylist()]
 
 
 def doubts(
@@ -286,15 +292,21 @@ class Doubting:
         if facts is not None:
             first = np.intersect1d(first, facts)
         self.chosen = first[wanted[first]]
-        self.asked, self.starts = plan(self.scorer, self.graph, self.chosen)
-        if not self.ways:  # whether facts overlap can be seen without a question
-            self.asked = self.asked.take(self.asked.way < 0)
-            self.starts = np.zeros_like(self.starts)
+        asked = self.chosen
+        if not self.ways:  # only which of two is more probable is to be asked
+            some = self.overlapping.fact if self.overlaps and self.trust.works else asked[:0]
+            asked = np.intersect1d(asked, np.unique(some))
+        self.asked, self.starts = plan(self.scorer, self.graph, asked, wrong=bool(self.ways))
 
     def fingerprint(self, evidence: bool) -> str:
         """Of everything that decides about the result."""
         about = (self.ways, self.overlaps, self.names, self.limit, evidence)
         return fingerprint(self.run, *about, self.chosen.tolist(), self.entities.tolist())
+
+    @cached_property
+    def overlapping(self) -> Overlaps:
+        """Facts that must not hold at once."""
+        return find_overlaps(self.known, len(self.graph.predicates))
 
     @cached_property
     def trust(self) -> Trust:
@@ -400,7 +412,7 @@ class Doubting:
 
     def _overlaps(self, rows: Floats, number: Ints, doubt: Floats, other: Ints) -> None:
         """Which of two facts that must not hold at once is the less probable one."""
-        found = find_overlaps(self.known, len(self.graph.predicates))
+        found = self.overlapping
         names = ", ".join(self.graph.predicates[one] for one in found.predicates.tolist())
         self.remarks.append(f"one object at a time: {names or 'no predicate'}")
         place = np.full(len(self.known), -1)

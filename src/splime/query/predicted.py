@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import UsageError, nearest
+from splime.errors import DataError, UsageError, nearest
 from splime.io.files import atomic_write
 from splime.scoring.scoping import NAMES
 
@@ -61,6 +61,32 @@ def _parquet(table: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, path, compression="zstd")
+
+
+def read_facts(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read such a file back; an error where it has other columns."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv, json as lines
+
+    check_suffix(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pq.read_table(path).cast(schema)
+        if path.suffix.lower() == ".jsonl":
+            asked = lines.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+            return lines.read_json(path, parse_options=asked).cast(schema)
+        types = {field.name: field.type for field in schema}
+        asked = csv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        table = csv.read_csv(path, convert_options=asked).cast(schema)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not a file that splime doubts has written: {error}") from None
+    for at, column in enumerate(schema):
+        if column.type == _TEXT:
+            plain = pc.replace_substring_regex(table.column(at), r"^'([=+\-@])", r"\1")
+            table = table.set_column(at, column, plain)
+    return table
 
 
 _WRITERS: Mapping[str, Callable[[pa.Table, Path], None]] = {
