@@ -36,6 +36,8 @@ SHARE = 0.01
 """Facts that are made wrong in each way."""
 FIRST = 100
 TITLES = {"demo": "demo", "yago11k": "YAGO11k", "icews14": "ICEWS14"}
+_OVERLAPPING = 0.04
+"""The share of a predicate's facts that get another object at the same time, at most."""
 _FEWEST, _FAR = 4, 10
 """Facts of an entity that gets a second name; the part of all time by which a fact moves."""
 
@@ -93,7 +95,13 @@ def _with_overlaps(
     dated = facts.unknown != BEGIN_UNKNOWN | END_UNKNOWN
     free = random.permutation(np.flatnonzero((kind < 0) & np.isin(facts.predicate, single) & dated))
     copies = make_wrong(facts.take(free), "object", facts, graph, random)
-    good = np.flatnonzero(copies.object != facts.object[free])[:count]
+    good = np.flatnonzero(copies.object != facts.object[free])
+    # Of each predicate few enough for it to keep to one object at a time.
+    own = facts.predicate[free[good]]
+    order = np.argsort(own, kind="stable")
+    place = np.arange(len(own)) - np.searchsorted(own[order], own[order])
+    most = _OVERLAPPING * np.bincount(facts.predicate, minlength=len(graph.predicates))
+    good = np.sort(good[order[place < most[own[order]]]])[:count]
     added = np.full(len(good), DOUBTS.index(OVERLAP))
     return Facts.concat([facts, copies.take(good)]), np.concatenate([kind, added])
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from experiments import forecast, universal
+from experiments import doubts, forecast, universal
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
 from splime.errors import UsageError
@@ -18,7 +18,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    ("page", "study"), [("untrained", universal), ("forecasting", forecast)], ids=str
+    ("page", "study"),
+    [("untrained", universal), ("forecasting", forecast), ("doubts", doubts)],
+    ids=str,
 )
 def test_the_document_has_the_tables_of_the_stored_results(page: str, study: ModuleType) -> None:
     mark = study.FILE.removesuffix(".json")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splime.analysis.existence import fit_logistic, logistic
-from splime.analysis.overlaps import find_overlaps
+from splime.analysis.overlaps import ONE, find_overlaps
 from splime.arrays import distinct
 from splime.evaluation.metrics import Floats
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
@@ -31,8 +31,6 @@ _LEAST = 0.4
 """How alike the names of a pair are, at least: the cosine of their trigrams."""
 _COMMON = 500
 """Trigrams of more names find no pairs."""
-_FEWEST, _SEVERAL = 50, 0.05
-"""Subjects of a predicate that have one object, and the share of them that may have several."""
 _BLOCK = 2048
 _RIDGE = 1e-2
 
@@ -170,7 +168,7 @@ def _compare(  # type: ignore[no-untyped-def]
                 at_once = apart < 0 or begin[i] == begin[j]
                 if target[i] == target[j]:
                     agree[q] += at_once
-                elif single[predicate[i]] == 2 or (single[predicate[i]] == 1 and at_once):
+                elif single[predicate[i]] == ONE or (single[predicate[i]] > 0 and at_once):
                     differ[q] += 1
 
 
@@ -207,7 +205,7 @@ class _Features:
             by_subject.object,
             np.where(no_begin, by_subject.end, by_subject.begin),
             np.where(no_end, by_subject.begin, by_subject.end),
-            _single(facts, predicates),
+            find_overlaps(facts, predicates).single,
         )
 
     def of(self, one: Ints, other: Ints) -> Floats:
@@ -230,15 +228,3 @@ class _Features:
         numbers = (few, gap, differ, agree)
         columns = [*cosines, np.sqrt(cosines[1]), np.array(edits) ** 8, linked, differ > 0]
         return np.stack([*columns, *map(np.log1p, numbers)], axis=1).astype(float)
-
-
-def _single(facts: Facts, predicates: int) -> Ints:
-    """Of each predicate: 2 where subjects nearly always have one object, 1 where one at a time."""
-    single = np.zeros(predicates, np.int64)
-    single[find_overlaps(facts, predicates).predicates] = 1
-    pairs = np.unique(np.stack([facts.predicate, facts.subject, facts.object], 1), axis=0)
-    subjects, count = np.unique(pairs[:, :2], axis=0, return_counts=True)
-    of = np.bincount(subjects[:, 0], minlength=predicates)
-    several = np.bincount(subjects[count > 1, 0], minlength=predicates)
-    single[(of >= _FEWEST) & (several <= _SEVERAL * of)] = 2
-    return single

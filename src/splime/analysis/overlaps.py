@@ -11,10 +11,14 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
 from splime.paths.processor import compiled
 from splime.times import Bools, Ints
 
-_MOST = 0.05
+_MOST = 0.1
 """The share of a predicate's facts that may overlap others of the subject."""
 _RARE, _FEWEST = 0.2, 5.0
 """Overlaps are rarer than so many times what chance would give, which gives so many at least."""
+_SOME = 50
+"""Facts of a predicate whose subjects have one object at all."""
+ONE_AT_A_TIME, ONE = 1, 2
+"""How many objects the subjects of a predicate have."""
 
 
 class Overlaps(NamedTuple):
@@ -25,8 +29,13 @@ class Overlaps(NamedTuple):
     """A fact of the same subject and predicate, with another object."""
     usual: np.ndarray[tuple[int], np.dtype[np.float64]]
     """The share of the predicate's facts that overlap others."""
-    predicates: Ints
-    """Those with one object at a time."""
+    single: Ints
+    """Of each predicate: `ONE` or `ONE_AT_A_TIME` if subjects nearly always have that; else 0."""
+
+    @property
+    def predicates(self) -> Ints:
+        """Those with one object at a time."""
+        return np.flatnonzero(self.single)
 
 
 @compiled
@@ -64,7 +73,7 @@ def find_overlaps(facts: Facts, predicates: int) -> Overlaps:
     columns = (group, known.object.astype(np.int64), begin, end)
     pairs = _partners(*(column[order] for column in columns), partner)
     own, predicate = known.predicate[order], known.predicate[first]
-    single, usual = np.zeros(predicates, bool), np.zeros(predicates)
+    single, usual = _once(known, predicates), np.zeros(predicates)
     size = np.bincount(group, minlength=len(first)).astype(float)
     for one in np.unique(own).tolist():
         inside = own == one
@@ -73,10 +82,23 @@ def find_overlaps(facts: Facts, predicates: int) -> Overlaps:
         by_chance = share * _overlapping(begin[order][inside], end[order][inside])
         usual[one] = (partner[inside] >= 0).mean()
         rare = pairs[inside].sum() <= _RARE * by_chance and by_chance >= _FEWEST
-        single[one] = rare and usual[one] <= _MOST
-    at: Bools = (partner >= 0) & single[own]
+        if usual[one] > _MOST:
+            single[one] = 0
+        elif rare and not single[one]:
+            single[one] = ONE_AT_A_TIME
+    at: Bools = (partner >= 0) & (single[own] > 0)
     numbers = dated[order]
-    return Overlaps(numbers[at], numbers[partner[at]], usual[own[at]], np.flatnonzero(single))
+    return Overlaps(numbers[at], numbers[partner[at]], usual[own[at]], single)
+
+
+def _once(facts: Facts, predicates: int) -> Ints:
+    """`ONE` where subjects have several objects far less often than if facts fell on them."""
+    pairs = np.unique(np.stack([facts.predicate, facts.subject, facts.object], 1), axis=0)
+    subjects, count = np.unique(pairs[:, :2], axis=0, return_counts=True)
+    of, distinct = (np.bincount(rows[:, 0], minlength=predicates) for rows in (pairs, subjects))
+    twice = np.bincount(subjects[:, 0], count * (count - 1) / 2, predicates)
+    by_chance = of**2 / 2 / np.maximum(distinct, 1)
+    return np.where((of >= _SOME) & (twice <= _RARE * by_chance), ONE, 0)
 
 
 def _overlapping(begin: Ints, end: Ints) -> float:

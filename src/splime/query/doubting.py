@@ -59,6 +59,8 @@ thing under two names."""
 LIMIT = 1000
 _BOUNDED, _REACH = 15_000, 2_000
 """Of a graph with more facts a question reads so many, the nearest ones."""
+_LEAST = 0.05
+"""How often the right answer is among ten, at least."""
 _MEASURED = 8
 _OTHERS = 8
 """Predicates that a fact could have instead."""
@@ -294,7 +296,7 @@ class Doubting:
         self.chosen = first[wanted[first]]
         asked = self.chosen
         if not self.ways:  # only which of two is more probable is to be asked
-            some = self.overlapping.fact if self.overlaps and self.trust.works else asked[:0]
+            some = self.overlapping.fact if self.overlaps and self.trusted else asked[:0]
             asked = np.intersect1d(asked, np.unique(some))
         self.asked, self.starts = plan(self.scorer, self.graph, asked, wrong=bool(self.ways))
 
@@ -327,11 +329,17 @@ class Doubting:
                 "the facts have no times, or all the same: nothing can be said about times"
             )
             ways = [number for number in ways if WAYS[number] != "time"]
-        if ways and not self.trust.works:
+        if ways and not self.trusted:
             names = ", ".join(WAYS[number] for number in ways)
-            self.remarks.append(f"nothing is said about {names}: {self.trust}")
+            why = "the facts hardly bear one another out"
+            self.remarks.append(f"nothing is said about {names}, for {why}: {self.trust}")
             ways = []
         return ways
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the other facts say enough about a hidden one."""
+        return self.trust.works and self.trust.all.ten >= _LEAST
 
     @cached_property
     def temperatures(self) -> Floats:
