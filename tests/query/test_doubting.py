@@ -286,14 +286,13 @@ def test_no_times_to_speak_of(time: int | None) -> None:
     assert "time" not in {row.kind for row in found}
 
 
-def test_nothing_is_said_where_answers_cannot_be_trusted() -> None:
+def test_facts_that_follow_no_law_are_not_doubtful() -> None:
     draw, rows = random.Random(0), []
     for _ in range(150):
         year = draw.randrange(1990, 2010)
         rows.append((f"a{draw.randrange(60)}", "p", f"b{draw.randrange(60)}", year, year))
     found = doubting.doubts(splime.read(rows, granularity="year", split="none"), kind="object")
-    assert not found.rows
-    assert any("hardly bear one another out" in one for one in found.remarks)
+    assert all(row.doubt < 0.5 for row in found)
 
 
 def test_nothing_is_said_where_nothing_is_connected() -> None:

@@ -36,7 +36,7 @@ PRIOR = 0.01
 """How many of the facts are supposed to be wrong in each way."""
 _SHARE = 10
 """The tenth part of a graph is left out of counts at once."""
-_PLANTED = 1000
+_PLANTED = 500
 """Facts that are made wrong in each way, at most."""
 _SHIFTED = 20_000
 """Facts that the signs of a wrong time are learned from, at most."""
