@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from experiments import calibration, evidence, forecast, universal
+from experiments import calibration, doubts, evidence, forecast, universal
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
 from splime.errors import UsageError
@@ -24,6 +24,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("forecasting", forecast),
         ("paths", evidence),
         ("asking", calibration),
+        ("doubts", doubts),
     ],
     ids=str,
 )

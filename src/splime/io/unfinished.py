@@ -41,11 +41,15 @@ class Unfinished(Generic[T]):
 
     def save(self, every: float = 0.0) -> None:
         """Write what is done, unless it was written so many seconds ago or less."""
-        if self._path is not None and time.monotonic() - self._saved >= every:
+        if self._path is not None and self.due(every):
             done = msgspec.to_builtins(self.done)
             about = {"what": self._what, "sha256": _checksum(done), "done": done}
             write_json(self._path, about)
             self._saved = time.monotonic()
+
+    def due(self, every: float) -> bool:
+        """Whether it was last written so many seconds ago."""
+        return time.monotonic() - self._saved >= every
 
     def remove(self) -> None:
         """Remove the file: the other one is written."""
