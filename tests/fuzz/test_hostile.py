@@ -21,7 +21,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("attack", [hostile.broken_file, hostile.flipped_bit])
+@pytest.mark.parametrize("attack", [hostile.broken_file, hostile.flipped_bit, hostile.strange_file])
 def test_the_first_cases(base: Path, tmp_path: Path, attack: Any) -> None:
     for number in range(30):
         here = tmp_path / str(number)
