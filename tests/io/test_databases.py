@@ -343,11 +343,11 @@ def test_a_password_is_never_written(
 def test_the_command_that_a_run_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    from splime.runs.training import _environment
+    from splime.runs.training import machine
 
     address = "postgresql://ada:secret@localhost/staff"
     arguments = ["train", address, f"--other={address}", "--query", "select 1", "--out", "run"]
     monkeypatch.setattr(sys, "argv", ["/bin/splime", *arguments])
-    command = _environment(torch.device("cpu"))["command"]
+    command = machine(torch.device("cpu"))["command"]
     shown = address.replace(":secret", "")
     assert command.split()[1:4] == ["train", shown, f"--other={shown}"]
