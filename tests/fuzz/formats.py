@@ -407,7 +407,11 @@ def outcome(sample: Sample, folder: Path, files: dict[str, bytes], broken: str, 
         return "rows lost: the account does not add up"
     meant: Counter[Fact | None] = Counter()
     for own in reading.sources:
-        rows = sample.facts(files[own.name].decode().removeprefix("\ufeff"))
+        try:
+            text = files[own.name].decode().removeprefix("\ufeff")
+        except UnicodeDecodeError:  # one of the bytes was broken, and a remark says so
+            text = files[own.name].decode("windows-1252")
+        rows = sample.facts(text)
         count = any(
             "first line is a count" in remark and (own.name in remark or ": " not in remark)
             for remark in reading.remarks

@@ -338,3 +338,16 @@ def test_a_password_is_never_written(
     # The plan can be done again, from the facts that were saved beside it.
     assert "data.parquet" in (tmp_path / "all" / "plan.toml").read_text(encoding="utf-8")
     assert USER not in (tmp_path / "all" / "plan.toml").read_text(encoding="utf-8")
+
+
+def test_the_command_that_a_run_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from splime.runs.training import machine
+
+    address = "postgresql://ada:secret@localhost/staff"
+    arguments = ["train", address, f"--other={address}", "--query", "select 1", "--out", "run"]
+    monkeypatch.setattr(sys, "argv", ["/bin/splime", *arguments])
+    command = machine(torch.device("cpu"))["command"]
+    shown = address.replace(":secret", "")
+    assert command.split()[1:4] == ["train", shown, f"--other={shown}"]

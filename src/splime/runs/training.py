@@ -29,6 +29,7 @@ from splime.errors import DataError, Interrupted, UsageError, counted, explain_o
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
+from splime.io.inputs import without_password
 from splime.methods import Method, Timestamp, at_every_timestamp, restore_method, standard_method
 from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
@@ -434,7 +435,7 @@ def machine(device: torch.device) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         **({"workers": collective.size()} if collective.size() > 1 else {}),
         "platform": platform.platform(),
-        "command": shlex.join([_program(), *sys.argv[1:]]),
+        "command": shlex.join([_program(), *map(_without_password, sys.argv[1:])]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -443,6 +444,12 @@ def _device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
+
+
+def _without_password(argument: str) -> str:
+    """An argument as it may be written; an address may also stand in --option=ADDRESS."""
+    option, equals, value = argument.partition("=") if argument[:2] == "--" else ("", "", argument)
+    return f"{option}{equals}{without_password(value)}"
 
 
 def _program() -> str:
