@@ -20,7 +20,7 @@ from splime.times import GRANULARITIES, YEAR, Bools, Ints
 
 OPEN_END = re.compile(
     r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?|date)|to date"
-    r"|still|open(?:-ended)?|continuing|\.\.\.?|…"
+    r"|still|open(?:-ended)?|continuing|incumbent|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
 _CLOCK = (
