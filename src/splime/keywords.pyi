@@ -58,6 +58,7 @@ class TrialSettings(TypedDict, total=False):
     epochs: int
     validate_every: int
     patience: int
+    valid_questions: int | None
     steps: int | None
     dropout: float | None
     precision: Literal["float32", "tf32"]

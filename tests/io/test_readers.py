@@ -5,12 +5,15 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -35,6 +38,16 @@ def write_example(format: str, path: Path) -> Path:
     elif format == "parquet":
         columns = dict(zip(NAMES, zip(*FACTS, strict=True), strict=True))
         pq.write_table(pa.table({name: list(texts) for name, texts in columns.items()}), path)
+    elif format == "spreadsheet":
+        workbook = openpyxl.Workbook()
+        assert workbook.active is not None
+        for row in (NAMES, *FACTS):
+            workbook.active.append(row)
+        workbook.save(path)
+    elif format == "database":
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute("create table facts (s, p, o, since, until)")
+            database.executemany("insert into facts values (?, ?, ?, ?, ?)", FACTS)
     return path
 
 
@@ -45,17 +58,18 @@ def facts(graph: splime.TemporalGraph) -> set[tuple[Any, ...]]:
 @pytest.mark.parametrize("format", BUILTIN)
 def test_every_reader_claims_and_reads_its_files(tmp_path: Path, format: str) -> None:
     reader = READERS[format]
+    options: dict[str, Any] = {"query": "select * from facts"} if "query" in reader.options else {}
     assert reader.help
     for number, suffix in enumerate(reader.suffixes):
         assert suffix.startswith(".")
         path = write_example(format, tmp_path / f"facts{suffix.upper() if number else suffix}")
         claims = [name for name, other in READERS.items() if other.suffix_of(path.name)]
         assert claims == [format]
-        assert facts(splime.read(path, split="none")) == {*FACTS}
+        assert facts(splime.read(path, split="none", **options)) == {*FACTS}
         folder = tmp_path / f"folder{number}"
         folder.mkdir()
         path.rename(folder / f"train{suffix}")
-        assert facts(splime.read(folder)) == {*FACTS}
+        assert facts(splime.read(folder, **options)) == {*FACTS}
     for pack in COMPRESSION:
         packed = InputFile(tmp_path / f"facts{reader.suffixes[0]}{pack}")
         assert bool(reader.suffix_of(packed.path.name)) == reader.compressed

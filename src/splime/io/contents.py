@@ -20,6 +20,7 @@ from splime.io.layout import (
     roles_of,
     times_of,
 )
+from splime.io.notations import OPEN_END
 from splime.io.options import ReadOptions
 
 Kind: TypeAlias = Literal["time", "name", "number", "row number", "empty"]
@@ -37,10 +38,10 @@ _HINTS = re.compile(
 )
 _UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
 
-_OPEN = re.compile(
-    r"[-–—?]|present|now|ongoing|today|current(ly)?|null|none|nan|nat|n/?a|unknown|to date|open",
-    re.IGNORECASE,
+_COUNTED = re.compile(
+    r"\b(id|ids|no|nr|number|code|zip|price|amount|count|total|qty|score|points)\b"
 )
+_NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
 _CLOCK = r"(?:[T ,]+[0-9]{1,2}:[0-9]{2}.*)?"
 _ORDINAL = r"[0-9]{1,2}(?:st|nd|rd|th)?"
@@ -75,7 +76,7 @@ def kind_of(cells: Sequence[str]) -> Kind:
     >>> kind_of(["1", "2", "3"]), kind_of(["Mar 2019", "May 2020"]), kind_of(["", " "])
     ('row number', 'time', 'empty')
     """
-    given = [text for cell in cells if (text := cell.strip()) and not _OPEN.fullmatch(text)]
+    given = [text for cell in cells if (text := cell.strip()) and not _NO_TIME.fullmatch(text)]
     if not given:
         return "empty"
     if sum(map(bool, map(_TIME.fullmatch, given))) >= _MOST * len(given):
@@ -85,6 +86,13 @@ def kind_of(cells: Sequence[str]) -> Kind:
         counted = [str(number) for number in range(first, first + len(cells))]
         return "row number" if first in (0, 1) and given == counted else "number"
     return "name"
+
+
+def _is_number(name: str, cells: Sequence[str]) -> bool:
+    words = re.sub(r"([a-z])([A-Z])|_", r"\1 \2", name).lower()
+    return bool(_COUNTED.search(words)) and all(
+        cell.strip().isdecimal() for cell in cells if cell.strip()
+    )
 
 
 def is_header(cells: Sequence[str], below: Contents, times: Sequence[int]) -> bool:
@@ -100,7 +108,7 @@ def is_header(cells: Sequence[str], below: Contents, times: Sequence[int]) -> bo
     """
     chosen = [cells[at].strip() for at in times or below.of_kind("time")]
     return bool(chosen) and all(
-        text[:1].isalpha() and not _OPEN.fullmatch(text) and kind_of([text]) == "name"
+        text[:1].isalpha() and not _NO_TIME.fullmatch(text) and kind_of([text]) == "name"
         for text in chosen
     )
 
@@ -121,8 +129,12 @@ class Contents:
 
     @cached_property
     def kinds(self) -> list[Kind]:
-        """What each column holds."""
-        return [kind_of(cells) for cells in self.cells]
+        """What each column holds; a number from 1000 to 2999 is no year below "Employee ID"."""
+        return [
+            "number" if kind == "time" and _is_number(name, cells) else kind
+            for name, cells in zip(self.names, self.cells, strict=True)
+            for kind in [kind_of(cells)]
+        ]
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """The columns of some kinds."""
@@ -182,14 +194,15 @@ def _by_contents(
     options: ReadOptions,
     where: str,
 ) -> tuple[dict[str, int], list[str]]:
-    called = {role: roles[role] for role in TIMES if role in roles}
     dated = contents.of_kind("time")
-    if dated and called and not {*dated} & {*called.values()}:  # "from" and "to" may be places
-        roles = {role: at for role, at in roles.items() if role not in called}
+    for pair in (("begin", "end"), ("time",)):  # "from" and "to" may be places
+        called = {role: roles[role] for role in pair if role in roles}
+        if dated and called and not {*dated} & {*called.values()}:
+            roles = {role: at for role, at in roles.items() if role not in called}
     times = _times(contents, roles, options, where)
     taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
     missing = [role for role in wanted if role not in roles]
-    free = [at for at in _names(contents, len(missing), taken) if at not in taken]
+    free = _names(contents, missing, taken)
     named = {role: roles[role] for role in wanted if role in roles}
     if len(free) != len(missing):
         raise _unclear(contents, where, named, missing, free, times)
@@ -250,7 +263,7 @@ def _times(
     known = [roles.get(role, role.upper()) for role in NAMES]
     when: list[int | str] = ["BEGIN", "END"] if len(columns) > 1 else ["TIME"]
     which = f"one or two times among {_listed(contents, columns)}" if columns else "the time"
-    others = contents.of_kind("name", "number", "empty")
+    others = range(len(contents.names))
     raise DataError(
         f"{where}: the columns leave open which is {which}; choose, by name or number from 1:\n"
         f"  {contents.line([*known, *when])}\nThe columns are {_listed(contents, others)}."
@@ -261,13 +274,14 @@ def _unit(name: str) -> str:
     return name.lower() if name.lower() not in ("duration", "length") else "days"
 
 
-def _names(contents: Contents, count: int, taken: Iterable[int]) -> list[int]:
-    """The columns that can be names: numbers only where there are too few others."""
+def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> list[int]:
+    """The columns that can be names: numbers only as ids of things where texts are too few."""
     texts = [at for at in contents.of_kind("name") if contents.filled(at) >= _SPARSE]
-    free = [at for at in texts if at not in taken]
-    if len(free) < count:
-        texts = sorted([*texts, *contents.of_kind("number")])
-    return texts
+    texts, numbers = (
+        [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
+    )
+    things = [role for role in missing if role != "predicate"]
+    return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
 
 
 def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:

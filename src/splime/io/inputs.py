@@ -39,7 +39,7 @@ _UNLIKELY = re.compile(
     r"[^\x00-\x7f]{4}|[^\W\d_][¡¢£¤¥¦§¨¬¯±²³¶¸¹¼½¾¿×÷†‡ˆ‰„][^\W\d_]|[¢£¤¥¯³¹¼¾][^\W\d_]"
     r"|(?<![^\W\d_])ÿ(?![^\W\d_])"
 )
-_WORD = re.compile(r"\S*[^\x00-\x7f]\S*")
+_WORD = re.compile(r"""[^\s,;|"]*[^\x00-\x7f][^\s,;|"]*""")
 _HEAD_BYTES = 1 << 20
 _HEAD_LINES = 1000
 _BOM = "\ufeff"
@@ -156,7 +156,7 @@ class InputFile:
                 text = line.decode(_WESTERN, errors="replace")
                 if "\ufffd" in text or _UNLIKELY.search(text):
                     raise error
-                word = word or _WORD.findall(text)[0].strip("\"',;|")
+                word = word or _WORD.findall(text)[0]
         other = InputFile(self.path, encoding=_WESTERN, content=self.content)
         other.remarks.append(
             f"the text is not UTF-8, and is read as Windows-1252 (Latin-1), such as {word!r:.60};"
@@ -269,11 +269,12 @@ def _standard_input() -> bytes:
 def _without_mark(begin: bytes) -> str:
     """The kind of UTF-16 without a mark, if it is one: each other byte of ASCII is 0 there."""
     sample = begin[:4096]
-    high = [sample[at::2].count(0) for at in (0, 1)]
-    few = len(sample) // 10
-    for zeros, other, name in ((high[1], high[0], "utf-16-le"), (high[0], high[1], "utf-16-be")):
-        if zeros > few and not other and _decodes(sample[: len(sample) // 2 * 2 - 2], name):
-            return name
+    sample = sample[: len(sample) // 2 * 2]
+    even, odd = (sample[at::2].count(0) for at in (0, 1))
+    for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
+        if zeros > len(sample) // 10 and not others:
+            text = sample.decode(name, errors="replace")
+            return "" if re.search(r"[\x00-\x08\x0e-\x1f]", text) else name
     return ""
 
 

@@ -103,7 +103,13 @@ def read_named(
                 return reader.read_address(str(source), split, options)
         schemes = (one for reader in READERS.values() for one in reader.schemes)
         raise UsageError(address_advice(str(source), schemes))
-    file = InputFile.opened(source, options.encoding)
+    return read_file(InputFile.opened(source, options.encoding), split, options)
+
+
+def read_file(
+    file: InputFile, split: SplitName | None, options: ReadOptions
+) -> RawFacts | TemporalGraph:
+    """The facts of a file, or of what came through a pipe."""
     reader = _reader_of(file)
     options.check_taken(file.path, reader.options)
     try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from dataclasses import replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from splime.errors import DataError, UsageError, nearest, not_installed
@@ -27,61 +29,49 @@ _FEWEST = 3
 _MOST_BYTES = 4 << 30
 _MOST_CELLS = 1 << 25
 _CHUNK = 1 << 22
-_PLACE = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_CELL = re.compile(rb"""<(?:\w+:)?c\s[^<>]{0,200}?\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
+_LONGEST = 256
 
 
 def read_spreadsheet(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read the facts of a sheet: of the one that was chosen, or of the first with a table."""
-    content = file.path.read_bytes() if file.content is None else file.content
-    _check_size(file, content)
-    workbook = _workbook(file, content)
-    shown, wanted = _sheets(workbook), options.table
-    if wanted is not None and wanted not in workbook.sheet_names:
-        raise UsageError(
-            f"{file.path}: there is no sheet {wanted!r} among {', '.join(workbook.sheet_names)}."
-            f"{nearest(wanted, workbook.sheet_names)}"
-        )
-    for name in shown if wanted is None else [wanted]:
-        lines, remarks = _lines(workbook, name)
-        if lines:
-            break
-    else:
-        raise DataError(f"{file.path}: no table is in {wanted or ', '.join(shown)}")
-    if wanted is None and len(shown) > 1:
-        others = ", ".join(repr(other) for other in shown if other != name)
-        remarks += [f"the sheet {name!r} is read; --table NAME chooses another: {others}"]
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError as error:
+        raise not_installed("Reading Excel files", error) from None
+    try:
+        content = file.path.read_bytes() if file.content is None else file.content
+        _check_size(file.path, content)
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(content))
+        lines, remarks = _table(workbook, file.path, options.table)
+    except (CalamineError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
+        raise DataError(f"{file.path}: cannot be read as an Excel file (.xlsx): {error}") from None
+    except (NotImplementedError, RuntimeError) as error:  # packed in another way, or encrypted
+        raise DataError(f"{file.path}: cannot be read; save it anew: {error}") from None
     text = InputFile(file.path, content="\n".join([*lines, ""]).encode())
     raw = read_text(text, split, options)
     return replace(raw, remarks=(*remarks, *raw.remarks))
 
 
-def _check_size(file: InputFile, content: bytes) -> None:
-    """An error if the file is damaged, or too large for the library."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            parts = archive.infolist()
-            if (size := sum(part.file_size for part in parts)) > _MOST_BYTES:
-                raise DataError(f"{file.path}: {size:,} bytes unpacked; save the table as .csv")
-            for part in parts:
-                rows, columns = 0, {b""}
-                rest = b""
-                with archive.open(part) as stream:  # checks that it is as large as it says
-                    while chunk := stream.read(_CHUNK):
-                        if not part.filename.startswith("xl/worksheets/"):
-                            continue
-                        places = _PLACE.findall(rest + chunk)
-                        columns |= {column for column, _ in places}
-                        rows = max(rows, *(int(row) for _, row in places), 0)
-                        rest = chunk[-40:]
-                if rows * (width := max(map(_number, columns))) > _MOST_CELLS:
-                    raise DataError(
-                        f"{file.path}: a sheet has cells as far as row {rows:,} and column"
-                        f" {width:,}; delete what lies beyond the table, or save it as .csv"
-                    )
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-        raise DataError(f"{file.path}: cannot be read as an Excel file (.xlsx): {error}") from None
-    except RuntimeError:  # what zipfile says of encrypted parts
-        raise DataError(f"{file.path}: is encrypted; save it without a password") from None
+def _check_size(path: Path, content: bytes) -> None:
+    """An error if a file is too large for the library; or damaged, as all of it is unpacked."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = archive.infolist()
+        if (size := sum(part.file_size for part in parts)) > _MOST_BYTES:
+            raise DataError(f"{path}: {size:,} bytes unpacked; save the table as .csv")
+        for part in parts:
+            rows, columns, rest = 0, {b""}, b""
+            with archive.open(part) as stream:
+                while chunk := stream.read(_CHUNK):
+                    cells = _CELL.findall(rest + chunk)
+                    columns |= {column for column, _ in cells}
+                    rows = max(rows, *(int(row) for _, row in cells), 0)
+                    rest = chunk[-_LONGEST:]
+            if rows * (width := max(map(_number, columns))) > _MOST_CELLS:
+                raise DataError(
+                    f"{path}: a sheet has cells as far as row {rows:,} and column {width:,}; delete"
+                    " what lies beyond the table, or save it as .csv"
+                )
 
 
 def _number(column: bytes) -> int:
@@ -92,40 +82,42 @@ def _number(column: bytes) -> int:
     return number
 
 
-def _workbook(file: InputFile, content: bytes) -> CalamineWorkbook:
-    try:
-        from python_calamine import CalamineError, CalamineWorkbook
-    except ImportError as error:
-        raise not_installed("Reading Excel files", error) from None
-    try:
-        return CalamineWorkbook.from_filelike(io.BytesIO(content))
-    except (CalamineError, OSError, ValueError) as error:
-        raise DataError(f"{file.path}: cannot be read as an Excel file (.xlsx): {error}") from None
-
-
-def _sheets(workbook: CalamineWorkbook) -> list[str]:
-    """The names of the sheets with cells that are not hidden."""
+def _table(
+    workbook: CalamineWorkbook, path: Path, wanted: str | None
+) -> tuple[list[str], list[str]]:
+    """The lines of the sheet to read, and what to remark."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
-    return [
+    names = workbook.sheet_names
+    if wanted is not None and wanted not in names:
+        raise UsageError(
+            f"{path}: there is no sheet {wanted!r} among {', '.join(names)}."
+            f"{nearest(wanted, names)}"
+        )
+    shown = [
         sheet.name
         for sheet in workbook.sheets_metadata
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
+    for name in shown if wanted is None else [wanted]:
+        lines, remarks = _lines(workbook, name)
+        if lines:
+            break
+    else:
+        raise DataError(f"{path}: no table is in {wanted or ', '.join(shown)}")
+    if wanted is None and len(shown) > 1:
+        others = ", ".join(repr(other) for other in shown if other != name)
+        remarks += [f"the sheet {name!r} is read; --table NAME chooses another: {others}"]
+    return lines, remarks
 
 
 def _lines(workbook: CalamineWorkbook, name: str) -> tuple[list[str], list[str]]:
     """The rows of a sheet from where its table begins, each at its number; and what to remark.
 
-    None if there is no table.
+    Nothing if there is no table.
     """
-    from python_calamine import CalamineError
-
-    try:
-        sheet = workbook.get_sheet_by_name(name)
-        rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
-    except (CalamineError, OSError, ValueError) as error:
-        raise DataError(f"the sheet {name!r} cannot be read: {error}") from None
+    sheet = workbook.get_sheet_by_name(name)
+    rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
     filled = [sum(cell != "" for cell in row) for row in rows]
     begin = next((at for at, count in enumerate(filled) if count >= _FEWEST), len(rows))
     if len(rows) - begin < 2 or sheet.start is None:

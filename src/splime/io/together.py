@@ -21,14 +21,12 @@ _LISTED = 5
 
 def read_together(files: Sequence[Path], source: Path, options: ReadOptions) -> RawFacts:
     """The facts of several files, one after the other; their columns must be the same."""
-    # The largest shows best which column is what; the others are read as it is.
-    largest = max(files, key=lambda file: file.stat().st_size)
-    first = _facts(largest, options)
-    if options.columns is None and first.columns:
-        options = replace(options, columns=first.columns)
     raws: list[RawFacts] = []
+    # The largest shows best which column is what.
+    largest = max(files, key=lambda file: file.stat().st_size)
+    shown = _facts(largest, options)
     for file in files:
-        raw = first if file == largest else _facts(file, options)
+        raw = shown if file == largest else _read_alike(file, shown, options)
         _check_alike(raw, file, raws, files)
         raws.append(raw)
     names = [file.name for file in files]
@@ -40,6 +38,17 @@ def read_together(files: Sequence[Path], source: Path, options: ReadOptions) -> 
         _joined(raws, source.name),
         remarks=(*([told] if len(files) > 1 else []), *all_remarks(raws)),
     )
+
+
+def _read_alike(file: Path, shown: RawFacts, options: ReadOptions) -> RawFacts:
+    """The facts of a file, whose columns may show too little, as another file was read."""
+    chosen = replace(options, columns=options.columns or shown.columns or None)
+    try:
+        raw = _facts(file, options)
+    except DataError:
+        return _facts(file, chosen)
+    alike = raw.header != shown.header or raw.columns == shown.columns
+    return raw if alike else _facts(file, chosen)
 
 
 def _facts(file: Path, options: ReadOptions) -> RawFacts:
