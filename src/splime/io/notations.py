@@ -370,7 +370,8 @@ def _numbers(texts: pa.Array) -> tuple[Ints, Bools]:
 
 def _are_dates(texts: pa.Array, numbers: Ints) -> Bools:
     year = numbers // 10 ** np.maximum(_digits(numbers) - 4, 0)
-    return _mask(texts, _COMPACT) & (year >= _FIRST) & (year <= _LAST)
+    dates: Bools = _mask(texts, _COMPACT) & (year >= _FIRST) & (year <= _LAST)
+    return dates
 
 
 def _digits(numbers: Ints) -> Ints:
