@@ -20,9 +20,9 @@ from splime.errors import UsageError
 from splime.times import GRANULARITIES, YEAR, Bools, Ints
 
 OPEN_END = re.compile(
-    r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?|date)|to date"
-    r"|still|still (?:active|open|in force)|active|in force|in progress|open(?:-ended)?|continuing"
-    r"|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
+    r"(?i)(?:(?:un)?till? |to )?(?:the )?(?:present|now|today|current)|(?:to|till|until) date"
+    r"|ongoing|on-going|currently|still(?: active| open| in force)?|active|in force|in progress"
+    r"|open(?:-ended)?|continuing|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
 _CLOCK = (
