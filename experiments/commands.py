@@ -10,10 +10,13 @@ import typer
 from typer import Argument, Option
 
 from experiments import (
+    calibration as calibration_study,
+    doubts as doubts_study,
     evidence as evidence_study,
     factwise,
     forecast as forecast_study,
     studies,
+    tgb as tgb_study,
     universal as universal_study,
 )
 from experiments.pretrain import SOURCES, Pretraining
@@ -28,7 +31,7 @@ from splime.cli import main as program, options
 from splime.cli.console import show
 from splime.device import choose_device
 from splime.errors import UsageError, check_name
-from splime.paths.shipped import read_weights
+from splime.paths.shipped import load_weights, read_weights
 from splime.progress import progress_bar
 from splime.reporting.style import save_pictures
 from splime.reporting.tables import make_table
@@ -73,6 +76,9 @@ def make_app() -> typer.Typer:
     app.command("forecast")(forecast)
     app.command("evidence")(evidence)
     app.command("rivals-facts")(rivals_facts)
+    app.command("calibration")(calibration)
+    app.command("doubts")(doubts)
+    app.command("tgb")(tgb)
     app.command("world")(world)
     return app
 
@@ -286,6 +292,71 @@ def rivals_facts(
         factwise.store(stored, dataset, measured)
     _show([table for table in rivals_parts(stored)["pairs"] if table.rows], format)
     show(f"{factwise.Factwise(stored).compared:,} differences have p-values")
+
+
+def calibration(
+    run: _Run = False, results: _ResultsFolder = None, format: _Format = "table"
+) -> None:
+    """How far probabilities on `demo` can be trusted: the table of docs/asking.md."""
+    check_name("format", format, ["table", "markdown"])
+    if run:
+        calibration_study.store(results or STORED, calibration_study.measure())
+    _show(calibration_study.tables(results or STORED), format)
+
+
+def doubts(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Break a dataset, look for what is wrong, and store it."),
+    ] = None,
+    facts: Annotated[
+        int | None, Option(help="Look at so many facts, drawn at random; else at all.")
+    ] = None,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Facts that are wrong on purpose: how many are found, or measure it again.
+
+    Example: python -m experiments doubts --measure yago11k
+    """
+    check_name("format", format, ["table", "markdown"])
+    for dataset in measure or ():
+        with progress_bar() as progress:
+            record = doubts_study.measure(dataset, facts, progress)
+        doubts_study.store(results or STORED, record)
+    _show(doubts_study.tables(results or STORED), format)
+
+
+def tgb(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="With tkgl-*_edgelist.csv.")],
+    forecaster: Annotated[
+        str, Option(help=f"{', '.join(forecast_study.BASELINES)}, or path, without training.")
+    ] = "recurrency",
+    weights: Annotated[
+        Path | None, options.file(help="Weights of `pretrain --forecasts`, for path.")
+    ] = None,
+    split: Annotated[str, Option(help="test or valid.")] = "test",
+    questions: Annotated[int | None, Option(help="Of so many edges, drawn at random.")] = None,
+) -> None:
+    """Measure a forecaster on a graph of TGB 2.0 by the evaluator and the negatives of py-tgb.
+
+    FOLDER is an archive of TGB, unpacked. Single step: a question sees everything before its time.
+    Both ways of each edge are asked, and of equal scores the mean rank counts. Static edges are not
+    read. Example: python -m experiments tgb tkgl_smallpedia
+    """
+    check_name("split", split, ["valid", "test"])
+    check_name("forecaster", forecaster, [*forecast_study.BASELINES, "path"])
+    chosen = None
+    if forecaster == "path":
+        chosen = load_weights() if weights is None else read_weights(weights)
+    with progress_bar() as progress:
+        found = tgb_study.measure(
+            folder, forecaster, split=split, weights=chosen, most=questions, progress=progress
+        )
+    show(
+        f"{forecaster}: MRR {found['mrr']:.3f}, Hits@10 {found['hits10']:.3f}, {split},"
+        f" {found['questions']:,} questions"
+    )
 
 
 def world(

@@ -38,7 +38,10 @@ BASELINES = ("latest", "recurrency")
 WITHOUT_TRAINING = "path, without training"
 
 
-def _scoring(graph: TemporalGraph, forecaster: str, past: Past, weights: Weights | None) -> Scoring:
+def scoring_of(
+    graph: TemporalGraph, forecaster: str, past: Past, weights: Weights | None
+) -> Scoring:
+    """What a baseline, or the model without training, scores by."""
     if weights is not None:
         return GraphRun(graph, weights=weights, past=past).scoring()
     settings = LatestSettings(model=forecaster, past=past)
@@ -66,7 +69,7 @@ def measure(
         if known := seen & {dataset, *DATASETS[dataset].same_facts}:
             raise UsageError(f"the weights were trained on {', '.join(known)}: the same facts")
         record |= {"trained_on": weights.about["trained_on"], "seed": weights.about["seed"]}
-    scoring = _scoring(graph, forecaster, past, weights)
+    scoring = scoring_of(graph, forecaster, past, weights)
     started = time.perf_counter()
     for split in ("valid", "test"):
         options = EvaluationOptions(split=split, questions=questions)

@@ -31,6 +31,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/asking.md",
         "docs/comparing.md",
         "docs/cuts.md",
+        "docs/doubts.md",
         "docs/evaluation.md",
         "docs/explore.md",
         "docs/howto.md",

@@ -81,11 +81,42 @@ def test_files_see_lines_now_and_then(monkeypatch: pytest.MonkeyPatch, clock: Cl
             update("short", second, 1_000_000)
     # The training stopped early: its last line says where.
     assert log.getvalue().splitlines() == [
+        "training: about 3 min in all",
+        "short: about 278 h in all",
         "training: 1,500 of 10,000, loss 30",
         "training: 3,000 of 10,000, loss 60",
         "training: 4,500 of 10,000, loss 90",
         "training: 4,950 of 10,000, loss 99",
     ]
+
+
+def test_long_work_is_announced(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    log = log_file(monkeypatch)
+    with progress_bar(shorter="--questions 500") as update:
+        for done in range(31):
+            update("long", done, 100)
+            update("short", done, 30)  # 15 seconds in all
+            update("unknown", done)
+            clock.now += 0.5 if done else 8.0  # the first step also prepares
+        update("one step", 0, 4)
+        clock.now += 11  # a long step counts
+        update("one step", 1, 4)
+    announced = [line for line in log.getvalue().splitlines() if "about" in line]
+    assert announced == [
+        "long: about 50 s in all; shorter: --questions 500",
+        "one step: about 44 s in all; shorter: --questions 500",
+    ]
+
+
+def test_people_at_a_terminal_are_told(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress_bar(shorter="[b]less[/b]") as update:
+        update("training", 0, 100)
+        clock.now = 20.0
+        update("training", 10, 100)
+    assert "training: about 3 min in all; shorter: [b]less[/b]" in terminal.getvalue()
 
 
 def test_the_end_has_a_line(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:

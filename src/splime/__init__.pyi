@@ -61,10 +61,13 @@ from .progress import progress_bar as progress_bar
 from .query import (
     Answer as Answer,
     Answers as Answers,
+    Doubt as Doubt,
+    Doubts as Doubts,
     Prediction as Prediction,
     Predictions as Predictions,
     Query as Query,
     ask as ask,
+    doubts as doubts,
     predict as predict,
 )
 from .reporting.showing import plot as plot, report as report, write_page as write_page

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.graph import Facts, TemporalGraph
 from splime.reading import UNSEEN_IN_TRAIN, Reading, RowExample
 from splime.times import Granularity, Ints, format_ticks
@@ -67,8 +67,8 @@ def _random(
     remark = f"split at random with seed {seed}: valid {valid:g}, test {test:g}"
     if len(free) < both:
         remark += (
-            f"; only {len(free):,} of {both:,} facts could leave train without taking the last"
-            " mention of an entity or predicate with them"
+            f"; only {len(free):,} of {counted(both, 'fact')} could leave train without taking the"
+            " last mention of an entity or predicate with them"
         )
     train, valid_facts, test_facts = map(facts.take, (in_train, valid_rows, test_rows))
     reading = _remarked(graph.reading, remark)

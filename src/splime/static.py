@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import changes, expand
-from splime.errors import UsageError, nearest
+from splime.errors import UsageError, counted, nearest
 from splime.graph import (
     BEGIN_UNKNOWN,
     END_UNKNOWN,
@@ -59,8 +59,8 @@ class StaticGraph(Splits[Triples], Shown):
         sizes = ", ".join(f"{split} {len(triples):,}" for split, triples in self.splits())
         name = f"{self.name}: " if self.name else ""
         return (
-            f"StaticGraph({name}{len(self):,} triples ({sizes}), {len(self.entities):,} entities,"
-            f" {len(self.predicates):,} scoped predicates)"
+            f"StaticGraph({name}{counted(len(self), 'triple')} ({sizes}),"
+            f" {len(self.entities):,} entities, {len(self.predicates):,} scoped predicates)"
         )
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from splime.arrays import Immutable, distinct
-from splime.errors import UsageError, check_fields
+from splime.errors import UsageError, check_fields, counted
 from splime.times import Granularity, Ints, When, format_ticks, tick_range
 
 
@@ -46,7 +46,7 @@ class Timeline(Immutable):
 
     def __repr__(self) -> str:
         first, last = format_ticks(np.array([self.first, self.last]), self.granularity)
-        return f"Timeline({len(self):,} timestamps by {self.granularity}, {first}..{last})"
+        return f"Timeline({counted(len(self), 'timestamp')} by {self.granularity}, {first}..{last})"
 
     @property
     def first(self) -> int:

@@ -101,6 +101,26 @@ def test_a_file_of_questions(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "more.tsv").exists()
 
 
+def test_answers_to_a_file_are_printed(folder: Path, tmp_path: Path) -> None:
+    questions = tmp_path / "questions.tsv"
+    questions.write_text(
+        "entity 1\tp1\t?\t1995\n?\tp2\tentity 3\t\nentity 1\tp1\tentity 2\t\n", encoding="utf-8"
+    )
+    shown = words(call("ask", folder, "--file", questions, "--limit", 3))
+    expected = Query(Run(folder)).ask_many(questions, limit=3).to_pylist()
+    assert "entity 1 p1 ? at 1995 │ 1 │ " in shown
+    for row in expected:
+        if row["question"] != 3:
+            assert row["answer"] in shown
+    best = next(row for row in expected if row["question"] == 3)
+    assert f"entity 1 p1 entity 2 │ 1 │ {best['scope_begin']}" in shown
+    done = call("ask", folder, "--file", questions, "--limit", 3, "--json")
+    assert json.loads(done.out) == json.loads(json.dumps(expected))
+    shown = words(call("ask", folder, "--file", questions, "--limit", 12))
+    assert "the first 20 of " in shown
+    assert "--out FILE writes all" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -116,7 +136,7 @@ def test_a_file_of_questions(folder: Path, tmp_path: Path) -> None:
         (["entity 1", "p1", "?", "--known", "hide"], "there are mark, drop"),
         (["entity 1", "p1", "?", "--limit", "0"], "limit is a number from 1 on"),
         (["entity 1", "p1", "?", "--aggregate", "men"], "Did you mean mean"),
-        (["--file", "q.tsv"], "--file, the questions, and --out, their answers, go together"),
+        (["--near", "p1", "--out", "a.tsv"], "--out is for the answers to the questions of --file"),
         (["--file", "q.tsv", "--out", "a.csv"], "answers are written as .tsv, .json, .parquet"),
         (["--file", "q.tsv", "--out", "a.json", "--json"], "call it .json for JSON"),
         (["--file", "q.tsv", "--out", "a.tsv", "--at", "1990"], "have their own times"),

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from experiments import evidence, forecast, universal
+from experiments import calibration, doubts, evidence, forecast, universal
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
 from splime.errors import UsageError
@@ -19,7 +19,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "study"),
-    [("untrained", universal), ("forecasting", forecast), ("paths", evidence)],
+    [
+        ("untrained", universal),
+        ("forecasting", forecast),
+        ("paths", evidence),
+        ("asking", calibration),
+        ("doubts", doubts),
+    ],
     ids=str,
 )
 def test_the_document_has_the_tables_of_the_stored_results(page: str, study: ModuleType) -> None:

@@ -1,9 +1,9 @@
 """Attacks on splime for as long as one likes: broken files, flipped bits, kills, full disks.
 
-    python -m tests.fuzz.hostile [--minutes 60] [--seed 0] [--workers 2]
+    python -m tests.fuzz.hostile [--minutes 60] [--seed 0 1] [--workers 2] [--no-store]
 
-The cases follow from the seed, one after the other: more minutes are more cases. Each ends in one
-of these ways:
+The cases follow from the seed, one after the other: more minutes are more cases. The minutes are
+divided among the seeds. Each case ends in one of these ways:
 
 - fine: the right result, or an untouched one
 - clean: an error of splime's own, with nothing half-written
@@ -105,6 +105,46 @@ def make_base(base: Path) -> None:
     with suppress(Interrupted):
         splime.train(graph, splime.Split(grow=2), base / "unfinished", watch=Stop(), **small)
     search(graph, base / "search")
+    second = splime.train(graph, splime.Vanilla(), base / "second", **small)
+    splime.combine([run, second], base / "both")
+    for name, work in UNFINISHED.items():
+        (base / name).mkdir()
+        with suppress(KeyboardInterrupt):
+            work(graph, base / name / f"{name}.json", progress=interrupting())
+        assert list((base / name).iterdir())
+    (base / "asked").mkdir()
+    shutil.copy(base / "layouts" / "points.tsv", base)
+    use_asked(base / "asked")
+
+
+def predict(graph: Any, out: Path, **more: Any) -> Any:
+    """Predicted facts, which resume what is there."""
+    import splime
+
+    options: dict[str, Any] = {"at": 2000, "limit": 20, "device": "cpu"}
+    return splime.predict(graph, out=out.with_suffix(".jsonl"), **options, **more)
+
+
+def backtest(graph: Any, out: Path, **more: Any) -> Any:
+    """Windows, which resume what is there."""
+    import splime
+
+    options: dict[str, Any] = {"begin": 2003, "every": "year", "questions": 20, "device": "cpu"}
+    return splime.backtest(graph, out=out, **options, **more)
+
+
+UNFINISHED: dict[str, Callable[..., Any]] = {"predict": predict, "backtest": backtest}
+"""Work that saves what is done beside its file."""
+
+
+def interrupting() -> Callable[..., None]:
+    """A progress that interrupts as Ctrl-C does, when some of the work is done."""
+
+    def progress(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        if what in ("asking", "windows") and done and done >= (total or 0) // 2:
+            raise KeyboardInterrupt
+
+    return progress
 
 
 def search(graph: Any, place: Path) -> Any:
@@ -297,6 +337,55 @@ def use_search(place: Path) -> Any:
     return search(splime.load(str(place.parent / "graph.parquet")), place).plan.to_toml()
 
 
+def use_both(place: Path) -> Any:
+    """The answers of a combination."""
+    import splime
+
+    run = splime.Run(place)
+    return [(row.name, row.score) for row in splime.Query(run).ask("entity 1", "p1", "?")]
+
+
+def use_predict(place: Path) -> Any:
+    return use_of_unfinished(place, "predict")
+
+
+def use_backtest(place: Path) -> Any:
+    return use_of_unfinished(place, "backtest")
+
+
+def use_of_unfinished(place: Path, name: str) -> Any:
+    """What comes of work that goes on."""
+    import splime
+
+    graph = splime.load(str(place.parent / "graph.parquet"))
+    UNFINISHED[name](graph, place / f"{name}.json")
+    return [(path.name, content(path)) for path in sorted(place.iterdir())]
+
+
+def use_asked(place: Path) -> Any:
+    """What a file that is asked without training answers, with a cache in the folder."""
+    import splime
+    from splime.runs.graph_run import open_source
+
+    facts = place.parent / "points.tsv"
+    with environment(SPLIME_CACHE=str(place)):
+        query = splime.Query(open_source(str(facts), device="cpu"))
+        answers = query.ask("entity 1", "p1", "?", at=2000)
+        return [(row.name, row.score, row.probability) for row in answers]
+
+
+@contextmanager
+def environment(**given: str) -> Iterator[None]:
+    """Other environment variables inside of the block."""
+    before = dict(os.environ)
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 # What is copied, how it is used, and whether it is text that has no checksum.
 FLIPPED: tuple[tuple[str, Callable[[Path], Any], tuple[str, ...], bool], ...] = (
     ("graph.parquet", use_graph, (), False),
@@ -318,6 +407,10 @@ FLIPPED: tuple[tuple[str, Callable[[Path], Any], tuple[str, ...], bool], ...] = 
         False,
     ),
     ("search", use_search, ("search.toml", "journal.log"), True),
+    ("both", use_both, ("config.toml", "model.safetensors", "graph.parquet"), False),
+    ("predict", use_predict, (), False),
+    ("backtest", use_backtest, (), False),
+    ("asked", use_asked, (), False),
 )
 
 
@@ -331,9 +424,79 @@ def undisturbed(base: Path, number: int) -> Any:
 
 def copy_of(base: Path, here: Path, name: str) -> Path:
     shutil.copy(base / "graph.parquet", here / "graph.parquet")
+    shutil.copy(base / "layouts" / "points.tsv", here / "points.tsv")
     source = base / name
     copied = shutil.copytree(source, here / name) if source.is_dir() else shutil.copy(source, here)
     return Path(copied)
+
+
+def files_below(place: Path, members: tuple[str, ...]) -> list[Path]:
+    """The files that are attacked: some of a folder, or all, or the one that it is itself."""
+    if members:
+        return [place / name for name in members]
+    return sorted(path for path in place.rglob("*") if path.is_file()) or [place]
+
+
+# Files of strangers
+
+
+def strange_file(base: Path, here: Path, draw: random.Random) -> Case:
+    """A file of splime's that is no plain file, has no end, or holds something else."""
+    number = draw.randrange(len(FLIPPED))
+    name, use, members, is_text = FLIPPED[number]
+    right = undisturbed(base, number)
+    place = copy_of(base, here, name)
+    path = draw.choice(files_below(place, members))
+    data = path.read_bytes()
+    other = here / "other"
+    other.write_bytes(data)
+    path.unlink()
+    ways: dict[str, Callable[[], object]] = {
+        "/dev/zero": lambda: path.symlink_to("/dev/zero"),
+        "/dev/null": lambda: path.symlink_to("/dev/null"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "nothing": lambda: None,
+        "link to itself": lambda: path.symlink_to(path.name),
+        "a terabyte": lambda: endless(path),
+        "deep": lambda: path.write_text(draw.choice(["[", '{"a":', "a = {a = "]) * 10_000),
+        "changed": lambda: path.write_bytes(mutate(data, draw)),
+        "link": lambda: path.symlink_to(other),
+    }
+    way = draw.choice(sorted(ways))
+    ways[way]()
+    what = f"{name}: {path.name}, {way}"
+
+    def attempt() -> Case:
+        if repr(use(place)) == repr(right):
+            return Case("strange file", what, "fine")
+        unlike = "accepted" if is_text else "difference"
+        return Case("strange file", what, unlike)
+
+    with in_time(60):
+        return guarded("strange file", what, attempt)
+
+
+def endless(path: Path) -> None:
+    """A file of a terabyte, of which no byte is stored."""
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@contextmanager
+def in_time(seconds: int) -> Iterator[None]:
+    """What takes longer is an error."""
+
+    def late(number: int, _: object) -> None:
+        raise TimeoutError(f"it did not end within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def flipped_bit(base: Path, here: Path, draw: random.Random) -> Case:
@@ -342,12 +505,12 @@ def flipped_bit(base: Path, here: Path, draw: random.Random) -> Case:
     name, use, members, is_text = FLIPPED[number]
     right = undisturbed(base, number)
     place = copy_of(base, here, name)
-    path = place / draw.choice(members) if members else place
+    path = draw.choice(files_below(place, members))
     data = bytearray(path.read_bytes())
     at, bit = draw.randrange(len(data)), draw.randrange(8)
     data[at] ^= 1 << bit
     path.write_bytes(bytes(data))
-    what = f"{name}/{path.name}, byte {at}, bit {bit}" if members else f"{name}, byte {at}"
+    what = f"{name}: {path.name}, byte {at}, bit {bit}"
 
     def attempt() -> Case:
         if repr(use(place)) == repr(right):
@@ -372,15 +535,31 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "export": ["embeddings", "export", "run", "--out", "out.parquet"],
     "evaluate": ["evaluate", "run", "--protocol", "triple", "--device", "cpu"],
+    "combine": ["combine", "run", "second", "--out", "out", "--device", "cpu"],
+    "ask": [
+        *("ask", "facts.tsv", "--file", "questions.tsv", "--out", "answers.tsv"),
+        *("--device", "cpu"),
+    ],
+    "predict": [
+        *("predict", "facts.tsv", "--at", "2000", "--out", "missing.csv", "--limit", "20"),
+        *("--device", "cpu"),
+    ],
+    "backtest": [
+        *("backtest", "facts.tsv", "--from", "2003", "--every", "year", "--questions", "40"),
+        *("--out", "windows.json", "--device", "cpu"),
+    ],
+    "rules": ["rules", "facts.tsv"],
+    "trust": ["evaluate", "facts.tsv", "--device", "cpu"],
 }
 
 
 def start(here: Path, command: str, **more: Any) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+    cache = {"SPLIME_CACHE": str(here / "cache")}
+    given = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore", **cache}
     return subprocess.Popen(
         [sys.executable, "-m", "splime", *COMMANDS[command]],
         cwd=here,
-        env=environment,
+        env=given,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -402,7 +581,9 @@ def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:
 def prepare(base: Path, here: Path) -> None:
     """A folder of its own, with what the commands need."""
     shutil.copy(base / "layouts" / "points.tsv", here / "facts.tsv")
-    shutil.copytree(base / "run", here / "run")
+    for name in ("run", "second"):
+        shutil.copytree(base / name, here / name)
+    (here / "questions.tsv").write_text("entity 1\tp1\t?\t2000\n?\tp2\tentity 3\t1995\n")
 
 
 def digest(here: Path) -> dict[str, str]:
@@ -534,7 +715,9 @@ def two_writers(base: Path, here: Path, draw: random.Random) -> Case:
 ROUND: tuple[Attack, ...] = (
     *((broken_file,) * 40),
     *((flipped_bit,) * 40),
-    *(killed, killed, full_disk, two_writers),
+    *((strange_file,) * 10),
+    *((killed,) * 4),
+    *((full_disk, two_writers) * 2),
 )
 
 
@@ -563,9 +746,10 @@ def campaign(base: Path, minutes: float, seed: int, workers: int) -> Iterator[tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--case", type=int, help="only the case with this number")
+    parser.add_argument("--no-store", action="store_true", help="change no file of the repository")
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory(prefix="hostile-base-") as folder:
@@ -573,21 +757,37 @@ def main() -> None:
         make_base(base)
         baselines(base)
         if given.case is not None:
-            print(attempt(base, given.seed, given.case))
+            print(attempt(base, given.seed[0], given.case))
             return
         began = time.monotonic()
         counts: dict[str, Counter[str]] = {}
         shown: dict[str, list[dict[str, Any]]] = {}
-        for number, case in campaign(base, given.minutes, given.seed, given.workers):
+        cases = (
+            (seed, number, case)
+            for seed in given.seed
+            for number, case in campaign(base, given.minutes / len(given.seed), seed, given.workers)
+        )
+        for seed, number, case in cases:
             counts.setdefault(case.kind, Counter())[case.way] += 1
             kept = shown.setdefault(f"{case.kind}: {case.way}", [])
             if case.way in FAILURES and len(kept) < KEPT:
-                kept.append({"case": number, "what": case.what, "why": case.why})
-                print(
-                    f"case {number}: {case.kind}: {case.what}: {case.way}: {case.why}", flush=True
-                )
+                kept.append({"seed": seed, "case": number, "what": case.what, "why": case.why})
+                where = f"seed {seed}, case {number}: {case.kind}: {case.what}"
+                print(f"{where}: {case.way}: {case.why}", flush=True)
         minutes = (time.monotonic() - began) / 60
     print(table(counts))
+    if not given.no_store:
+        store(given, counts, shown, minutes)
+    sys.exit(any(each[way] for each in counts.values() for way in FAILURES))
+
+
+def store(
+    given: argparse.Namespace,
+    counts: Mapping[str, Mapping[str, int]],
+    shown: Mapping[str, list[dict[str, Any]]],
+    minutes: float,
+) -> None:
+    """Keep the result, and put the table into the document."""
     text = DOCS.read_text(encoding="utf-8")
     before, mark, rest = text.partition(MARKS[0])
     after = rest.partition(MARKS[1])[2]
@@ -595,7 +795,7 @@ def main() -> None:
     packages = ("numpy", "pyarrow", "torch", "safetensors", "optuna")
     results = {
         "command": f"python -m tests.fuzz.hostile --minutes {given.minutes:g}"
-        f" --seed {given.seed} --workers {given.workers}",
+        f" --seed {' '.join(map(str, given.seed))} --workers {given.workers}",
         "date": time.strftime("%Y-%m-%d"),
         "seed": given.seed,
         "minutes": round(minutes, 1),
@@ -606,7 +806,6 @@ def main() -> None:
         "failures": {name: cases for name, cases in shown.items() if cases},
     }
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    sys.exit(any(each[way] for each in counts.values() for way in FAILURES))
 
 
 def table(counts: Mapping[str, Mapping[str, int]]) -> str:

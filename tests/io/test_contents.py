@@ -71,7 +71,7 @@ def test_a_file_a_table_and_records_are_understood_alike(order: list[int]) -> No
 
 def test_the_reading_is_said_and_can_be_chosen(tmp_path: Path) -> None:
     path = table(tmp_path, HEADER, *ROWS)
-    (remark,) = splime.read(path, split="none").reading.remarks
+    remark = "".join(splime.read(path, split="none").reading.remarks)
     assert "'outcome' is the predicate" in remark
     chosen = ["winner", "outcome", "loser", "date"]
     assert f"columns={chosen}" in remark
@@ -181,3 +181,28 @@ def test_a_delimiter_in_a_name_is_no_longer_row(tmp_path: Path, row: str) -> Non
 def test_contents_of_uneven_rows() -> None:
     contents = Contents.of_rows(["a", "b"], [["1"], ["x", "2001", "beyond"]])
     assert contents.cells == [["1", "x"], ["", "2001"]]
+
+
+def test_ids_and_amounts_are_no_years_and_no_predicates(tmp_path: Path) -> None:
+    rows = [f"{1000 + at},{name},{200 + at},2001-0{at + 1}-03" for at, name in enumerate(PEOPLE)]
+    staff = table(tmp_path, "Employee ID,Name,Desk,Hired", *rows)
+    with pytest.raises(DataError, match=r"times Hired\."):
+        splime.read(staff)
+    rows = [f"{name},{name} Ltd,{51 + at % 3},200{at}" for at, name in enumerate(PEOPLE)]
+    owned = table(tmp_path, "parent,subsidiary,share,acquired", *rows)
+    with pytest.raises(DataError, match="predicate_name"):
+        splime.read(owned)
+    graph = splime.read(owned, predicate_name="owns", split="none")
+    assert "51" not in graph.entities
+
+
+def test_letters_from_and_to_people(tmp_path: Path) -> None:
+    rows = [row.split(",") for row in ROWS]
+    lines = [f"{one},{what},{other},{year}-05-01" for one, what, other, year in rows]
+    graph = splime.read(table(tmp_path, "From,Kind,To,Date", *lines), split="none")
+    assert set(graph.predicates) == {"beats", "meets"}
+    assert set(graph.entities) == {*PEOPLE}
+
+
+def test_a_status_that_is_a_word_for_an_open_end_is_a_name() -> None:
+    assert kind_of(["active", "active"]) == kind_of(["open", "current"]) == "name"

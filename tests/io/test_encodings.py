@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ FACTS = [(*fact, "1990", "1994") for fact in NAMES]
 
 
 def text(
-    facts: list[tuple[str, ...]] = FACTS, delimiter: str = "\t", *, header: bool = True
+    facts: Sequence[tuple[str, ...]] = FACTS, delimiter: str = "\t", *, header: bool = True
 ) -> str:
     rows = [HEADER, *facts] if header else facts
     return "".join(delimiter.join(row) + "\n" for row in rows)

@@ -304,7 +304,7 @@ def test_parquet_takes_none_of_these_options(tmp_path: Path) -> None:
     path = tmp_path / "facts.parquet"
     pq.write_table(pa.table({"s": ["a"], "p": ["p"], "o": ["b"], "time": [1990]}), path)
     for option in ("query", "table", "encoding"):
-        value = "utf-8"
+        given: dict[str, Any] = {option: "utf-8"}
         for source in (path, tmp_path / "*.parquet"):
             with pytest.raises(UsageError, match=f"leave out {option}"):
-                splime.read(source, **{option: value})
+                splime.read(source, **given)

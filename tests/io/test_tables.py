@@ -187,3 +187,72 @@ def test_columns_by_number() -> None:
         splime.read(table, columns=["²", "2", "3", "4"])
     with pytest.raises(UsageError, match="columns must name"):
         splime.read(table, columns=[1.5, 2, 3, 4])  # type: ignore[list-item]
+
+
+NAMES = {"subject": ["a", "b", "c"], "predicate": ["p"] * 3, "object": ["x", "y", "z"]}
+
+
+@pytest.mark.parametrize(
+    ("frequency", "expected"),
+    [
+        ("Y", ["1999", "2004", None]),
+        ("Q", ["1999-01", "2004-10", None]),
+        ("M", ["1999-02", "2004-12", None]),
+        ("W", ["1999-02-01", "2004-12-27", None]),
+        ("D", ["1999-02-03", "2004-12-31", None]),
+        ("h", ["1999-02-03T04", "2004-12-31T23", None]),
+        ("s", ["1999-02-03T04:05:06", "2004-12-31T23:59:58", None]),
+    ],
+)
+def test_periods_of_pandas(frequency: str, expected: list[str | None]) -> None:
+    times = ["1999-02-03 04:05:06", "2004-12-31 23:59:58", None]
+    periods = pd.PeriodIndex(times, freq=frequency)
+    frame = pd.DataFrame({**NAMES, "begin": periods, "end": periods})
+    graph = splime.read(frame, split="none")
+    assert [fact.begin for fact in graph.rows()] == expected
+    assert [fact.end for fact in graph.rows()] == expected
+
+
+def test_periods_that_are_no_unit() -> None:
+    frame = pd.DataFrame({**NAMES, "time": pd.period_range("2000", periods=3, freq="2Y")})
+    with pytest.raises(DataError, match="periods of '2Y-DEC' are not read"):
+        splime.read(frame)
+    frame = pd.DataFrame(
+        {**NAMES, "time": 1, "split": pd.period_range("2000", periods=3, freq="Y")}
+    )
+    with pytest.raises(DataError, match="column 'split' has type"):
+        splime.read(frame)
+
+
+def test_a_lazy_frame_of_polars() -> None:
+    frame = pl.DataFrame({**NAMES, "time": [1999, 2000, None]})
+    assert splime.read(frame.lazy(), split="none") == splime.read(frame, split="none")
+    with pytest.raises(DataError, match="cannot be collected"):
+        splime.read(frame.lazy().select("none"))
+
+
+def test_dictionaries() -> None:
+    records = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    graph = splime.read(records, split="none")
+    assert graph == splime.read(ROWS, split="none")
+    assert splime.read((record for record in records), split="none") == graph
+    typed = [
+        {"who": "Ada", "does": 7, "what": "x", "on": dt.date(1999, 2, 3), "tags": ["a"]},
+        {"who": "Bob", "does": np.int64(7), "what": "y", "on": None, "more": 1.5},
+        {"who": "Cleo", "does": 7, "what": "z", "on": np.datetime64("1999-02-05")},
+    ]
+    columns = ["who", "does", "what", "on"]
+    graph = splime.read(typed, columns=columns, split="none", without_time="unknown")
+    assert [(fact.predicate, fact.begin) for fact in graph.rows()] == [
+        ("7", "1999-02-03"),
+        ("7", None),
+        ("7", "1999-02-05"),
+    ]
+    assert splime.read({"train": records, "test": records[:1]}).test
+    for wrong, message in (
+        ([records[0], ROWS[0]], "row 2: expected an object with named fields"),
+        ([{**records[0], "object": True}], "row 1: 'object' is True"),
+        ([{"a": 1}], "which is the subject"),
+    ):
+        with pytest.raises(DataError, match=message):
+            splime.read(wrong)

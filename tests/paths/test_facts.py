@@ -142,17 +142,20 @@ def test_what_forecasts_know_is_replaced_too(past: Any, tmp_path: Path) -> None:
     assert len(both.test) == 3
 
 
-def test_predicates_that_train_never_saw(run: Run) -> None:
-    told: list[str] = []
+def test_predicates_that_train_never_saw(run: Run, graph: TemporalGraph, tmp_path: Path) -> None:
     strange = [("Newcomer", "zz", "entity 1", 1999, 1999), ("Other", "yy", "Stranger", 1999, 1999)]
-    other = run.over(facts([*NEW, *strange]), warn=told.append)
+    counted = run.over(facts([*NEW, *strange]), warn=pytest.fail)
+    assert Query(counted).ask("Other", "yy", "?", at=1999)[0].name == "Stranger"
+    learned = train(graph, None, tmp_path / "run", **SMALL, messages="learned", epochs=1)
+    told: list[str] = []
+    other = learned.over(facts([*NEW, *strange]), warn=told.append)
     assert len(told) == 1
     assert "2 of 4" in told[0]
     assert "yy, zz" in told[0]
     assert "Stranger" not in other.graph.entities
     assert other.graph.predicates == run.graph.predicates
     with pytest.raises(UsageError, match="not learned"):
-        run.over(facts(strange))
+        learned.over(facts(strange))
 
 
 def test_what_cannot_be_asked_over_other_facts(

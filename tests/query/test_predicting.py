@@ -209,7 +209,9 @@ def test_an_interrupted_one_goes_on(
     assert not work.exists()
 
 
-@pytest.mark.parametrize("other", [{"limit": 41}, {"least": 0.01}, {"at": 2005}, "graph", "broken"])
+@pytest.mark.parametrize(
+    "other", [{"limit": 41}, {"least": 0.01}, {"at": 2005}, "graph", "broken", "changed"]
+)
 def test_other_work_starts_anew(
     law: tuple[Run, set[Names]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: Any
 ) -> None:
@@ -222,6 +224,11 @@ def test_other_work_starts_anew(
         run = make_run(firms(seed=1)[0])
     elif other == "broken":
         (tmp_path / "missing.csv.unfinished").write_text('{"what": 3')
+    elif other == "changed":
+        path = tmp_path / "missing.csv.unfinished"
+        text = path.read_text()
+        path.write_text(text.replace('"questions": 8', '"questions": 24'))
+        assert path.read_text() != text
     else:
         options |= other
     expected = predict(run, **options)

@@ -16,7 +16,7 @@ import pytest
 
 import splime
 from splime.errors import UsageError
-from splime.evaluation import Metrics, evaluate_triples, protocols
+from splime.evaluation import Metrics, evaluate_triples, metrics, protocols
 from splime.graph import TemporalGraph
 from splime.io.files import locked
 from splime.runs import PROTOCOLS, Run, evaluate, evaluating, evaluations, train
@@ -45,7 +45,7 @@ def test_figures_accumulate(run: Run) -> None:
 
 def test_seconds_are_those_of_all_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """To open the model, and the bootstrap, which took more than half and were left out."""
-    opened, measured = Run.scoring, protocols.measured
+    opened, measured = Run.scoring, metrics.measured
 
     def slowly(function: Callable[..., Any]) -> Callable[..., Any]:
         def slow(*given: Any, **more: Any) -> Any:

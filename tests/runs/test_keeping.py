@@ -20,11 +20,12 @@ import pytest
 import splime
 from splime.analysis import calibration, hidden
 from splime.cli.main import main
+from splime.datasets.loading import load_unsplit
 from splime.io import cache as caching
 from splime.paths.counting import FactCounts
 from splime.paths.shipped import load_weights
 from splime.runs import Run, graph_run, keeping
-from splime.runs.graph_run import GraphRun, load_unsplit, open_source
+from splime.runs.graph_run import GraphRun, open_source
 from tests.runs.small import Called, call, call_program, small_graph
 
 QUESTION = ("entity 1", "p1", "?", "--at", 1995)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -49,7 +50,9 @@ def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 class Largest(TorchDispatchMode):
     """How many bytes the largest tensor has that is made, outside of the device `meta`."""
 
-    bytes = 0
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -107,7 +110,7 @@ def test_only_plain_files_are_read(
 
 def _everything(folder: Path) -> None:
     run_table(Run(folder))
-    _ = Run(folder).history, evaluations(Run(folder))
+    _ = Run(folder).history, Run(folder).segmentation, evaluations(Run(folder))
 
 
 def _kept(path: Path) -> object:
@@ -148,7 +151,11 @@ def test_a_graph_that_does_not_fit_is_not_read(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "available_memory", lambda: 10_000)
-    for use in (lambda: Run(finished).graph, lambda: splime.read(finished / "graph.parquet")):
+    uses: list[Callable[[], object]] = [
+        lambda: Run(finished).graph,
+        lambda: splime.read(finished / "graph.parquet"),
+    ]
+    for use in uses:
         with pytest.raises(SplimeError, match=r"its 117 rows takes about .* GB"):
             use()
 
@@ -203,12 +210,26 @@ def test_engines_and_models(made: Path, tmp_path: Path, engine: str, model: str,
 
 def test_a_table_that_is_very_deep(finished: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(finished, tmp_path / "run")
-    for text in (f"[{'.'.join(['a'] * 5_000)}]\n", "a = " + "{a = " * 5_000 + "1" + "}" * 5_000):
-        (folder / "config.toml").write_text(text)
+    config = (folder / "config.toml").read_text()
+    for deep in (100, 900, 5_000):
+        (folder / "config.toml").write_text(f"{config}\n[{'.'.join(['a'] * deep)}]\n")
         with pytest.raises(DataError, match=r"config\.toml: not a TOML file"):
             Run(folder)
         with pytest.raises(DataError, match=r"config\.toml: not a TOML file"):
             splime.read_plan(folder / "config.toml")
+
+
+@pytest.mark.parametrize("name", ["about.json", "metrics.json", "segmentation.json"])
+def test_json_that_is_very_deep(finished: Path, tmp_path: Path, name: str) -> None:
+    folder = shutil.copytree(finished, tmp_path / "run")
+    evaluate(folder)
+    value = json.loads((folder / name).read_text())
+    for deep in (100, 900, 100_000):
+        value["method"] = 0
+        text = json.dumps(value).replace('"method": 0', f'"method": {"[" * deep}{"]" * deep}')
+        (folder / name).write_text(text)
+        with pytest.raises(DataError, match=rf"{name}: .*(nested|recursion)"):
+            _everything(folder)
 
 
 def test_sizes_beyond_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

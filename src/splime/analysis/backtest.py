@@ -22,7 +22,7 @@ import torch
 from splime import __version__
 from splime.analysis.calibration import Cases, fit_temperature, make_cases_of
 from splime.analysis.hidden import SIDES, Measured, ranks_of
-from splime.errors import UsageError
+from splime.errors import UsageError, counted
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.io.files import write_json
 from splime.io.unfinished import Unfinished
@@ -91,7 +91,7 @@ class Backtest(Shown, Tabular):
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name} {self.mean(name).mrr:.3f}" for name in FORECASTERS)
-        return f"Backtest({self.source}: {len(self)} windows, MRR {means})"
+        return f"Backtest({self.source}: {counted(len(self), 'window')}, MRR {means})"
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: a row for each window and forecaster."""
@@ -166,7 +166,7 @@ def backtest(
         what.update(np.ascontiguousarray(column).tobytes())
     work = Unfinished(path, what.hexdigest(), list[BacktestWindow], [])
     if work.done:
-        LOG.info(f"{path}: going on after {len(work.done):,} windows")
+        LOG.info(f"{path}: going on after {counted(len(work.done), 'window')}")
     windows = len(edges) - 1
     progress("backtest", len(work.done), windows, "windows")
     with memory_errors():

@@ -210,6 +210,9 @@ def explore(
         int | None,
         options.option("N", "The port. Default: 8765, or a free one if it is taken."),
     ] = None,
+    doubts: Annotated[
+        Path | None, options.file("A file that splime doubts has written: list its facts.")
+    ] = None,
     device: options.Device = "auto",
 ) -> None:
     """Ask runs and look at them in the browser, on a page that only this machine can open.
@@ -223,7 +226,7 @@ def explore(
     if out is not None and port is not None:
         raise UsageError("--out writes a page without a server; leave out --port")
     with working("opening the runs …"):
-        explorer = Explorer([Run.of(run, device=device) for run in runs])
+        explorer = Explorer([Run.of(run, device=device) for run in runs], doubts)
     if out is not None:
         with progress_bar() as progress:
             write_explorer(explorer, out, progress=progress)

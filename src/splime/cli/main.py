@@ -19,6 +19,7 @@ from splime.cli.backtest import backtest
 from splime.cli.cache import cache
 from splime.cli.console import Messages, say, warn
 from splime.cli.data import datasets, inspect, methods, transform
+from splime.cli.doubts import doubts
 from splime.cli.help import Command, Group
 from splime.cli.predict import predict
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
@@ -30,7 +31,7 @@ from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Start": (run, ask, predict, backtest, explore),
+    "Start": (run, ask, predict, doubts, backtest, explore),
     "Data": (inspect, rules, transform, methods, cache),
     "Train": (train, models, tune, update),
     "Results": (evaluate, compare, combine, plot, report),

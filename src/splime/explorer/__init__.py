@@ -21,18 +21,26 @@ def explore(
     out: None = None,
     *,
     port: int | None = ...,
+    doubts: str | Path | None = ...,
     device: str = ...,
     progress: Progress = ...,
 ) -> Server: ...
 @overload
 def explore(
-    runs: Runs, out: str | Path, *, port: None = ..., device: str = ..., progress: Progress = ...
+    runs: Runs,
+    out: str | Path,
+    *,
+    port: None = ...,
+    doubts: str | Path | None = ...,
+    device: str = ...,
+    progress: Progress = ...,
 ) -> Path: ...
 def explore(
     runs: Runs,
     out: str | Path | None = None,
     *,
     port: int | None = None,
+    doubts: str | Path | None = None,
     device: str = "auto",
     progress: Progress = silent,
 ) -> Server | Path:
@@ -42,6 +50,7 @@ def explore(
         runs: a run or its folder, or several on the same facts.
         out: an .html file; then the page is written to it, and needs no server.
         port: where the page is; by default 8765, or a free port if that is taken.
+        doubts: a file that `splime.doubts` has written, whose facts are listed.
         device: where to compute, if runs are given by their folders.
         progress: reports the preparation of the page.
 
@@ -51,7 +60,7 @@ def explore(
     """
     if out is not None and port is not None:
         raise UsageError("a page that is written to a file has no server; leave out port")
-    explorer = Explorer(open_runs(runs, device))
+    explorer = Explorer(open_runs(runs, device), doubts)
     if out is not None:
         write_explorer(explorer, out, progress=progress)
         return Path(out)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -20,11 +21,12 @@ import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
 from splime.analysis.hidden import SIDES
-from splime.errors import SplimeError, UsageError, check_name
+from splime.errors import SplimeError, UsageError, check_name, counted
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
 from splime.query import Calibration, Query
 from splime.query.answers import AnswerOptions
+from splime.query.doubting import read_doubts
 from splime.query.many import answer_tables
 from splime.query.questions import ASKED, Asked, quoted, read_during
 from splime.reporting.answers import beside_best
@@ -44,7 +46,7 @@ _SCORES = 1 << 23
 _TIMED, _SPANS = 64, 1_000
 """Questions to a model that is asked at a time itself, and takes longer for each; those to say
 when cannot be divided."""
-_NAMES, _FACTS, _REASONS, _TESTS = 20, 200, 12, 100
+_NAMES, _FACTS, _REASONS, _TESTS, _DOUBTS = 20, 200, 12, 100, 500
 _ASKS = ("ask", "times", "why")
 """The parts that ask a model."""
 _PARTS = (*_ASKS, "about", "names", "entity", "predicate", "map", "metrics")
@@ -65,10 +67,10 @@ class Explorer:
     """Runs on the same facts, and what can be asked of them.
 
     `answer` takes the name of a part and its arguments as text; all that it gives can be written
-    as JSON.
+    as JSON. `doubts` is a file that `splime doubts` has written.
     """
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], doubts: str | Path | None = None) -> None:
         names = run_names(runs)
         first, *others = runs
         for name, run in zip(names[1:], others, strict=True):
@@ -78,6 +80,7 @@ class Explorer:
                 )
             run.graph = first.graph  # the same, and read already
         self.graph: TemporalGraph = first.graph
+        self._doubts = [] if doubts is None else read_doubts(doubts)[:_DOUBTS]
         self.queries = {
             name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
         }
@@ -111,6 +114,14 @@ class Explorer:
             "runs": {name: _describe(query.run) for name, query in self.queries.items()},
             "times": graph.timeline.labels(),
             "tests": self._rows(len(self._facts) - 1 - drawn),
+            "doubts": [
+                {
+                    **row._asdict(),
+                    "time": _time(row.begin or row.end or "", row.end or row.begin or ""),
+                    "ask": row.kind if row.kind in KINDS else "object",
+                }
+                for row in self._doubts
+            ],
         }
 
     def prepare(self, progress: Progress = silent) -> None:
@@ -312,7 +323,7 @@ class Explorer:
         elif len(numbers) == 1:
             remark = f"this run has not cut {name}"
         elif len(numbers) > TIMES:
-            remark = f"{name} has {len(numbers):,} scopes, too many to draw"
+            remark = f"{name} has {counted(len(numbers), 'scope')}, too many to draw"
         drawn = [
             [scopes.labels[at].as_py(), *map(int, (scopes.first[at], scopes.last[at]))]
             for at in (() if remark else numbers)

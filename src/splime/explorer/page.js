@@ -552,7 +552,7 @@ function shownAnswers() {
 }
 
 // Text that a spreadsheet would run as a formula begins with an apostrophe, as in files of splime.
-const FORMULA = /^'*[=+\-@\t\r\n]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const FORMULA = /^'*[=+\-@\t\r\n\x00]/, NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
 function csvCell(value) {
   const text = String(value ?? ""), safe = FORMULA.test(text) && !NUMBER.test(text) ? "'" + text : text;
@@ -577,6 +577,23 @@ function showTests(where) {
     list.append(make("li", {}, named(text), ` (${when}): `, linkTo(aboutFact(fact, "object"), "what"), " ", linkTo(aboutFact(fact, "subject"), "who")));
   }
   where.replaceChildren(list);
+}
+
+function showDoubts(where) {
+  const list = make("ol", {});
+  for (const row of about.doubts) {
+    const sure = `${(100 * row.doubt).toFixed(1)} %, ${row.kind}`;
+    if (row.predicate === null) {
+      const both = [row.subject, row.object].flatMap((name) => [" ", make("button", { type: "button", onclick: () => showEntity(name) }, "Facts of ", named(name))]);
+      list.append(make("li", {}, named(`${row.subject} and ${row.object} may be one`), ` (${sure})`, ...both));
+      continue;
+    }
+    const instead = row.instead === null ? [] : ["; more probable: ", named(row.instead)];
+    const text = `${row.subject} ${row.predicate} ${row.object}`;
+    const ask = stored && row.ask !== "subject" ? "object" : row.ask; // a page in a file has no more
+    list.append(make("li", {}, linkTo(aboutFact(row, ask), text), ` ${between(row.begin, row.end)} (${sure})`, ...instead));
+  }
+  where.replaceChildren(make("p", { class: "note" }, "What splime doubts has found: how probably each is wrong. A click asks the question."), list);
 }
 
 const COLOURS = 24; // predicates that the map says the colours of
@@ -652,7 +669,7 @@ async function showMetrics(where) {
   where.replaceChildren(...parts);
 }
 
-const SECTIONS = { tests: showTests, map: showMap, metrics: showMetrics };
+const SECTIONS = { doubts: showDoubts, tests: showTests, map: showMap, metrics: showMetrics };
 
 function refresh(name) {
   const section = element(name), where = section.querySelector("div");
@@ -668,6 +685,7 @@ async function begin() {
   element("about").textContent = `${about.facts.toLocaleString("en")} facts, ${about.times[0].split("..")[0]} to ${about.times.at(-1).split("..").pop()}; splime ${about.version}` +
     (stored ? ". This page has no server: it holds the answers to the questions below." : "");
   element("runs").hidden = runs.length < 2;
+  element("doubts").hidden = !about.doubts.length;
   element("run").append(...runs.map((run) => make("option", { value: run }, run)));
   element("beside").append(make("option", { value: "" }, "none"), ...runs.map((run) => make("option", { value: run }, run)));
   question = readAddress();

@@ -74,7 +74,8 @@ def _everything(explorer: Explorer, progress: Progress) -> dict[str, dict[str, A
                 stored[key] = {"error": str(error)}
         return stored[key]
 
-    tests = keep("about")["tests"]
+    about = keep("about")
+    tests = [*about["tests"], *(row for row in about["doubts"] if row["predicate"] is not None)]
     for done, fact in enumerate(tests):
         progress("asking", done, len(tests))
         keep("entity", name=fact["subject"])

@@ -76,10 +76,11 @@ def kind_of(cells: Sequence[str]) -> Kind:
     >>> kind_of(["1", "2", "3"]), kind_of(["Mar 2019", "May 2020"]), kind_of(["", " "])
     ('row number', 'time', 'empty')
     """
-    given = [text for cell in cells if (text := cell.strip()) and not _NO_TIME.fullmatch(text)]
+    given = [text for cell in cells if (text := cell.strip())]
     if not given:
         return "empty"
-    if sum(map(bool, map(_TIME.fullmatch, given))) >= _MOST * len(given):
+    timed = [text for text in given if not _NO_TIME.fullmatch(text)]
+    if timed and sum(map(bool, map(_TIME.fullmatch, timed))) >= _MOST * len(timed):
         return "time"
     if sum(map(bool, map(_NUMBER.fullmatch, given))) >= _MOST * len(given):
         first = int(given[0]) if given[0].isascii() and given[0].isdigit() else -1

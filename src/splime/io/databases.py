@@ -225,7 +225,8 @@ def _of_rows(cursor: Any, names: Sequence[str], name: str) -> Iterator[pa.Record
         columns = []
         for called, values in zip(names, zip(*rows, strict=True), strict=True):
             try:
-                texts = [_text(value) for value in values]
+                is_text = set(map(type, values)) <= {str, type(None)}
+                texts = values if is_text else [_text(value) for value in values]
             except TypeError as error:
                 raise DataError(
                     f"{name}: the column {called!r} has a value of type {error}; make text of it in"

@@ -262,6 +262,20 @@ def read_plain(path: Path, most: int = _TEXT) -> str:
     return path.read_text(encoding="utf-8")
 
 
+_DEEPEST = 50
+
+
+def _check_depth(value: Any) -> None:
+    """A ValueError where lists and tables are nested so deep that Python may give up on them."""
+    level: list[Any] = [[value]]
+    for _ in range(_DEEPEST):
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [item for items in inside for item in items if isinstance(item, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"its values are nested more than {_DEEPEST} deep")
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs."""
     with atomic_write(path) as beside:
@@ -272,6 +286,7 @@ def read_json(path: Path, most: int = _TEXT) -> dict[str, Any]:
     """Read a JSON object; a DataError where it is none, or has more bytes than `most`."""
     try:
         value = json.loads(read_plain(path, most))
+        _check_depth(value)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read: {error}") from None
     if not isinstance(value, dict):
@@ -310,6 +325,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; one that is not TOML is an error that names line and column."""
     try:
         tables = tomllib.loads(read_plain(path))
+        _check_depth(tables)
         dates = [
             (place, value)
             for place, value in _leaves(tables, "")

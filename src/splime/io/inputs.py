@@ -112,7 +112,7 @@ class InputFile:
             raise DataError(f"{path}: cannot be opened: {error}") from None
         return cls(path, encoding=encoding, content=content)
 
-    def bytes(self) -> pa.NativeFile:
+    def unpacked(self) -> pa.NativeFile:
         """The bytes, decompressed."""
         if self.content is None:
             packing = COMPRESSION.get(self.path.suffix.lower())
@@ -125,8 +125,8 @@ class InputFile:
     def stream(self) -> pa.NativeFile:
         """The same, with text as UTF-8."""
         if self.encoding == UTF_8:
-            return self.bytes()
-        return pa.transcoding_input_stream(self.bytes(), self.encoding, UTF_8)
+            return self.unpacked()
+        return pa.transcoding_input_stream(self.unpacked(), self.encoding, UTF_8)
 
     @cached_property
     def encoding(self) -> str:
@@ -174,7 +174,7 @@ class InputFile:
     @cached_property
     def begin(self) -> bytes:
         """The first bytes, decompressed."""
-        with self._damages(), io.BufferedReader(self.bytes()) as stream:
+        with self._damages(), io.BufferedReader(self.unpacked()) as stream:
             return stream.read(_HEAD_BYTES) + stream.readline()
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from splime.analysis.calibration import Calibration
 from splime.query.answers import Answer, Answers
+from splime.query.doubting import Doubt, Doubts, doubts
 from splime.query.evidence import Evidence
 from splime.query.many import write_answers
 from splime.query.predicting import Prediction, Predictions, predict
@@ -11,11 +12,14 @@ __all__ = [
     "Answer",
     "Answers",
     "Calibration",
+    "Doubt",
+    "Doubts",
     "Evidence",
     "Prediction",
     "Predictions",
     "Query",
     "ask",
+    "doubts",
     "predict",
     "reliability",
     "write_answers",

@@ -1,4 +1,4 @@
-"""Files of predicted facts."""
+"""Files of predicted or doubtful facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from splime.errors import UsageError, nearest
+from splime.errors import DataError, UsageError, nearest
 from splime.io.files import atomic_write
 from splime.io.formulas import with_apostrophes
 from splime.scoring.scoping import NAMES
@@ -27,13 +27,12 @@ def check_suffix(path: Path) -> None:
     """An error if facts cannot be written in the format of a file's ending."""
     if path.suffix.lower() not in _WRITERS:
         raise UsageError(
-            f"{path}: predicted facts are written as {', '.join(_WRITERS)}."
-            f"{nearest(path.suffix, _WRITERS)}"
+            f"{path}: facts are written as {', '.join(_WRITERS)}.{nearest(path.suffix, _WRITERS)}"
         )
 
 
 def write_predictions(table: pa.Table, path: Path) -> None:
-    """Write predicted facts to a file (.csv, .jsonl, .parquet)."""
+    """Write a table of facts to a file (.csv, .jsonl, .parquet)."""
     check_suffix(path)
     with atomic_write(path) as beside:
         _WRITERS[path.suffix.lower()](table, beside)
@@ -58,6 +57,32 @@ def _parquet(table: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, path, compression="zstd")
+
+
+def read_facts(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read such a file back; an error where it has other columns."""
+    import pyarrow.parquet as pq
+    from pyarrow import csv, json as lines
+
+    check_suffix(path)
+    try:
+        if path.suffix.lower() == ".parquet":
+            return pq.read_table(path).cast(schema)
+        if path.suffix.lower() == ".jsonl":
+            asked = lines.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+            return lines.read_json(path, parse_options=asked).cast(schema)
+        types = {field.name: field.type for field in schema}
+        asked = csv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+        )
+        table = csv.read_csv(path, convert_options=asked).cast(schema)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DataError(f"{path}: not a file that splime doubts has written: {error}") from None
+    for at, column in enumerate(schema):
+        if column.type == _TEXT:
+            plain = pc.replace_substring_regex(table.column(at), r"^'([=+\-@])", r"\1")
+            table = table.set_column(at, column, plain)
+    return table
 
 
 _WRITERS: Mapping[str, Callable[[pa.Table, Path], None]] = {

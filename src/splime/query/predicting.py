@@ -172,7 +172,7 @@ def predict(
         asking.choose(progress)
         work = Unfinished(path, asking.fingerprint(), _State, _State())
         if work.done.questions:
-            LOG.info(f"{path}: going on after {work.done.questions:,} questions")
+            LOG.info(f"{path}: going on after {counted(work.done.questions, 'question')}")
         try:
             asking.ask(work, progress)
             if evidence:
@@ -272,8 +272,8 @@ class _Asking:
         self.dates = format_ticks(np.array([begin, end]), self.graph.timeline.granularity)
         self.time = self.dates[0] if self.begin == self.end else "..".join(self.dates)
         self.limit: int = options.limit or LIMIT
-        self.predicates = _ids(chosen[0], self.graph, "predicate")
-        self.entities = _ids(chosen[1], self.graph, "entity")
+        self.predicates = chosen_ids(chosen[0], self.graph, "predicate")
+        self.entities = chosen_ids(chosen[1], self.graph, "entity")
         self.calibration = query.calibration("object")
         if self.calibration.temperature is None:
             raise UsageError(f"{query.run.path}: {self.calibration}")
@@ -314,20 +314,10 @@ class _Asking:
 
     def fingerprint(self) -> str:
         """Of everything that decides about the result."""
-        run, graph = self.query.run, self.graph
-        about = (__version__, run.config, run.about["versions"], self.begin, self.end, self.least)
         chosen = (self.predicates.tolist(), self.entities.tolist())
-        asked = json.dumps([*about, self.limit, self.new, *chosen], default=str, sort_keys=True)
-        found = hashlib.sha256(asked.encode())
-        for name in sorted(run.tensors):
-            found.update(run.tensors[name].cpu().contiguous().numpy().tobytes())
-        for split, facts in graph.splits():
-            found.update(f"{split}{len(facts)}".encode())
-            for column in facts.columns():
-                found.update(np.ascontiguousarray(column).tobytes())
-        for names in (graph.entities, graph.predicates):
-            found.update(json.dumps(list(names)).encode())
-        return found.hexdigest()
+        return fingerprint(
+            self.query.run, self.begin, self.end, self.least, self.limit, self.new, *chosen
+        )
 
     # Asking them
 
@@ -417,7 +407,22 @@ class _Asking:
         return found
 
 
-def _ids(names: Names | None, graph: TemporalGraph, kind: str) -> Ints:
+def fingerprint(run: Run, *options: Any) -> str:
+    """Of a run, its graph, and the options of a piece of work."""
+    asked = [__version__, run.config, run.about["versions"], *options]
+    found = hashlib.sha256(json.dumps(asked, default=str, sort_keys=True).encode())
+    for name in sorted(run.tensors):
+        found.update(run.tensors[name].cpu().contiguous().numpy().tobytes())
+    for split, facts in run.graph.splits():
+        found.update(f"{split}{len(facts)}".encode())
+        for column in facts.columns():
+            found.update(np.ascontiguousarray(column).tobytes())
+    for names in (run.graph.entities, run.graph.predicates):
+        found.update(json.dumps(list(names)).encode())
+    return found.hexdigest()
+
+
+def chosen_ids(names: Names | None, graph: TemporalGraph, kind: str) -> Ints:
     """The ids of some names, or of all."""
     if names is None:
         return np.arange(len(graph.predicates if kind == "predicate" else graph.entities))

@@ -137,12 +137,32 @@ class Query:
                 )
             elif predicates_only and len(rows) < scopes:
                 remarks.insert(0, f"{len(rows)} of {scopes} scopes")
+        remarks += self._out_of_place(question, facts, [row.name for row in rows[:1]])
         if self.run.ignores_time and kind != "time" and not question.whole:
             remarks.append("this run ignores time: its answers are the same at all times")
         if self.run.basis:
             remarks.append(f"answered {self.run.basis}")
         temperature = None if doubt else calibration.temperature
         return Answers(question, rows, temperature, tuple(remarks), doubt)
+
+    def _out_of_place(self, question: Question, facts: Facts, names: list[str]) -> list[str]:
+        """Remarks where the given name, or the best answer, is unlike all that train has there."""
+        if question.kind not in SIDES:
+            return []
+        sides: dict[Kind, list[str]] = {"subject": [], "object": []}
+        entities, [predicate] = self.run.graph.entities, facts.predicate.tolist()
+        for kind, called in sides.items():
+            [given] = getattr(facts, kind).tolist()
+            ids = entities.ids(pa.array(names, entities.labels.type))
+            ids = ids if kind == question.kind else np.array([given])
+            strange = self.scoring.coverage.out_of_place(predicate, kind)[ids]
+            called += [entities[at] for at in ids[strange].tolist()]
+        about = self.run.graph.predicates[predicate]
+        return [
+            f"train has nothing like {found[0]} as {kind} of {about}"
+            for kind, found in sides.items()
+            if found
+        ]
 
     def why(
         self,

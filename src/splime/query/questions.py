@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from splime.errors import DataError, UsageError, check_name, nearest
+from splime.errors import DataError, UsageError, check_name, counted, nearest
 from splime.graph import Facts, TemporalGraph
 from splime.io.columns import EncodedColumn, Locate, RowCollector
 from splime.io.formulas import is_csv, without_apostrophes
@@ -373,10 +373,11 @@ def _read_text(path: Path, delimiter: str) -> _Table:
             usual = {3 + len(times): [*NAMES, *times] for times in _TIMES}
             columns = usual.get(len(cells), [])
             if not columns:
-                raise DataError(f"{where}: {_EXPECTED}; found {len(cells)} columns")
+                raise DataError(f"{where}: {_EXPECTED}; found {counted(len(cells), 'column')}")
         if len(cells) != len(columns):
             raise DataError(
-                f"{where}: expected {len(columns)} columns as in the first line, found {len(cells)}"
+                f"{where}: expected {counted(len(columns), 'column')} as in the first line, found"
+                f" {len(cells)}"
             )
         rows.add(number, zip(columns, cells, strict=True))
     made = {name: rows.column(name) for name in columns}

@@ -15,6 +15,8 @@ from splime.query.answers import percent
 from splime.reporting.tables import make_table
 from splime.scoring.scoping import NAMES
 
+_LEAST = {"answer": 24, "question": 32}
+"""The width up to which columns of text are not broken."""
 _SHOWN = 20
 """Answers to many questions that are printed."""
 
@@ -156,8 +158,8 @@ def _table(columns: Mapping[str, Sequence[str]], styles: Sequence[str], title: s
     table.title = Text(title) if title else None
     for name, column in zip(shown, table.columns, strict=True):
         column.no_wrap = name not in ("question", "answer", "known", "remark")
-        if name == "answer":
-            column.min_width = min(24, max(map(len, shown[name])))
+        if name in _LEAST:
+            column.min_width = min(_LEAST[name], max(map(len, shown[name])))
     for style, *cells in zip(styles, *shown.values(), strict=True):
         table.add_row(*(Text(cell, style=style) for cell in cells))
     return table

@@ -27,11 +27,12 @@ def html_of(result: Shown) -> str:
         from splime.reporting.answers import answer_parts
         from splime.reporting.backtests import backtest_tables
         from splime.reporting.comparison import comparison_table
+        from splime.reporting.doubts import doubt_parts
         from splime.reporting.predictions import prediction_parts
         from splime.reporting.results import evaluation_tables, run_table
         from splime.reporting.rules import rule_tables
 
         _TABLES.update(Answers=answer_parts, Comparison=comparison_table, Rules=rule_tables)
         _TABLES.update(Run=run_table, Evaluation=evaluation_tables, Predictions=prediction_parts)
-        _TABLES["Backtest"] = backtest_tables
+        _TABLES.update(Backtest=backtest_tables, Doubts=doubt_parts)
     return str(rendered(_TABLES[name](result)))

@@ -60,6 +60,7 @@ class GraphRun(Run):
         past: str | None = None,
         device: str = "auto",
         kept: Entry | None = None,
+        reach: int | None = None,
     ) -> None:
         self._kept = kept or Entry()
         self.device = choose_device(device)
@@ -68,8 +69,9 @@ class GraphRun(Run):
         self.weights = load_weights(weights) if isinstance(weights, str) else weights
         given = {"messages": "counted", **self.weights.settings, "batch_size": 1, "weights": NONE}
         given |= {"past": past} if past else {}
-        bounded = len(graph.train) > _BOUNDED
-        given |= {"reach": _REACH} if bounded else {}
+        if reach is None and len(graph.train) > _BOUNDED:
+            reach = _REACH
+        given |= {"reach": reach} if reach else {}
         self.graph = graph
         entry = find_model("path")
         settings = find_engine(self.engine).fitted(entry.make_settings(**given), self, given)
@@ -85,7 +87,7 @@ class GraphRun(Run):
         split = " of train" if len(graph) > len(graph.train) else ""
         facts = f"{counted(len(graph.train), 'fact')}{split}"
         how = "forecast without training" if past else "without training"
-        nearest_facts = f"the {_REACH:,} nearest of " if bounded else ""
+        nearest_facts = f"the {reach:,} nearest of " if reach else ""
         self.basis = f"{how}, from {nearest_facts}{facts}, by weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
         self.history = History()
@@ -116,6 +118,10 @@ class GraphRun(Run):
             return None
         given: dict[str, Any] = {"weights": self.weights, "device": self.device.type}
         return GraphRun(self.graph, past="train", kept=self._kept, **given)
+
+    def of_graph(self, graph: TemporalGraph, *, reach: int | None = None) -> GraphRun:
+        """Another graph by the same weights; with `reach` a question reads so many facts."""
+        return GraphRun(graph, weights=self.weights, device=self.device.type, reach=reach)
 
     def _open(self) -> Scoring:
         return engine.open(self.settings, self, self.tensors, self._count)

@@ -25,7 +25,7 @@ from splime import collective
 from splime.datasets import load
 from splime.device import choose_device
 from splime.embedding.presets import QUICK
-from splime.errors import DataError, Interrupted, UsageError, explain_out_of_memory
+from splime.errors import DataError, Interrupted, UsageError, counted, explain_out_of_memory
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
 from splime.io.files import locked, write_json
@@ -192,11 +192,12 @@ def _warn_of_changes(
 def _tell_sample(whole: BaseSettings, quick: BaseSettings, warn: Callable[[str], None]) -> None:
     """Say what the preset `quick` takes a part of, or less of."""
     before, after = whole.values(), quick.values()
-    texts = {"steps": "{:,} steps", "valid_questions": "validation on {:,} questions"}
-    texts |= {"reach": "the {:,} nearest facts of a question", "epochs": "{:,} epochs at most"}
+    texts = {"steps": "{}", "epochs": "{} at most", "valid_questions": "validation on {}"}
+    nouns = {"steps": "step", "epochs": "epoch", "valid_questions": "question", "reach": "fact"}
+    texts["reach"] = "the nearest {} for a question"
     changed = [name for name in texts if after.get(name) != before.get(name)]
     if changed:
-        parts = [texts[name].format(after[name]) for name in changed]
+        parts = [texts[name].format(counted(after[name], nouns[name])) for name in changed]
         warn(f"so that it ends within a minute, quick takes {', '.join(parts)}; strong takes more")
 
 

@@ -89,12 +89,14 @@ def read_updates(folder: Path) -> Updates | None:
 def write_update(folder: Path, graph: TemporalGraph, changes: list[Change]) -> None:
     """Make a graph that of the run in a folder, which must be locked."""
     sha256 = checksum(graph)
-    name = _GRAPHS.replace("*", sha256[:16])
-    for left in folder.glob(f".{_GRAPHS}*.part"):  # of a process that was killed
-        left.unlink(missing_ok=True)
-    save(graph, folder / name)
-    updates = Updates(name, data_of(graph, sha256), changes)
+    updates = Updates(_GRAPHS.replace("*", sha256[:16]), data_of(graph, sha256), changes)
+    save(graph, folder / updates.graph)
     write_json(folder / UPDATES, msgspec.to_builtins(updates))
-    for old in folder.glob(_GRAPHS):
-        if old.name != name:
-            old.unlink(missing_ok=True)
+    sweep(folder, updates)
+
+
+def sweep(folder: Path, updates: Updates | None) -> None:
+    """Remove graphs of other updates, and what a process that was killed left of them."""
+    for left in (*folder.glob(_GRAPHS), *folder.glob(f".{_GRAPHS}*.part")):
+        if updates is None or left.name != updates.graph:
+            left.unlink(missing_ok=True)

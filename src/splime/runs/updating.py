@@ -18,7 +18,7 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.io.files import locked
 from splime.runs.graph_run import GraphRun, load_unsplit
 from splime.runs.run import Run
-from splime.runs.updates import Change, write_update
+from splime.runs.updates import Change, sweep, write_update
 from splime.scoring.scoping import KnownFacts
 from splime.times import format_ticks
 
@@ -51,6 +51,7 @@ def update_run(
         raise UsageError(f"{source}: there are no facts to add")
     with locked(run.path):
         now = Run(run.path, device="cpu")  # with what another process added meanwhile
+        sweep(run.path, now.updates)
         kept = now.knowable(facts, warn)
         graph = now.over(kept).graph
         change = _change(now, graph, source, len(kept), len(facts) - len(kept), warn)

@@ -126,6 +126,23 @@ class TrainCoverage:
                 texts[row] = self.when(int(ids[row]), int(begin[row]), int(end[row]))
         return texts
 
+    def out_of_place(self, predicate: int, kind: Kind) -> Bools:
+        """Which entities are unlike all that train has as objects (or subjects) of a predicate.
+
+        Those are not among them, and share no side of any predicate with one that is.
+        """
+        train, entities = self._graph.train, len(self._graph.entities)
+        there = np.zeros(entities, bool)
+        there[getattr(train, kind)[train.predicate == predicate]] = True
+        entity = np.concatenate([train.subject, train.object])
+        side = np.concatenate([2 * train.predicate, 2 * train.predicate + 1])
+        alike = np.zeros(2 * len(self._graph.predicates), bool)
+        alike[side[there[entity]]] = True
+        fits = there.copy()
+        fits[entity[alike[side]]] = True
+        # Of what train does not have at all, nothing is known; of others there is a remark.
+        return ~fits & (self._entities > 0)
+
     def about(self, kind: str, number: int, called: str = "") -> str:
         """What train has of a name, as part of a sentence."""
         count = int((self._predicates if kind == "predicate" else self._entities)[number])

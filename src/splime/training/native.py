@@ -27,7 +27,7 @@ from splime.training.trainer import LEARNING_RATES, Trainer
 
 MANY_ENTITIES = 50_000
 """With more (scoped) entities, presets that compare with all of them compare with a sample."""
-_QUICK_SECONDS, _QUICK_SCORES, _QUICK_VALID = 50.0, 1 << 27, 1_000
+_QUICK_SECONDS, _QUICK_SCORES, _QUICK_VALID = 40.0, 1 << 27, 1_000
 """What `quick` may train on a core, the scores that a validation may take, and its fewest
 queries."""
 _SECONDS_OF_SCORE, _SECONDS_OF_ROW = 2.6e-8, 1e-6

@@ -102,7 +102,7 @@ class PathEngine(Engine[PathSettings]):
             settings = replace(settings, weights=LATEST if fits else NONE)
         begun = settings.weights not in (None, NONE)
         if begun and "epochs" not in given:
-            settings = replace(settings, epochs=_EPOCHS_BEGUN)
+            settings = replace(settings, epochs=min(settings.epochs, _EPOCHS_BEGUN))
         if not begun and "layers" not in given and count <= _FEW:
             settings = replace(settings, layers=min(settings.layers, _LAYERS_OF_FEW))
         if "batch_size" in given:

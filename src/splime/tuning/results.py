@@ -13,7 +13,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
-from splime.errors import SplimeError, visible
+from splime.errors import SplimeError, counted, visible
 from splime.io.files import atomic_write
 from splime.plans import Plan, PlannedRun
 from splime.reporting import style
@@ -95,8 +95,8 @@ class TuningResult:
     def __repr__(self) -> str:
         method, model = self.best.described()
         return visible(
-            f"TuningResult({self.out}: {len(self.trials):,} trials; the best: {method}, {model},"
-            f" valid MRR {self.best.valid:.3f})"
+            f"TuningResult({self.out}: {counted(len(self.trials), 'trial')}; the best: {method},"
+            f" {model}, valid MRR {self.best.valid:.3f})"
         )
 
     def _repr_html_(self) -> str:
@@ -107,7 +107,7 @@ def tuning_tables(tuned: TuningResult) -> Iterator[RenderableType]:
     """The best trials, and what mattered."""
     counts = Counter(trial.state for trial in tuned.trials)
     listed = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    title = f"the best of {len(tuned.trials):,} trials ({listed})"
+    title = f"the best of {counted(len(tuned.trials), 'trial')} ({listed})"
     columns = ("trial", "valid MRR", "method", "model", "seconds")
     table = make_table(title, *columns, words=("method", "model"))
     for trial in tuned.ranking()[:5]:
@@ -133,7 +133,7 @@ def best_plan(
     done = ranking(trials)
     if not done:
         why = next((trial.error for trial in trials if trial.error), "all were stopped")
-        raise SplimeError(f"none of {len(trials):,} trials was finished; the first: {why}")
+        raise SplimeError(f"none of {counted(len(trials), 'trial')} was finished; the first: {why}")
     best = done[0].configuration
     assert best is not None, "a finished trial has one"
     name = best.model if space.entry(best.model).cuts == "none" else best.method
@@ -165,7 +165,7 @@ def plot_importances(importances: Mapping[str, float], name: str, trials: int) -
     axes.bar_label(bars, fmt="%.0f %%", padding=4, fontsize=style.SMALL, color=style.INK)
     axes.set_xlim(0, 1.25 * max(shares, default=1.0))
     axes.set_xticks([])
-    style.open_axes(axes, f"{style.short(name)}: what mattered in {trials:,} trials")
+    style.open_axes(axes, f"{style.short(name)}: what mattered in {counted(trials, 'trial')}")
     axes.spines[["left", "bottom"]].set_visible(False)
     # There is room for six, so that few bars are no thicker.
     style.label_rows(axes, [style.short(choice, 24) for choice in names], room=6)

@@ -23,7 +23,7 @@ import numpy as np
 
 from splime.datasets import load
 from splime.device import choose_device
-from splime.errors import DataError, SplimeError, UsageError, WriteError, not_installed
+from splime.errors import DataError, SplimeError, UsageError, WriteError, counted, not_installed
 from splime.evaluation import evaluate_facts
 from splime.graph import Facts, TemporalGraph
 from splime.io import save
@@ -205,8 +205,8 @@ def _finish(
             beside.write_text(plan.to_toml(), encoding="utf-8")
     if stopped:
         raise Interrupted(
-            f"stopped after {len(ended):,} trials; {out} keeps them, and the same command resumes"
-            " the search"
+            f"stopped after {counted(len(ended), 'trial')}; {out} keeps them, and the same"
+            " command resumes the search"
         )
     shares = search.importances()
     save_picture(plot_importances(shares, search.graph.name, len(results)), out / PICTURE)
