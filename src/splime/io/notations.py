@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -19,10 +20,9 @@ from splime.errors import UsageError
 from splime.times import GRANULARITIES, YEAR, Bools, Ints
 
 OPEN_END = re.compile(
-    r"(?i)(?:(?:un)?till? |to )?(?:present|now|ongoing|on-going|today|current(?:ly)?)"
-    r"|(?:(?:un)?till?|up to|to) date"
-    r"|still|still (?:active|open|in force)|active|in force|in progress|open(?:-ended)?|continuing"
-    r"|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
+    r"(?i)(?:(?:un)?till? |to )?(?:the )?(?:present|now|today|current)|(?:to|till|until) date"
+    r"|ongoing|on-going|currently|still(?: active| open| in force)?|active|in force|in progress"
+    r"|open(?:-ended)?|continuing|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
 _CLOCK = (
@@ -61,7 +61,8 @@ _COMPACT = (
 _FIRST, _LAST = 1500, 2100  # the years of dates without separators
 _EPOCH = ("1990", "2050")  # the years of numbers of seconds
 _NEARLY_ALL = 0.9  # of the rows must be dates; the others are slips
-_AS_DATES = "dates without separators"
+_AS_DATES, _TELLING, _NO_TIME = "dates without separators", "telling number", "no time"
+_UNITS = {"seconds since 1970": "s", "milliseconds since 1970": "ms"}
 _CENTURY = 69  # years of two digits from this on are of the 20th century, as strptime has it
 
 
@@ -308,43 +309,69 @@ def _finest(format: str) -> str:
     return units[count - 1]
 
 
-def numbers_as_dates(texts: pa.Array, rows: Ints) -> tuple[Bools, pa.Array, str] | None:
-    """Dates for numbers that can be nothing else: which, their ISO texts, and what they are.
+def kinds_of_numbers(texts: pa.Array, rows: Ints) -> Counter[str]:
+    """The number of rows of each kind of number, which says what `unit_of_numbers` makes of them.
 
-    `rows` has the number of rows of each text.
+    `rows` has the number of rows of each text. The counts of several parts can be added.
     """
-    digits = pc.match_substring_regex(texts, "^[0-9]{1,18}$")
-    numbers = pc.if_else(digits, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False)
-    bare: Bools = np.asarray(digits.to_numpy(zero_copy_only=False), bool)
+    numbers, bare = _numbers(texts)
     # What may stand for no time says nothing, nor does a year.
     telling = bare & (numbers > 0) & ~_mask(texts, "^(9999|2999|3000)")
     telling &= (numbers < _FIRST) | (numbers > _LAST)
-    all_rows = int(rows[telling].sum())
-    if not all_rows:
-        return None
-    year = numbers // 10 ** np.maximum(_digits(numbers) - 4, 0)
-    dates = telling & _mask(texts, _COMPACT) & (year >= _FIRST) & (year <= _LAST)
-    if rows[dates].sum() >= _NEARLY_ALL * all_rows:
-        lengths = np.unique(_digits(numbers[dates]))
-        chosen = bare & np.isin(pc.utf8_length(texts).to_numpy(), lengths)
-        return chosen, _without_separators(texts.filter(pa.array(chosen))), _AS_DATES
-    for unit, said in (("s", "seconds"), ("ms", "milliseconds")):
+    kinds = {_TELLING: telling, _AS_DATES: telling & _are_dates(texts, numbers)}
+    for said, unit in _UNITS.items():
         low, high = np.array(_EPOCH).astype(f"M8[{unit}]").astype(np.int64)
-        fits = telling & (numbers >= low) & (numbers < high)
+        kinds[said] = telling & (numbers >= low) & (numbers < high)
         # Nine digits alone may be anything.
-        if (
-            rows[fits].sum() < _NEARLY_ALL * all_rows
-            or 2 * rows[fits & (_digits(numbers) % 3 == 1)].sum() < all_rows
-        ):
-            continue
-        chosen = bare & (numbers <= np.array("9999-12-31T23:59:59", f"M8[{unit}]").astype(np.int64))
-        isos = np.datetime_as_string(numbers[chosen].astype(f"M8[{unit}]"))
-        return (
-            chosen,
-            pa.array([f"{iso}Z" for iso in isos.tolist()], pa.string()),
-            (f"{said} since 1970"),
-        )
+        kinds[f"{said}, long"] = kinds[said] & (_digits(numbers) % 3 == 1)
+    kinds[_NO_TIME] = _mask(texts, "^(0+|-1|9999)$")
+    return Counter({kind: int(rows[mask].sum()) for kind, mask in kinds.items()})
+
+
+def unit_of_numbers(kinds: Mapping[str, int]) -> str | None:
+    """What numbers of these kinds are, if they can only be times; None if they may be any."""
+    most = _NEARLY_ALL * kinds[_TELLING]
+    if not most:
+        return None
+    if kinds[_AS_DATES] >= most:
+        return _AS_DATES
+    for said in _UNITS:
+        if kinds[said] >= most and 2 * kinds[f"{said}, long"] >= kinds[_TELLING]:
+            return said
     return None
+
+
+def may_be_no_time(kinds: Mapping[str, int]) -> bool:
+    """Whether 0, -1 or 9999 may stand for an unknown time, in times of these kinds."""
+    others = any(kinds[name] for name in ("like a year", *GRANULARITIES[YEAR:]))
+    small = kinds["step"] - kinds["like a year"] - kinds[_NO_TIME]
+    return bool(kinds[_NO_TIME]) and others and small <= 0
+
+
+def numbers_as_dates(texts: pa.Array, unit: str) -> tuple[Bools, pa.Array]:
+    """Which texts are numbers of a unit, and their ISO texts."""
+    numbers, bare = _numbers(texts)
+    if unit == _AS_DATES:
+        lengths = np.unique(_digits(numbers[bare & _are_dates(texts, numbers)]))
+        chosen = bare & np.isin(pc.utf8_length(texts).to_numpy(), lengths)
+        return chosen, _without_separators(texts.filter(pa.array(chosen)))
+    dates = f"M8[{_UNITS[unit]}]"
+    chosen = bare & (numbers <= np.array("9999-12-31T23:59:59", dates).astype(np.int64))
+    isos = np.datetime_as_string(numbers[chosen].astype(dates)).tolist()
+    return chosen, pa.array([f"{iso}Z" for iso in isos], pa.string())
+
+
+def _numbers(texts: pa.Array) -> tuple[Ints, Bools]:
+    """The numbers without a sign, 0 for other texts; and which they are."""
+    bare = _mask(texts, "^[0-9]{1,18}$")
+    numbers = pc.if_else(pa.array(bare), texts, "0").cast(pa.int64())
+    return numbers.to_numpy(zero_copy_only=False), bare
+
+
+def _are_dates(texts: pa.Array, numbers: Ints) -> Bools:
+    year = numbers // 10 ** np.maximum(_digits(numbers) - 4, 0)
+    dates: Bools = _mask(texts, _COMPACT) & (year >= _FIRST) & (year <= _LAST)
+    return dates
 
 
 def _digits(numbers: Ints) -> Ints:

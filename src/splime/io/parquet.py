@@ -22,9 +22,10 @@ from splime.io.contents import SAMPLE, find_layout
 from splime.io.files import check_plain
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES
+from splime.io.notations import kinds_of_numbers, may_be_no_time, unit_of_numbers
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
-from splime.io.recognition import times_as_iso
+from splime.io.recognition import Recognition
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
 from splime.io.tables import contents_of, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
@@ -38,6 +39,7 @@ from splime.times import (
     count_kinds,
     dated,
     parse_times,
+    plain_text,
 )
 from splime.workers import available_memory
 
@@ -342,10 +344,21 @@ def kinds_of_times(
         columns = [batch.encoded(role) for role in batch.columns]
         for column in columns:
             kinds += count_kinds(column.strings, column.counts(), granularity)
-        plain = RawFacts(str(part.path), (), columns, batch.locate)
-        for remark in times_as_iso([plain], options)[0].remarks:
-            raise DataError(f"{part.path}: {remark}. {NOT_STREAMED}")
+            if granularity != "step":
+                kinds += kinds_of_numbers(plain_text(column.values), column.counts())
+        if granularity != "step":
+            plain = RawFacts(str(part.path), (), columns, batch.locate)
+            for remark in Recognition([plain], options).iso(numbers=False)[0].remarks:
+                raise DataError(f"{part.path}: {remark}. {NOT_STREAMED}")
     return kinds
+
+
+def check_numbers(kinds: Kinds, where: str) -> None:
+    """An error if numbers among times of these kinds would be read as something else."""
+    unit = unit_of_numbers(kinds)
+    if unit or may_be_no_time(kinds):
+        what = f"numbers are {unit}" if unit else "0, -1 or 9999 may stand for an unknown time"
+        raise DataError(f"{where}: {what}. {NOT_STREAMED}")
 
 
 @dataclass(frozen=True)

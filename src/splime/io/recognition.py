@@ -21,8 +21,10 @@ from splime.io.notations import (
     ORDERS,
     DayMonth,
     is_day_month,
+    kinds_of_numbers,
     numbers_as_dates,
     strptime_notation,
+    unit_of_numbers,
 )
 from splime.io.options import ReadOptions
 from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_text
@@ -97,8 +99,11 @@ class Recognition:
         self.columns = [[_Times(column) for column in raw.times[:stop]] for raw in raws]
         self.remarks: list[str] = []
 
-    def iso(self) -> list[RawFacts]:
-        """The sources, whose times are ISO text as far as they can be read."""
+    def iso(self, *, numbers: bool = True) -> list[RawFacts]:
+        """The sources, whose times are ISO text as far as they can be read.
+
+        Without `numbers`, bare numbers stay what they are.
+        """
         self._split_cells()
         self._open_ends()
         if self.options.unknown_time is None:
@@ -106,7 +111,8 @@ class Recognition:
         self._read_texts()
         if self.format is None:
             self._order_days()
-            self._read_numbers()
+            if numbers:
+                self._read_numbers()
             self._check_lengths()
         return [
             self._changed(raw, columns).remarked(*self.remarks)
@@ -285,13 +291,13 @@ class Recognition:
         rows = np.concatenate([times.rows for times in self._all])
         texts = pool.dictionary
         rows = np.bincount(pool.indices.to_numpy(), rows, len(texts)).astype(np.int64)
-        found = numbers_as_dates(texts, rows)
-        if found is not None:
-            chosen, isos, said = found
+        unit = unit_of_numbers(kinds_of_numbers(texts, rows))
+        if unit is not None:
+            chosen, isos = numbers_as_dates(texts, unit)
             old = texts.filter(pa.array(chosen))
             at = int(rows[chosen].argmax())
             keep = "--granularity step reads them as numbers"
-            self._told(old[at].as_py(), isos[at].as_py(), f"{said}; {keep}")
+            self._told(old[at].as_py(), isos[at].as_py(), f"{unit}; {keep}")
             for times in self._all:
                 times.replace(old, isos)
         if self.options.unknown_time is None:

@@ -30,7 +30,7 @@ from splime.io import parts as layout
 from splime.io.files import LOCK, locked, read_json, scratch_folder, validated, write_json
 from splime.io.folders import files_of, has_parts
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
-from splime.io.parquet import NOT_STREAMED, FactFile, Part, kinds_of_times
+from splime.io.parquet import NOT_STREAMED, FactFile, Part, check_numbers, kinds_of_times
 from splime.io.segmentations import save_segmentation
 from splime.methods.base import FitInput, Method
 from splime.progress import Progress, silent
@@ -548,6 +548,7 @@ def _read_plan(
         with _timed(seconds, what := "reading times"):
             results = run(what, partial(kinds_of_times, granularity=forced), parts)
             among = sum((kinds for _, kinds in results), Kinds())
+        check_numbers(among, stream.name)
         for file in stream.files:
             if file.is_open:
                 raise DataError(f"{file.path}: a column called since holds begins. {NOT_STREAMED}")
