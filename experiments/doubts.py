@@ -270,23 +270,24 @@ def tables(folder: Path) -> list[ResultTable]:
     """What is stored."""
     path = folder / FILE
     records: Mapping[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    lists = ("doubts of the kind", "all doubts", "ComplEx, score", "ComplEx, probability")
     rows: list[tuple[str, ...]] = []
     for dataset in (name for name in TITLES if name in records):
         record = records[dataset]
         title = f"{TITLES[dataset]}, {record['asked']:,} facts"
-        for kind, lists in record["found"].items():
-            for name, one in lists.items():
-                rows.append((title, kind, name, *_cells(one)))
-        rows.append((title, NAME, "doubts of the kind", *_cells(record[NAME])))
-    of_first = (f"precision at {FIRST}", f"recall at {FIRST}", "chance")
-    columns = ("dataset", "wrong", "list", "k", "precision at k", *of_first)
+        found = {**record["found"], NAME: {lists[0]: record[NAME]}}
+        for kind, measured in found.items():
+            one = next(iter(measured.values()))
+            cells = (_shares(measured[name]) if name in measured else "" for name in lists)
+            rows.append((title, kind, f"{one['k']:,}", f"{one['chance']:.2g}", *cells))
     note = (
-        "k is how many are wrong, so that precision and recall at k are the same. For one way, the"
-        " facts that are wrong in another are left out of the lists. Of names: pairs of entities."
+        "Precision among the first k (as many as are wrong, so that recall is the same), precision"
+        f" among the first {FIRST}, recall among these. Chance is the share that is wrong. For one"
+        " way, the facts that are wrong in another are left out. Of names: pairs of entities."
     )
-    return [ResultTable("Wrong facts among the first", columns, rows, [note], words=3)]
+    columns = ("dataset", "wrong", "k", "chance", *lists)
+    return [ResultTable("Wrong facts among the first", columns, rows, [note], words=2)]
 
 
-def _cells(one: Mapping[str, Any]) -> tuple[str, ...]:
-    shares = (f"{one[name]:.2f}" for name in ("precision", "first", "recall"))
-    return (f"{one['k']:,}", *shares, f"{one['chance']:.3g}")
+def _shares(one: Mapping[str, Any]) -> str:
+    return " / ".join(f"{one[name]:.2f}" for name in ("precision", "first", "recall"))
