@@ -32,7 +32,7 @@ def with_apostrophes(names: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunked
     return pc.if_else(formula, marked, names)
 
 
-def without_apostrophes(names: pa.Array) -> pa.Array:
+def without_apostrophes(names: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Names as they were before.
 
     >>> without_apostrophes(pa.array(["'=1+1", "''-x", "-5", "'tis"])).to_pylist()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from splime.errors import DataError, UsageError, nearest
 from splime.io.files import atomic_write
-from splime.io.formulas import with_apostrophes
+from splime.io.formulas import with_apostrophes, without_apostrophes
 from splime.scoring.scoping import NAMES
 
 _TEXT, _NUMBER = pa.large_string(), pa.float64()
@@ -80,8 +80,7 @@ def read_facts(path: Path, schema: pa.Schema) -> pa.Table:
         raise DataError(f"{path}: not a file that splime doubts has written: {error}") from None
     for at, column in enumerate(schema):
         if column.type == _TEXT:
-            plain = pc.replace_substring_regex(table.column(at), r"^'([=+\-@])", r"\1")
-            table = table.set_column(at, column, plain)
+            table = table.set_column(at, column, without_apostrophes(table.column(at)))
     return table
 
 
