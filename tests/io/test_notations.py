@@ -478,6 +478,14 @@ def test_a_digit_too_many_among_years(slip: object, others: int) -> None:
     assert events(*range(1990, 1990 + others), slip, granularity="step").reading.dropped == {}
 
 
+def test_slips_among_seconds_are_no_seconds() -> None:
+    seconds = [1_546_300_800 + 61 * at for at in range(30)]
+    graph = intervals(*((at, at + 1) for at in seconds), (seconds[0], 0), (5, seconds[0]))
+    assert graph.timeline.labels()[0] == "2019-01-01T00:00:00"
+    assert spans(graph)[-1] == ("2019-01-01T00:00:00", None)
+    assert graph.reading.dropped == {"unreadable time": 1}
+
+
 def test_a_begin_alone_is_open(tmp_path: Path) -> None:
     assert spans(events(1999, 2004, since=True)) == [("1999", None), ("2004", None)]
     table = pa.table({"s": ["a"], "p": ["q"], "o": ["b"], "since": [1999]})

@@ -356,9 +356,14 @@ def numbers_as_dates(texts: pa.Array, unit: str) -> tuple[Bools, pa.Array]:
         chosen = bare & np.isin(pc.utf8_length(texts).to_numpy(), lengths)
         return chosen, _without_separators(texts.filter(pa.array(chosen)))
     dates = f"M8[{_UNITS[unit]}]"
-    chosen = bare & (numbers <= np.array("9999-12-31T23:59:59", dates).astype(np.int64))
-    isos = np.datetime_as_string(numbers[chosen].astype(dates)).tolist()
-    return chosen, pa.array([f"{iso}Z" for iso in isos], pa.string())
+    first, last = np.array(["1970-04-26", "9999-12-31T23:59:59"], dates).astype(np.int64)
+    chosen = bare & (numbers > 0)
+    numbers = numbers[chosen]
+    isos = np.datetime_as_string(np.minimum(numbers, last).astype(dates)).tolist()
+    slips = ((numbers < first) | (numbers > last)).tolist()
+    told = zip(isos, slips, numbers.tolist(), strict=True)
+    read = [f"not {unit}: {number}" if slip else f"{iso}Z" for iso, slip, number in told]
+    return chosen, pa.array(read, pa.string())
 
 
 def _numbers(texts: pa.Array) -> tuple[Ints, Bools]:
