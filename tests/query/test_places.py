@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,9 +58,15 @@ def test_places_as_the_definition_has_them(rows: list[tuple[int, int, int]]) -> 
 @pytest.mark.parametrize("how", ["vanilla", "split", "path", "blind", "both"])
 def test_who_ignores_time(tmp_path: Path, how: str) -> None:
     graph = small_graph()
-    small = {"layers": 2, "dimension": 16, "epochs": 1, "batch_size": 20, "model": "path"}
+    small: dict[str, Any] = {
+        "layers": 2,
+        "dimension": 16,
+        "epochs": 1,
+        "batch_size": 20,
+        "model": "path",
+    }
     if how in ("path", "blind"):
-        more = {"relative": "none"} if how == "blind" else {}
+        more: dict[str, Any] = {"relative": "none"} if how == "blind" else {}
         run = train(graph, None, tmp_path / "run", **small, **more)
     elif how == "both":
         cut = [

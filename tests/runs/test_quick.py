@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_long_paths(graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.Mo
         assert part in told[0]
     again = train(graph, None, tmp_path / "run", preset="quick", warn=told.append)
     assert again.config == run.config
-    chosen = {"epochs": 1, "reach": 50, "valid_questions": 6}
+    chosen: dict[str, Any] = {"epochs": 1, "reach": 50, "valid_questions": 6}
     run = train(graph, None, tmp_path / "own", preset="quick", warn=pytest.fail, **chosen)
     assert "steps" not in run.config["settings"]
     assert chosen.items() <= run.config["settings"].items()

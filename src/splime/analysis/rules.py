@@ -38,6 +38,7 @@ from splime.paths.counting import (
 )
 from splime.paths.relative import IntervalScopes, growing_scopes
 from splime.paths.scorer import relative_scopes
+from splime.progress import Progress, silent
 from splime.runs import Run
 from splime.runs.graph_run import open_source
 from splime.shown import Shown, Tabular
@@ -249,6 +250,7 @@ def rules(
     support: int = 5,
     limit: int | None = None,
     examples: int = 0,
+    progress: Progress = silent,
     **reading: Unpack[Reading],
 ) -> Rules:
     """What the counts of a graph say about its predicates, or one of them, as rules.
@@ -265,6 +267,7 @@ def rules(
         limit: how many rules of a kind for a question. Default: 10, and 3 where no predicate is
             named.
         examples: how many examples each rule has at most.
+        progress: called after each predicate.
         **reading: how to read the facts, as `splime.load` has it.
 
     >>> import splime
@@ -286,12 +289,11 @@ def rules(
         )
     counter = _Counter(run, predicate)
     limit = limit or (FEW if predicate is None else LIMIT)
-    found = [
-        rule
-        for number in counter.wanted
-        for asked in ASKED
-        for rule in counter.rules(number, asked, support=support, limit=limit, examples=examples)
-    ]
+    found: list[Rule] = []
+    for done, number in enumerate(counter.wanted):
+        progress("counting", done, len(counter.wanted))
+        for asked in ASKED:
+            found += counter.rules(number, asked, support=support, limit=limit, examples=examples)
     return Rules(
         run.graph.name or str(run.path),
         tuple(found),

@@ -10,7 +10,7 @@ from typer import Argument
 from splime.cli import options
 from splime.cli.console import show, show_json
 from splime.errors import UsageError
-from splime.progress import working
+from splime.progress import progress_bar
 
 
 @options.with_options(
@@ -55,8 +55,8 @@ def rules(
 
     if plot is not None and predicate is None:
         raise UsageError("--plot draws the rules of one predicate: name it after the source")
-    with working("counting …"):
-        found = find_rules(source, predicate, **given, **reading)
+    with progress_bar(shorter="the rules of one predicate") as progress:
+        found = find_rules(source, predicate, progress=progress, **given, **reading)
     if plot is not None:
         save_picture(plot_rules(found), plot)
     if as_json:
