@@ -134,7 +134,7 @@ def test_every_fact_and_every_wrong_one_is_asked_for_without_itself() -> None:
     entities = scorer.entities
 
     def watched(kind: str, facts: Facts) -> torch.Tensor:
-        seen.append(torch.where(scorer._weights == 0)[0].numpy())
+        seen.append(torch.where(torch.as_tensor(scorer._weights == 0))[0].numpy())
         return entities(kind, facts)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -193,7 +193,7 @@ def test_one_thing_under_two_names() -> None:
             named.setdefault(name, "".join(draw.choices("abcdefghiklmnoprstuv", k=9)))
     one = named["person 9"]
     other = one[:4] + one[5:]
-    twin = [(named[s], p, named[o], *when) for s, p, o, *when in rows]
+    twin: list[Any] = [(named[s], p, named[o], *when) for s, p, o, *when in rows]
     twin = [(other, *row[1:]) if row[0] == one and row[3] > 2004 else row for row in twin]
     graph = splime.read(twin, granularity="year", split="none")
     pairs = find_aliases(graph, graph.train)
@@ -231,9 +231,9 @@ def test_an_interrupted_one_goes_on(tmp_path: Path, after: int | str) -> None:
     graph, asked = with_wrong(), []
     doubting.doubts(graph, limit=5, out=whole)
 
-    def stop(text: str, done: int, total: int | None = None, note: str = "") -> None:
-        asked.append((text, done))
-        if text == after or (text == "asking" and isinstance(after, int) and done >= after):
+    def stop(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        asked.append((what, done))
+        if what == after or (what == "asking" and isinstance(after, int) and done >= after):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
