@@ -351,7 +351,12 @@ def tgb(
         chosen = load_weights() if weights is None else read_weights(weights)
     with progress_bar() as progress:
         found = tgb_study.measure(
-            folder, forecaster, split=split, weights=chosen, most=questions, progress=progress
+            folder,
+            forecaster,
+            split="test" if split == "test" else "valid",
+            weights=chosen,
+            most=questions,
+            progress=progress,
         )
     show(
         f"{forecaster}: MRR {found['mrr']:.3f}, Hits@10 {found['hits10']:.3f}, {split},"

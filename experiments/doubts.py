@@ -112,7 +112,8 @@ def _with_twins(
     """Entities whose facts are half under another spelling, until so many facts are."""
     names, free = list(graph.entities), np.flatnonzero(kind < 0)
     subject, object_ = np.array(facts.subject), np.array(facts.object)
-    twins, moved = [], 0
+    twins: list[tuple[str, str]] = []
+    moved = 0
     for entity in random.permutation(len(names)).tolist():
         own = free[(facts.subject[free] == entity) | (facts.object[free] == entity)]
         name = _misspelt(names[entity], random)
@@ -250,7 +251,7 @@ def _own_scores(scoring: Scoring, facts: Facts) -> dict[str, Floats]:
     score, logs = np.zeros(len(facts)), np.zeros(len(facts))
     with torch.inference_mode():
         for kind in ("object", "subject"):
-            for block in scoring.blocks(kind, facts):  # type: ignore[arg-type]
+            for block in scoring.blocks(kind, facts):
                 values = (block.scores / block.weight[:, None]).double().cpu()
                 right = torch.from_numpy(getattr(facts, kind)[block.rows].astype(np.int64))
                 own = values.gather(1, right[:, None])[:, 0]

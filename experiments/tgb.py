@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,11 +48,12 @@ class TgbGraph:
 
 def read_tgb(folder: Path) -> TgbGraph:
     """Read the edge list of a folder, split by time as TGB splits it; static edges are left out."""
-    [path, *others] = [*sorted(folder.glob("tkgl-*_edgelist.csv")), None]
-    static = [file for file in others if file is not None]
-    if path is None or [file for file in static if not file.name.endswith("_static_edgelist.csv")]:
+    found = sorted(folder.glob("tkgl-*_edgelist.csv"))
+    found = [path for path in found if not path.name.endswith("_static_edgelist.csv")]
+    if len(found) != 1:
         raise UsageError(f"{folder}: expected one file tkgl-*_edgelist.csv, as TGB's archives have")
-    name = re.sub("_edgelist.csv$", "", path.name)
+    [path] = found
+    name = path.name.removesuffix("_edgelist.csv")
     options = csv.ConvertOptions(column_types={each: pa.string() for each in _COLUMNS[1:]})
     try:
         table = csv.read_csv(path, convert_options=options)
@@ -89,7 +89,7 @@ def read_tgb(folder: Path) -> TgbGraph:
 def _numbers(values: Any, names: list[str]) -> Ints:
     """Of each name the number that TGB gives it: the place where it first comes up."""
     place = pc.index_in(pa.array(names, pa.string()), value_set=pc.unique(values))
-    return place.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
 
 
 def questions(

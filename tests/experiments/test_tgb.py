@@ -16,7 +16,7 @@ from experiments.forecast import scoring_of
 from splime.errors import DataError, UsageError
 
 DAY = 86_400
-NAMES = {"tkgl-icews": (str, str), "tkgl-smallpedia": ("Q{}".format, "P{}".format)}
+NAMES: dict[str, Any] = {"tkgl-icews": (str, str), "tkgl-smallpedia": ("Q{}".format, "P{}".format)}
 
 
 def write(folder: Path, name: str, seed: int = 0) -> list[tuple[int, str, str, str]]:
@@ -50,7 +50,7 @@ def edges(name: str, rows: list[tuple[int, str, str, str]]) -> np.ndarray[Any, A
 
 def split_of(every: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     until, last = np.quantile(every[:, 2], [0.7, 0.85])
-    return (every[:, 2] > until).astype(int) + (every[:, 2] > last)
+    return np.searchsorted([until, last], every[:, 2], side="left")
 
 
 @pytest.mark.parametrize("name", list(NAMES))

@@ -9,9 +9,11 @@ import pytest
 
 from splime.errors import DataError, UsageError
 from splime.explorer import Explorer, write_explorer
+from splime.explorer.server import Server
 from splime.query.doubting import Doubt, Doubts, read_doubts
 from splime.query.predicted import write_predictions
 from splime.runs.graph_run import GraphRun
+from tests.explore.browser import CHROMIUM, Browser
 from tests.runs.small import small_graph
 
 ROWS = [
@@ -66,3 +68,21 @@ def test_other_files_are_no_doubts(tmp_path: Path) -> None:
             read_doubts(wrong)
     with pytest.raises(UsageError, match="written as"):
         read_doubts(tmp_path / "x.txt")
+
+
+@pytest.mark.system
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (Debian's package chromium)")
+def test_a_click_asks(tmp_path: Path) -> None:
+    path = tmp_path / "doubts.jsonl"
+    path.write_text("".join(json.dumps(row._asdict()) + "\n" for row in ROWS[:2]))
+    explorer = Explorer([GraphRun(small_graph(), device="cpu")], path)
+    with Server(explorer, 0).start() as server, Browser(tmp_path / "browser") as browser:
+        browser.open(server.address)
+        browser.run("document.getElementById('doubts').open = true")
+        browser.wait("document.querySelectorAll('#doubts li').length === 2")
+        browser.click("document.querySelector('#doubts li button')")
+        browser.wait("!document.getElementById('entity').hidden")
+        browser.click("document.querySelector('#doubts li a')")
+        browser.wait("document.getElementById('asked').textContent.includes('entity 2')")
+        assert "ask=time" in browser.run("location.href")
+        assert browser.console == []

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -133,7 +134,7 @@ def test_every_fact_and_every_wrong_one_is_asked_for_without_itself() -> None:
     entities = scorer.entities
 
     def watched(kind: str, facts: Facts) -> torch.Tensor:
-        seen.append((scorer._weights == 0).nonzero().flatten().numpy())
+        seen.append(torch.where(torch.as_tensor(scorer._weights == 0))[0].numpy())
         return entities(kind, facts)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -186,13 +187,13 @@ def spans(facts: Facts) -> tuple[list[int], list[int]]:
 
 def test_one_thing_under_two_names() -> None:
     rows = people()
-    draw, named = random.Random(0), {}
+    draw, named = random.Random(0), dict[str, str]()
     for row in rows:
         for name in (row[0], row[2]):
             named.setdefault(name, "".join(draw.choices("abcdefghiklmnoprstuv", k=9)))
     one = named["person 9"]
     other = one[:4] + one[5:]
-    twin = [(named[s], p, named[o], *when) for s, p, o, *when in rows]
+    twin: list[Any] = [(named[s], p, named[o], *when) for s, p, o, *when in rows]
     twin = [(other, *row[1:]) if row[0] == one and row[3] > 2004 else row for row in twin]
     graph = splime.read(twin, granularity="year", split="none")
     pairs = find_aliases(graph, graph.train)
@@ -230,9 +231,9 @@ def test_an_interrupted_one_goes_on(tmp_path: Path, after: int | str) -> None:
     graph, asked = with_wrong(), []
     doubting.doubts(graph, limit=5, out=whole)
 
-    def stop(text: str, done: int, total: int, *_: str) -> None:
-        asked.append((text, done))
-        if text == after or (text == "asking" and isinstance(after, int) and done >= after):
+    def stop(what: str, done: int, total: int | None = None, note: str = "") -> None:
+        asked.append((what, done))
+        if what == after or (what == "asking" and isinstance(after, int) and done >= after):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -260,10 +261,11 @@ def test_hostile_input(tmp_path: Path) -> None:
     one = splime.read([("Ada", "livesIn", "Ulm", 1990, 1991)], split="none")
     with pytest.raises(UsageError, match=r"1 different fact .* 50 are needed"):
         doubting.doubts(one)
-    for wrong in ({"kind": "objekt"}, {"limit": 0}, {"out": tmp_path / "x.txt"}):
+    hostile: Any = ({"kind": "objekt"}, {"limit": 0}, {"out": tmp_path / "x.txt"})
+    for wrong in hostile:
         with pytest.raises(UsageError):
-            doubting.doubts(with_wrong(), **wrong)  # type: ignore[arg-type]
-    few = {"epochs": 1, "validate_every": 0}
+            doubting.doubts(with_wrong(), **wrong)
+    few: Any = {"epochs": 1, "validate_every": 0}
     run = train(with_wrong(), "vanilla", tmp_path / "run", model="distmult", dimension=2, **few)
     with pytest.raises(UsageError, match="learned its facts by heart"):
         doubting.doubts(run)

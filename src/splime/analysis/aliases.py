@@ -90,7 +90,9 @@ def _split(facts: Facts, size: int, random: np.random.Generator) -> tuple[Ints, 
     """
     count = np.bincount(np.concatenate([facts.subject, facts.object]), minlength=size)
     split = random.permutation(np.flatnonzero(count > 1))[:_SPLIT]
-    columns = {"subject": np.array(facts.subject), "object": np.array(facts.object)}
+    columns: dict[str, Any] = {
+        name: np.array(getattr(facts, name)) for name in ("subject", "object")
+    }
     place = np.full(size, -1)
     place[split] = np.arange(len(split))
     rows = np.flatnonzero((place[facts.subject] >= 0) | (place[facts.object] >= 0))

@@ -21,12 +21,13 @@ from splime.analysis.calibration import Cases, fit_temperature
 from splime.analysis.existence import fit_logistic
 from splime.arrays import changes
 from splime.evaluation.metrics import Floats
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
+from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, Ids, TemporalGraph
 from splime.paths.counting import FactsByEntity, facts_by_entity, scope_of
 from splime.paths.processor import compiled
 from splime.paths.relative import IntervalScopes
 from splime.paths.scorer import PathScorer
 from splime.scoring.queries import Scoring
+from splime.scoring.scoping import Kind
 from splime.times import Bools, Ints
 
 Way: TypeAlias = Literal["object", "subject", "predicate", "time"]
@@ -175,7 +176,8 @@ def ask(
 def answered(scoring: Scoring, facts: Facts, hidden: Facts, temperatures: Floats) -> Floats:
     """The columns `ANSWERED`; what the hidden fact states is not known."""
     rows = []
-    for kind, temperature in zip(("object", "subject"), temperatures, strict=True):
+    kinds: tuple[Kind, ...] = ("object", "subject")
+    for kind, temperature in zip(kinds, temperatures, strict=True):
         scores = scoring.scorer.entities(kind, facts).double().cpu() / temperature
         right = getattr(facts, kind).astype(np.int64)
         known = scoring.known.answers(kind, facts)
@@ -339,7 +341,7 @@ class Times:
 class Judge:
     """How much more likely facts are among wrong ones than among those that are stated."""
 
-    def __init__(self, said: Floats, predicate: Ints, way: Ints) -> None:
+    def __init__(self, said: Floats, predicate: Ids, way: Ints) -> None:
         random = np.random.default_rng(0)
         stated = np.flatnonzero(way < 0)
         stated = np.sort(random.permutation(stated)[:_FITTED])
@@ -362,7 +364,7 @@ class Judge:
             weight = np.where(right, 1 / right.sum(), 1 / max((~right).sum(), 1))
             self._lines[number] = fit_logistic(x[chosen], right, weight, ridge)
 
-    def _features(self, said: Floats, predicate: Ints, step: int) -> Floats:
+    def _features(self, said: Floats, predicate: Ids, step: int) -> Floats:
         """What is said, also beside what is usual for the predicate, and products of all pairs."""
         x = np.concatenate([said, said[:, :_COMPARED] - self._usual[predicate]], axis=1)
         if step == 0:
@@ -371,10 +373,10 @@ class Judge:
         one, other = np.triu_indices(x.shape[1])
         products = x[:, one] * x[:, other]
         if step == 1:
-            return products
+            return np.asarray(products)
         return np.concatenate([np.ones((len(x), 1)), x, _scaled(products, self._scales[1])], axis=1)
 
-    def probabilities(self, said: Floats, predicate: Ints) -> Floats:
+    def probabilities(self, said: Floats, predicate: Ids) -> Floats:
         """A column for each way: how probably a fact is wrong, if `PRIOR` of them are so."""
         found = np.zeros((len(said), len(WAYS)))
         for start in range(0, len(said), _BLOCK):
@@ -382,7 +384,7 @@ class Judge:
             x = self._features(said[some], predicate[some], 2)
             for way, line in self._lines.items():
                 found[some, way] = PRIOR * np.exp((x @ line).clip(-30, 30))
-        return found / (1 + found.sum(1, keepdims=True))
+        return np.asarray(found / (1 + found.sum(1, keepdims=True)))
 
 
 def _scaled(x: Floats, scale: Any) -> Floats:

@@ -380,9 +380,9 @@ class Doubting:
         each = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
         bound = self.scorer.model.reach
         reads = f", each from the {bound:,} nearest others" if bound else ""
-        about = f"{counted(len(self.chosen), 'fact')} hidden and asked for{reads}"
+        about = f"{counted(len(self.chosen), 'fact')}, {left:,} to ask for with wrong ones{reads}"
         statements = len(np.unique(self.asked.statement[done:]))
-        LOG.info(f"{about}, and {left} questions both ways, about {duration(each * statements)}")
+        LOG.info(f"{about}, about {duration(each * statements)}")
 
     # Judging
 
@@ -443,7 +443,7 @@ class Doubting:
         """The doubts by name, with what would be more probable."""
         best = self.judge(kept.done.answered())
         done = kept.done.evidence
-        for place in range(len(done), len(best.fact)):
+        for place in self._hidden(best.fact, len(done)):
             done.append(self._explained(best, place, kept.done.answered(), evidence))
             progress("what is more probable", place + 1, len(best.fact))
             kept.save(SAVE)
@@ -459,6 +459,19 @@ class Doubting:
         about = f"answered {self.run.basis}" if self.run.basis else ""
         remarks = [*self.remarks, about, str(self.trust) if self.ways else ""]
         return Doubts(rows[: self.limit], len(self.chosen), tuple(filter(None, remarks)))
+
+    def _hidden(self, facts: Ints, first: int = 0) -> Iterator[int]:
+        """The places of facts from the first on, while each is hidden.
+
+        Those beside it are left out of counts, the same ones wherever it begins.
+        """
+        size = max(1, len(self.known) // 10)
+        for start in range(first - first % size, len(facts), size):
+            own = self.statements[facts[start : start + size]]
+            with self.scorer.hiding(own) as hide:
+                for place in range(max(start, first), start + len(own)):
+                    hide(int(own[place - start]))
+                    yield place
 
     def _names(self) -> list[Doubt]:
         """The pairs of entities that look like one."""
@@ -502,7 +515,7 @@ class Doubting:
         sure = float(np.exp(said[f"best_{kind}"]))
         if said[f"best_{kind}"] <= -99:
             return None, None, None
-        return name, sure, self._why(own, statement, kind, name) if evidence else None
+        return name, sure, self._why(own, kind, name) if evidence else None
 
     def _partner(self, best: Doubtful, place: int, evidence: bool) -> _Instead:
         other = self.known.take(best.other[[place]])
@@ -527,17 +540,15 @@ class Doubting:
         other = self.known.take(np.flatnonzero(self.statements == against)[:1])
         return date, float(np.exp(sure)), self._step(other, self.times.relative.name(scope))
 
-    def _why(self, own: Facts, statement: Ints, kind: str, answer: str) -> str | None:
-        """The chain that leads to another answer, without the fact."""
+    def _why(self, own: Facts, kind: str, answer: str) -> str | None:
+        """The chain that leads to another answer, while the fact is hidden."""
         granularity, graph = self.graph.timeline.granularity, self.graph
-        dates = (format_ticks(ticks, granularity)[0] for ticks in (own.begin, own.end))
+        dates = [format_ticks(ticks, granularity)[0] for ticks in (own.begin, own.end)]
         names = [graph.entities[int(own.subject[0])], graph.predicates[int(own.predicate[0])]]
         names.append(graph.entities[int(own.object[0])])
         names[0 if kind == "subject" else 2] = ASKED
-        question = Question(kind, *names, *dates)
-        with self.scorer.hiding(statement) as hide:
-            hide(int(statement[0]))
-            reasons = make_evidence(self.run, question, own, answer, 1).reasons
+        question = Question(kind, names[0], names[1], names[2], dates[0], dates[1])
+        reasons = make_evidence(self.run, question, own, answer, 1).reasons
         return str(reasons[0]) if reasons else None
 
     # Which predicate instead
@@ -552,7 +563,7 @@ class Doubting:
         why = None
         if evidence:
             meant = replace(own, predicate=np.array([which], np.int32))
-            why = self._why(meant, statement, "object", self.graph.entities[int(own.object[0])])
+            why = self._why(meant, "object", self.graph.entities[int(own.object[0])])
         return self.graph.predicates[which], float(shares[best]), why
 
     def _predicates(self, own: Facts, statement: Ints) -> tuple[Ints, Floats]:
@@ -570,9 +581,7 @@ class Doubting:
             return order, np.empty(0)
         which = np.append(own.predicate[0], order).astype(np.int32)
         asked = replace(own.take(np.zeros(len(which), np.int64)), predicate=which)
-        with self.scorer.hiding(statement) as hide:
-            hide(int(statement[0]))
-            rows = answered(self.scoring, asked, own, self.temperatures)
+        rows = answered(self.scoring, asked, own, self.temperatures)
         return which.astype(np.int64), (rows[:, 0] + rows[:, 3]) / 2
 
     @cached_property
@@ -581,7 +590,7 @@ class Doubting:
         drawn = np.random.default_rng(0).permutation(np.unique(self.asked.fact))[:_CALIBRATED]
         found = [
             self._predicates(self.known.take(row), self.statements[row])[1]
-            for row in drawn[:, None]
+            for row in (drawn[[place]] for place in self._hidden(drawn))
         ]
         scores = torch.full((len(found), 1 + _OTHERS), -torch.inf)
         for row, one in enumerate(found):
