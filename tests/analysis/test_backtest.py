@@ -142,7 +142,7 @@ def test_an_interrupted_one_goes_on(found: Backtest, tmp_path: Path) -> None:
 
     def stop(_: str, done: int, *__: Any) -> None:
         asked.append(done)
-        if done == 2 and len(asked) == 2:
+        if done == 2 and len(asked) == 3:
             raise KeyboardInterrupt
 
     options: dict[str, Any] = {"begin": 2000, "every": "2 years", "out": out, "progress": stop}
@@ -150,7 +150,7 @@ def test_an_interrupted_one_goes_on(found: Backtest, tmp_path: Path) -> None:
         backtest(world(), **options)
     assert not out.exists()
     assert list(backtest(world(), **options)) == list(found)
-    assert asked == [1, 2, 3, 4, 5]
+    assert asked == [0, 1, 2, 2, 3, 4, 5]
     assert read_json(out) == json.loads(json.dumps(found.to_json() | {"source": "facts"}))
     assert [path.name for path in tmp_path.iterdir()] == ["windows.json"]
 

@@ -252,7 +252,7 @@ def test_dictionaries() -> None:
     for wrong, message in (
         ([records[0], ROWS[0]], "row 2: expected an object with named fields"),
         ([{**records[0], "object": True}], "row 1: 'object' is True"),
-        ([{"a": 1}], "which is the subject"),
+        ([{"a": 1}], "which is the time"),
     ):
         with pytest.raises(DataError, match=message):
             splime.read(wrong)

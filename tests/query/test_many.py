@@ -55,7 +55,7 @@ def test_the_same_as_one_by_one(
     answered = query.ask_many(table(), progress=lambda *step: steps.append(step), **options)
     assert answered.schema == many.SCHEMA
     _check_same(answered.to_pylist(), expected)
-    assert steps == [("answering", 8, 8)]
+    assert steps == [("answering", 0, 8), ("answering", 8, 8)]
     monkeypatch.setattr(many, "_BLOCK", 3)
     small = Query(run, memory=1 << 16).ask_many(table(), **options)
     _check_same(small.to_pylist(), expected)

@@ -206,6 +206,8 @@ class InputFile:
             yield
         except UnicodeDecodeError as error:
             raise DataError(f"{self.path}: the text is not {self.encoding}: {error}") from None
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path}: cannot be opened: {error}") from None
         except (pa.ArrowException, OSError, EOFError) as error:
             raise DataError(f"{self.path}: the file is damaged: {error}") from None
 
