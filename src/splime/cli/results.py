@@ -99,7 +99,7 @@ def evaluate(
     show(*evaluation_tables(evaluation, strata=strata))
     if opened.updates is not None:
         show(f"the run was updated {opened.updates}; questions are answered from its facts now")
-    if facts:
+    if "facts" in facts:
         source = f"{facts['facts']} {'alone' if 'instead' in facts else 'beside train'}"
         show(f"answered from the facts of {source}; these metrics are not kept")
     if members := kept_of_members(opened, evaluation):
