@@ -140,8 +140,8 @@ class TrainCoverage:
         alike[side[there[entity]]] = True
         fits = there.copy()
         fits[entity[alike[side]]] = True
-        # Of what train does not have at all, nothing is known; of others there is a remark.
-        return ~fits & (self._entities > 0)
+        # Of names and predicates that train does not have at all, other remarks tell.
+        return ~fits & (self._entities > 0) & there.any()
 
     def about(self, kind: str, number: int, called: str = "") -> str:
         """What train has of a name, as part of a sentence."""
