@@ -20,7 +20,8 @@ def test_it_is_low_where_like_cases_have_none(query: splime.Query) -> None:
     graph = query.run.graph
     gone = next(f for f in graph.rows() if f.predicate == "diedIn" and int(f.begin or 0) < 1990)
     lives = query.there_is_one(gone.subject, "livesIn", "?", at=2015)
-    lived = query.there_is_one(gone.subject, "livesIn", "?", during=(gone.begin, gone.begin))
+    born = str(gone.begin)
+    lived = query.there_is_one(gone.subject, "livesIn", "?", during=(born, born))
     assert lives is not None
     assert lived is not None
     assert lives.stated == 0

@@ -423,7 +423,8 @@ class Existence:
         """How many facts of an entity and a predicate hold from one tick to another, at most."""
         first, last = self.graph.timeline.index(np.array([begin, end])).tolist()
         at = np.arange(first, last + 1)
-        return int(self._own(*(np.full(len(at), one) for one in (entity, predicate)), at).now.max())
+        entities, predicates = np.full(len(at), entity), np.full(len(at), predicate)
+        return int(self._own(entities, predicates, at).now.max())
 
     def one(self, entity: str, predicate: str, at: When) -> float:
         """The same for one question, by names and a date."""

@@ -50,7 +50,7 @@ class Query:
 
     def __init__(
         self,
-        run: Run | str | Path,
+        run: Run | TemporalGraph | str | Path,
         *,
         aggregate: Aggregate | None = None,
         memory: int | None = None,
@@ -113,7 +113,7 @@ class Query:
         """Answer a question that was read."""
         if later := self._later(facts):
             return later.answer(question, facts, options)
-        kind: Kind = question.kind  # type: ignore[assignment]
+        kind: Kind = question.kind
         with torch.inference_mode(), memory_errors():
             calibration = self._calibration(kind, options.best)
             answers = answer(self.scoring, kind, facts, options, calibration.temperature)
@@ -207,14 +207,14 @@ class Query:
         question, facts = self.read((subject, predicate, object), None, at, during)
         if question.kind not in SIDES or self._ahead or self._later(facts):
             return None
-        kind: Kind = question.kind  # type: ignore[assignment]
+        kind: Kind = question.kind
         existence = self.existence(kind)
         if not existence.works or self.scoring.coverage.reasons(kind, facts)[0]:
             return None
         given = facts.object if question.kind == "subject" else facts.subject
         ids = (given.astype(np.int64), facts.predicate.astype(np.int64))
         times = (int(facts.begin[0]), int(facts.end[0]))
-        stated = existence.holding(*(int(one[0]) for one in ids), *times)
+        stated = existence.holding(int(given[0]), int(facts.predicate[0]), *times)
         return ThereIsOne(float(existence.estimate(*ids, *times)[0]), stated)
 
     def existence(self, kind: str) -> Existence:

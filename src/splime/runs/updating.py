@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from splime.arrays import grouped
+from splime.datasets.loading import load_unsplit
 from splime.errors import UsageError, counted
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.io.files import locked
-from splime.runs.graph_run import GraphRun, load_unsplit
+from splime.runs.graph_run import GraphRun
 from splime.runs.run import Run
 from splime.runs.updates import Change, sweep, write_update
 from splime.scoring.scoping import KnownFacts
