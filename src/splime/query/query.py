@@ -16,7 +16,7 @@ from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.analysis.existence import Existence
 from splime.analysis.hidden import SIDES, Trust, measure
 from splime.errors import UsageError, check_name
-from splime.graph import Facts, SplitName, check_split
+from splime.graph import Facts, SplitName, TemporalGraph, check_split
 from splime.progress import Progress, silent
 from splime.query.answers import AnswerOptions, Answers, ThereIsOne, answer
 from splime.query.evidence import Evidence, make_evidence
@@ -113,7 +113,7 @@ class Query:
         """Answer a question that was read."""
         if later := self._later(facts):
             return later.answer(question, facts, options)
-        kind: Kind = question.kind
+        kind: Kind = question.kind  # type: ignore[assignment]
         with torch.inference_mode(), memory_errors():
             calibration = self._calibration(kind, options.best)
             answers = answer(self.scoring, kind, facts, options, calibration.temperature)
