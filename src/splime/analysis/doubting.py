@@ -57,7 +57,7 @@ _SMOOTH, _COMPARED = 20.0, 7
 """How near what is usual for a predicate is to what is usual for all; of how many numbers."""
 
 
-class Asked(NamedTuple):
+class AskedFacts(NamedTuple):
     """What is to be asked: facts as they are stated, and some of them made wrong."""
 
     facts: Facts
@@ -68,9 +68,9 @@ class Asked(NamedTuple):
     way: Ints
     """In which it is wrong; -1 where it is as stated."""
 
-    def take(self, rows: Any) -> Asked:
+    def take(self, rows: Any) -> AskedFacts:
         """Some of them, by positions, a mask or a slice."""
-        return Asked(self.facts.take(rows), *(column[rows] for column in self[1:]))
+        return AskedFacts(self.facts.take(rows), *(column[rows] for column in self[1:]))
 
 
 ANSWERED = ("object", "best_object", "other_object", "subject", "best_subject", "other_subject")
@@ -116,7 +116,7 @@ def make_wrong(
 
 def plan(
     scorer: PathScorer, graph: TemporalGraph, chosen: Ints, *, wrong: bool = True
-) -> tuple[Asked, Ints]:
+) -> tuple[AskedFacts, Ints]:
     """What to ask to judge the chosen facts, in its order, and where each part of it begins.
 
     Beside them are others that are made `wrong`. While a part is asked for, its statements are left
@@ -135,7 +135,7 @@ def plan(
         fact.append(planted[differs])
         way.append(np.full(int(differs.sum()), number))
     numbers = np.concatenate(fact)
-    asked = Asked(Facts.concat(facts), numbers, statements[numbers], np.concatenate(way))
+    asked = AskedFacts(Facts.concat(facts), numbers, statements[numbers], np.concatenate(way))
     part = random.permutation(int(statements.max(initial=0)) + 1) % _SHARE
     # Facts of a predicate together, for messages are made for each predicate that is asked about.
     order = np.lexsort((asked.statement, known.predicate[numbers], part[asked.statement]))
@@ -150,7 +150,7 @@ def changed(facts: Facts, others: Facts) -> Bools:
 
 
 def ask(
-    scoring: Scoring, asked: Asked, starts: Ints, temperatures: Floats, first: int
+    scoring: Scoring, asked: AskedFacts, starts: Ints, temperatures: Floats, first: int
 ) -> Iterator[tuple[int, Floats]]:
     """Ask for each from a place on, hidden: where it ends, and the columns `ANSWERED` of it.
 
@@ -233,7 +233,7 @@ def _see(  # type: ignore[no-untyped-def]
     mark[:] = 0
 
 
-class Times:
+class TimeFit:
     """How well the time of a fact fits the other facts of its subject and its object."""
 
     def __init__(

@@ -30,7 +30,7 @@ CHAINS = 5
 QUESTIONS = 1_000
 
 
-class Change(NamedTuple):
+class ScoreChange(NamedTuple):
     """What happens to answers when facts are taken away, or kept alone."""
 
     fall: float
@@ -50,8 +50,8 @@ class Faithfulness:
     """Answers that no chain of facts leads to; they are not counted below."""
     facts: float
     """Of the evidence of an answer, the mean."""
-    evidence: Change
-    others: Change
+    evidence: ScoreChange
+    others: ScoreChange
     """The same for as many other facts nearby."""
 
     def to_json(self) -> dict[str, Any]:
@@ -105,14 +105,14 @@ def check_evidence(
     if not found:
         raise UsageError(f"{run.path}: no answer has evidence")
     sizes, *changes = (np.array(column, float) for column in zip(*found, strict=True))
-    evidence, others = (Change(*change.mean(0).tolist()) for change in changes)
+    evidence, others = (ScoreChange(*change.mean(0).tolist()) for change in changes)
     missing = len(rows) - len(found)
     return Faithfulness(len(found), missing, float(sizes.mean()), evidence, others)
 
 
 def _check(
     scorer: PathScorer, kind: Kind, fact: Facts, random: np.random.Generator
-) -> tuple[int, Change, Change] | None:
+) -> tuple[int, ScoreChange, ScoreChange] | None:
     """How many facts are evidence, and what changes with them and with others; None without any."""
     score = scorer.entities(kind, fact)[0]
     answer = int(score.argmax())
@@ -145,7 +145,7 @@ def _near(known: Facts, numbers: Ints) -> Ints:
 
 def _change(
     scorer: PathScorer, kind: Kind, fact: Facts, answer: int, before: float, numbers: Ints
-) -> Change:
+) -> ScoreChange:
     """What changes without some facts, and with them alone."""
     chosen = torch.from_numpy(numbers).to(scorer.device)
     without = scorer.read.weights(chosen)
@@ -154,4 +154,4 @@ def _change(
         with scorer.weighing(weights):
             scores.append(scorer.entities(kind, fact)[0])
     first = [float(score.argmax() == answer) for score in scores]
-    return Change(before - float(scores[0][answer]), 1 - first[0], first[1])
+    return ScoreChange(before - float(scores[0][answer]), 1 - first[0], first[1])

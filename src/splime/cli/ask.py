@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -15,6 +15,9 @@ from splime.cli.console import show, show_json
 from splime.errors import UsageError, counted
 from splime.graph import Fact
 from splime.progress import progress_bar, working
+
+if TYPE_CHECKING:
+    from splime.query import Query
 
 _MANY = "Many questions, and similar names"
 _NAMES = ("subject", "predicate", "object")
@@ -100,12 +103,10 @@ def ask(
 
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
-    from pyarrow import concat_tables
-
-    from splime.query import Query, write_answers
+    from splime.query import Query
     from splime.query.many import check_out
     from splime.query.questions import ASKED, read_during
-    from splime.reporting.answers import answer_parts, evidence_parts, many_parts
+    from splime.reporting.answers import answer_parts, evidence_parts
     from splime.reporting.plots import plot_evidence
     from splime.reporting.style import save_picture
 
@@ -129,18 +130,7 @@ def ask(
     when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
     query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
     if file is not None:
-        with progress_bar(shorter="fewer questions") as progress:
-            answered = query.answer_blocks(file, limit=limit, progress=progress, **given)
-            if out is not None:
-                count = write_answers(answered, out)
-            else:
-                table = concat_tables(answered)
-        if out is not None:
-            show(f"{counted(count, 'answer')} written to {out}")
-        elif as_json:
-            show_json(table.to_pylist())
-        else:
-            show(*many_parts(table))
+        _answer_file(query, file, out, {"limit": limit, **given}, as_json=as_json)
         return
     question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
     if near is not None:
@@ -160,15 +150,35 @@ def ask(
     there = query.there_is_one(**question, **when) if near is None else None
     trust = query.trust if near is None else None
     if as_json:
-        about = {"evidence": evidence, "trust": trust}
-        more = {name: one.to_json() for name, one in about.items() if one is not None}
-        show_json(
-            answers.to_json() | {"there_is_one": None if there is None else there._asdict()} | more
-        )
+        parts = {"evidence": evidence, "trust": trust}
+        more: dict[str, Any] = {"there_is_one": None if there is None else there._asdict()}
+        more |= {name: part.to_json() for name, part in parts.items() if part is not None}
+        show_json(answers.to_json() | more)
         return
-    for one in (there, trust):
-        if one is not None:
-            show(str(one))
+    for line in (there, trust):
+        if line is not None:
+            show(str(line))
+
+
+def _answer_file(
+    query: Query, file: Path, out: Path | None, chosen: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Answer many questions, and write or show their answers."""
+    from pyarrow import concat_tables
+
+    from splime.query import write_answers
+    from splime.reporting.answers import many_parts
+
+    with progress_bar(shorter="fewer questions") as progress:
+        answered = query.answer_blocks(file, progress=progress, **chosen)
+        if out is not None:
+            show(f"{counted(write_answers(answered, out), 'answer')} written to {out}")
+            return
+        table = concat_tables(answered)
+    if as_json:
+        show_json(table.to_pylist())
+    else:
+        show(*many_parts(table))
 
 
 def _refuse(reasons: Mapping[str, object]) -> None:

@@ -21,7 +21,7 @@ from splime.analysis.doubting import (
     PRIOR,
     WAYS,
     Judge,
-    Times,
+    TimeFit,
     answered,
     ask,
     plan,
@@ -387,12 +387,12 @@ class Doubting:
     # Judging
 
     @cached_property
-    def times(self) -> Times:
+    def times(self) -> TimeFit:
         """How well times fit."""
         relative = self.scorer.relative
         given = relative.edges if isinstance(relative, IntervalScopes) else None
         edges = given or IntervalScopes.edges_for(self.graph)
-        return Times(self.known, self.statements, self.graph, edges)
+        return TimeFit(self.known, self.statements, self.graph, edges)
 
     def judge(self, rows: Floats) -> Doubtful:
         """The chosen facts in the order of doubt."""
