@@ -230,6 +230,10 @@ def test_postgresql(server: Server) -> None:
     for scheme in ("postgres", "postgresql+psycopg"):
         address = server.address.replace("postgresql", scheme, 1)
         assert len(splime.read(address, query="select * from facts", split="none")) == 3
+    # Numbers are those of the query's columns, also where one of them is of no use.
+    query, columns = QUERY.replace("select ", "select tags, ", 1), ["2", "3", "4", "5", "6"]
+    graph = splime.read(server.address, query=query, columns=columns, split="none")
+    assert rows(graph) == {*FACTS}
     with pytest.raises(UsageError, match=r"its tables are facts$"):
         splime.read(server.address)
 

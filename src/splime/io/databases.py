@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +26,7 @@ from splime.graph import SplitName
 from splime.io.columns import RawFacts
 from splime.io.files import is_there
 from splime.io.inputs import InputFile, scheme_of, without_password
+from splime.io.layout import WILDCARD, at_name, by_name, roles_of
 from splime.io.options import ReadOptions
 from splime.io.tables import raw_from_table, value_type
 
@@ -178,13 +180,22 @@ def _facts(
         names, batches = _batches(cursor, name)
         if not names:
             raise UsageError(f"{name}: the query has no columns; expected a select")
-        chunks: dict[int, list[pa.Array]] = {at: [] for at in range(len(names))}
+        roles, wanted = roles_of(names), [*range(len(names))]
+        if options.columns is not None:
+            one_predicate = options.predicate_name is not None
+            roles = by_name(names, options.columns, name, one_predicate=one_predicate)
+            wanted = [*roles.values()]
+            chosen = [
+                c if c == WILDCARD else names[at_name(names, c, name)] for c in options.columns
+            ]
+            options = replace(options, columns=chosen)  # numbers would be those of fewer columns
+        chunks: dict[int, list[pa.Array]] = {at: [] for at in wanted}
         for batch in batches:
             for at in [*chunks]:
                 field = batch.schema.field(at)
                 if (encoded := _encoded(batch.column(at), field)) is not None:
                     chunks[at].append(encoded)
-                elif options.columns is None or {names[at], str(at + 1)} & {*options.columns}:
+                elif at in roles.values():
                     raise DataError(
                         f"{name}: the column {field.name!r} has type {_type_of(field)}; make text"
                         f' of it in the query: cast("{field.name}" as text)'

@@ -111,7 +111,7 @@ def by_name(
     """The layout of named columns that were chosen; a column `split` is used, too."""
     roles = roles_of(names)
     split = {"split": roles["split"]} if "split" in roles else {}
-    positions = [_position(names, column, where) for column in columns if column != WILDCARD]
+    positions = [at_name(names, column, where) for column in columns if column != WILDCARD]
     if WILDCARD not in columns:
         return _since(names, layout_of(positions, one_predicate=one_predicate)) | split
     subject, *times = positions
@@ -174,7 +174,8 @@ def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
     return [f"by their names: {', '.join(told)}"] if told else []
 
 
-def _position(names: Sequence[str], column: str, where: str) -> int:
+def at_name(names: Sequence[str], column: str, where: str) -> int:
+    """The position of a column that is given by its name or its number."""
     if names.count(column) > 1:
         raise DataError(f"{where}: several columns are called {column!r}")
     if column in names:
