@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,9 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("facts", "option"),
     [
-        (GOOD + WRONG[:3], "--end-before-begin swap"),
-        (GOOD + SOON[:3], "--granularity"),
-        (GOOD + GOOD[:3], "--keep-duplicates"),
+        (GOOD + WRONG[:3], "end_before_begin='swap'"),
+        (GOOD + SOON[:3], "time_format="),
+        (GOOD + GOOD[:3], "keep_duplicates=True"),
     ],
 )
 def test_a_tenth_is_a_warning_that_names_the_option(
@@ -47,10 +49,36 @@ def test_a_tenth_is_a_warning_that_names_the_option(
     assert warnings_of(caplog) == []
 
 
+DAYS = [("a", "p", f"b{number}", f"1990-01-{number + 1:02}") for number in range(20)]
+CUT = [("a", "p", f"c{number}", f"1991-{number + 1:02}-32") for number in range(12)]
+NAMELESS = [("a", "p", "", 1990, 1995)] * 3
+TIMELESS = [("a", "p", f"d{number}", "") for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        GOOD + WRONG[:5],
+        GOOD + GOOD[:5],
+        GOOD + NAMELESS,
+        DAYS + CUT[:8],
+        DAYS + TIMELESS,
+    ],
+)
+def test_the_option_that_is_named_keeps_these_rows(
+    facts: list[tuple[Any, ...]], caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = len(splime.read(facts, split="none"))
+    (warning,) = warnings_of(caplog)
+    name, value = re.findall(r"; (\w+)=('\w+'|True)", warning)[0]
+    chosen: dict[str, Any] = {name: ast.literal_eval(value)}
+    assert len(splime.read(facts, split="none", **chosen)) > kept
+
+
 def test_more_than_half_is_an_error() -> None:
     with pytest.raises(DataError) as error:
         splime.read(GOOD[:9] + WRONG[:10], split="none")
-    for part in ("10 of 19", "row 10: a | p | c0 | 1995 | 1990", "swap", "--allow-loss"):
+    for part in ("10 of 19", "row 10: a | p | c0 | 1995 | 1990", "swap", "allow_loss=True"):
         assert part in str(error.value)
     assert len(splime.read(GOOD[:9] + WRONG[:10], split="none", allow_loss=True)) == 9
     assert len(splime.read(GOOD[:10] + WRONG[:10], split="none")) == 10  # half is not more
@@ -86,7 +114,7 @@ def test_a_split_left_empty(allowed: bool, tmp_path: Path) -> None:
 def test_a_split_by_time_left_empty() -> None:
     facts = [("a", "p", "b", year) for year in range(1900, 1990)]
     new = [("new", "p", "b", year) for year in range(1990, 2000)]
-    with pytest.raises(DataError, match=r"no facts are left in test.*--allow-unseen"):
+    with pytest.raises(DataError, match=r"no facts are left in test.*allow_unseen=True"):
         splime.read(facts + new, split="time")
     assert len(splime.read(facts + new, split="time", allow_unseen=True).test) == 10
     assert len(splime.read(facts + new, split="time", allow_loss=True).test) == 0

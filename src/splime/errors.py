@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import cache
@@ -42,33 +41,34 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + "s" * (count != 1)
 
 
-_command_line: ContextVar[bool] = ContextVar("_command_line", default=False)
+_command_line = [False]
+"""Whether messages are for the command line; the last one counts, in all threads."""
 
 
 @contextmanager
 def speaking_of_flags() -> Iterator[None]:
     """Messages name options as they are typed on the command line."""
-    token = _command_line.set(True)
+    _command_line.append(True)
     try:
         yield
     finally:
-        _command_line.reset(token)
+        _command_line.pop()
 
 
 def option(name: str, value: object = True, *, flag: str = "") -> str:
     """An option as whoever reads the message gives it: in Python, or on the command line.
 
-    >>> option("since"), option("columns", ["who", "what", "whom", "when"])
-    ('since=True', "columns=['who', 'what', 'whom', 'when']")
+    >>> option("since", False), option("columns", ["who", "what", "whom", "when"])
+    ('since=False', "columns=['who', 'what', 'whom', 'when']")
     >>> with speaking_of_flags():
-    ...     option("since"), option("predicate_name", "works for"), option("columns", ["a b", "c"])
-    ('--since', "--predicate-name 'works for'", "--columns 'a b,c'")
+    ...     option("since", False), option("columns", ["a b", "c"])
+    ('--no-since', "--columns 'a b,c'")
     """
-    if not _command_line.get():
+    if not _command_line[-1]:
         return f"{name}={value!r}"
     flag = f"--{flag or name.replace('_', '-')}"
-    if value is True:
-        return flag
+    if isinstance(value, bool):
+        return flag if value else f"--no-{flag[2:]}"
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     return f"{flag} {shlex.quote(text)}"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from splime.errors import DataError, counted
+from splime.errors import DataError, counted, option
 
 # Reasons to drop a fact that are not about one unreadable time.
 UNREADABLE_TIME = "unreadable time"
@@ -23,18 +23,25 @@ UNSEEN_IN_TRAIN = "entity or predicate unseen in train"
 IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 """A note about a fact that is kept."""
 
-_KEPT_BY = {
-    NAMELESS: "missing_name='unknown' (--missing-name unknown) keeps such facts",
-    UNREADABLE_TIME: "granularity (--granularity) reads times down to one unit, time_format"
-    " (--time-format) as you write them, such as '%d/%m/%Y'",
-    EVENT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such events, and"
-    " columns (--columns) says which column holds the time",
-    FACT_WITHOUT_TIME: "without_time='unknown' (--without-time unknown) keeps such facts",
-    END_BEFORE_BEGIN: "end_before_begin='swap' (--end-before-begin swap) keeps such facts",
-    DUPLICATE: "keep_duplicates=True (--keep-duplicates) keeps repeated facts",
-    UNSEEN_IN_TRAIN: "allow_unseen=True (--allow-unseen) keeps such facts",
-}
-"""Option that keeps rows dropped for this reason."""
+
+def _kept_by(why: str, unit: str | None) -> str:
+    """The option that keeps rows dropped for a reason; `unit` is what reads unreadable times."""
+    columns = f"{option('columns', 'A,B,…')} says which column holds the time"
+    if why == UNREADABLE_TIME:
+        written = (
+            f"{option('time_format', 'FORMAT')} reads them as you write them, such as '%d/%m/%Y'"
+        )
+        return f"{option('granularity', unit)} reads these times" if unit else written
+    return {
+        NAMELESS: f"{option('missing_name', 'unknown')} keeps such facts",
+        EVENT_WITHOUT_TIME: f"{option('without_time', 'unknown')} keeps such events, and {columns}",
+        FACT_WITHOUT_TIME: f"{option('without_time', 'unknown')} keeps such facts",
+        END_BEFORE_BEGIN: f"{option('end_before_begin', 'swap')} keeps such facts",
+        DUPLICATE: f"{option('keep_duplicates')} keeps repeated facts",
+        UNSEEN_IN_TRAIN: f"{option('allow_unseen')} keeps such facts",
+    }.get(why, "")
+
+
 _MUCH, _TOO_MUCH = 0.1, 0.5
 """Shares of the rows of a file: from which on dropping them is a warning, and an error."""
 LOG = logging.getLogger("splime")
@@ -68,6 +75,9 @@ class Source:
     """Facts that were kept, but not quite as written, such as times finer than the granularity."""
     header: str | None = None
     """The first line, where it was taken as a header; it is not among the rows."""
+
+    unit: str | None = None
+    """The unit in which most of the times can be read that could not be read."""
 
     @property
     def lost(self) -> int:
@@ -131,18 +141,18 @@ class Reading:
         An error is a file that lost more than half of its rows, or a split that lost all of them.
         Repeated facts are no loss, but many of them can mean wrong columns, so they only warn.
         """
-        allow = "allow_loss=True (--allow-loss) reads what is left"
+        allow = f"{option('allow_loss')} reads what is left"
         for source in self.sources:
             if source.lost > _TOO_MUCH * source.rows:
                 raise DataError(
                     f"{source.name}: {source.rows - source.kept:,} of {source.rows:,} rows were"
                     f" dropped ({reasons(source.dropped)}){self._example(source)};"
-                    f" {_remedies(source.dropped)}; {allow}"
+                    f" {_remedies([source])}; {allow}"
                 )
         if self.emptied:
             raise DataError(
                 f"no facts are left in {' and '.join(self.emptied)}: {reasons(self.dropped)};"
-                f" {_remedies(self.dropped)}; {allow}"
+                f" {_remedies(self.sources)}; {allow}"
             )
         much = [
             one
@@ -156,7 +166,7 @@ class Reading:
                 "%s rows were dropped (%s); %s",
                 ", ".join(shares),
                 reasons(dropped),
-                _remedies(dropped),
+                _remedies(much),
             )
 
     def _example(self, source: Source) -> str:
@@ -180,5 +190,7 @@ def reasons(dropped: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} × {why}" for why, count in Counter(dropped).most_common())
 
 
-def _remedies(dropped: Mapping[str, int]) -> str:
-    return "; ".join(_KEPT_BY[why] for why, _ in Counter(dropped).most_common() if why in _KEPT_BY)
+def _remedies(sources: Sequence[Source]) -> str:
+    dropped = sum((Counter(source.dropped) for source in sources), Counter[str]())
+    unit = next((source.unit for source in sources if source.unit), None)
+    return "; ".join(filter(None, (_kept_by(why, unit) for why, _ in dropped.most_common())))

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 import splime
-from splime.errors import SplimeError
+from splime.errors import SplimeError, speaking_of_flags
 from splime.reading import IN_TWO_ROWS
 
 RESULTS = Path(__file__).parent / "results" / "formats.json"
@@ -506,7 +506,8 @@ def table() -> str:
             file = next(each for each in sample.files if re.search(sample.holds_facts, each))
             last = sample.files[file].splitlines(keepends=True)[-1]
             sample.files[file] += last  # so that something is dropped
-            reading = read_whole(sample, Path(name)).reading
+            with speaking_of_flags():
+                reading = read_whole(sample, Path(name)).reading
             dropped = ", ".join(f"{n} × {why}" for why, n in reading.dropped.items()) or "0"
             said = "<br>".join(reading.remarks)
             about = (layout.__doc__ or "").strip()

@@ -105,7 +105,7 @@ def test_a_byte_far_behind(tmp_path: Path) -> None:
     ],
 )
 def test_doubtful_text_is_an_error_with_its_line(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(DataError, match=r"facts.tsv, line \d, .* is not UTF-8; .*--encoding"):
+    with pytest.raises(DataError, match=r"facts.tsv, line \d, .* is not UTF-8; .*encoding='"):
         read(tmp_path / "facts.tsv", data)
 
 

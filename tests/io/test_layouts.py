@@ -89,7 +89,7 @@ def test_a_constant_fifth_column(tmp_path: Path, between: str, fifth: str) -> No
         tmp_path,
         f"the fifth column is always {fifth} and was left out",
         "steps of 24",
-        "--granularity hour --origin TIME",
+        "granularity='hour' origin='TIME'",
     )
     assert facts_of(graph) == as_events(quads(50))
     assert (graph.timeline.first, graph.timeline.last, len(graph.timeline)) == (0, 10, 11)
@@ -103,7 +103,7 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     gdelt.mkdir()
     yago.mkdir()
     write_splits(gdelt, "{}.txt", lambda q: f"{q[0]}\t{q[1]}\t{q[2]}\t{15 * q[3]}\t0")
-    graph = check(gdelt, "steps of 15", "--granularity minute")
+    graph = check(gdelt, "steps of 15", "granularity='minute'")
     assert graph.timeline.labels() == [str(t) for t in range(11)]
     dated = splime.read(gdelt, granularity="minute", origin="2018-01-01")
     assert dated.timeline.granularity == "minute"
@@ -113,7 +113,7 @@ def test_quarters_of_an_hour_and_years(tmp_path: Path) -> None:
     write(yago / "entity2id.txt", "".join(f"<e{n}>\t{n}\n" for n in range(16)))
     write(yago / "relation2id.txt", "".join(f"<r{n}>\t{n}\n" for n in range(3)))
     graph = check(yago, "unknown unit", "entity ids are named by entity2id.txt")
-    assert graph.reading.remarks[-1].endswith("--granularity UNIT --origin TIME")
+    assert graph.reading.remarks[-1].endswith("granularity='UNIT' origin='TIME'")
     first = next(iter(graph.rows()))
     assert (first.subject, first.predicate, first.begin) == ("<e0>", "<r0>", "0")
     years = splime.read(yago, granularity="year", origin=1830)
@@ -124,7 +124,7 @@ def test_numbers_that_may_be_years(tmp_path: Path) -> None:
     """Hours from 24 on, without 0, look like years; that is said."""
     lines = [f"a\tp\tb\t{24 * n}\n" for n in range(1, 301)]
     path = write(tmp_path / "f.txt", "".join(lines))
-    graph = check(path, "read as years; --granularity step", of=(300,), split="none")
+    graph = check(path, "read as years; granularity='step'", of=(300,), split="none")
     assert graph.timeline.granularity == "year"
     years = [f"a\tp\tb\t{1990 + n}\n" for n in range(9)]
     assert splime.read(write(path, "".join(years)), split="none").reading.remarks == ()
@@ -183,7 +183,7 @@ def test_a_fifth_column_that_is_nearly_constant(tmp_path: Path) -> None:
     write(path, "".join([*lines, "a\tp\tb\t24\t48\n"]))
     reading = splime.read(path, split="none").reading
     assert dict(reading.dropped) == {"end before begin": 6}
-    assert "0 in 20 of 21 rows, and was read as the end; --columns 1,2,3,4" in reading.remarks[0]
+    assert "0 in 20 of 21 rows, and was read as the end; columns=[1, 2, 3, 4]" in reading.remarks[0]
 
 
 def test_a_constant_beside_dates(tmp_path: Path) -> None:
@@ -341,11 +341,11 @@ def test_predicates_in_the_third_column(tmp_path: Path) -> None:
     path = write(
         tmp_path / "train.txt", "".join(f"{n}\t{n + 1}\t{n % 2}\t{n}\n" for n in range(20))
     )
-    check(tmp_path, "--columns 1,3,2,4", of=(20,))
+    check(tmp_path, "columns=[1, 3, 2, 4]", of=(20,))
     graph = splime.read(tmp_path, columns=[1, 3, 2, 4])
     assert (len(graph.predicates), graph.reading.sources[0].kept) == (2, 20)
     write(tmp_path / "relation2id.txt", "p\t0\nq\t1\n")
-    with pytest.raises(DataError, match=r"predicate id '20?' is not in .* --columns 1,3,2,4"):
+    with pytest.raises(DataError, match=r"predicate id '20?' is not in .* columns=\[1, 3, 2, 4\]"):
         splime.read(path.parent)
 
 
@@ -427,7 +427,7 @@ def test_names_with_spaces_are_not_columns(tmp_path: Path) -> None:
             "one\ntwo \x1b[31m\nthree\nfour\n",
             [r"line 2: [1] 'two \x1b[31m'", "4 or 5 columns"],
         ),
-        ("f", "1 2 3 4 5 6\n", ["[6] '6'", "6 by spaces", "--columns"]),
+        ("f", "1 2 3 4 5 6\n", ["[6] '6'", "6 by spaces", "columns="]),
         ("stat.txt", "23033\t256\t0\n", ["[2] '256'", "3 by tabs"]),
         (
             "f.csv",

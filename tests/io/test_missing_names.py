@@ -52,7 +52,7 @@ def test_a_missing_name_may_get_one(staff: Path) -> None:
 def test_many_missing_names_are_an_error_that_names_the_option(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("subject,predicate,object,year\na,p,,1990\nb,p,,1991\nc,p,d,1992\n")
-    with pytest.raises(DataError, match=r"2 of 3 rows .*2 × a name is missing.*--missing-name"):
+    with pytest.raises(DataError, match=r"2 of 3 rows .*2 × a name is missing.*missing_name="):
         splime.read(path)
     assert len(splime.read(path, split="none", missing_name="?").entities) == 5
 

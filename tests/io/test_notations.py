@@ -48,21 +48,21 @@ def spans(graph: TemporalGraph) -> list[Span]:
 @pytest.mark.parametrize(
     ("written", "read", "said"),
     [
-        ("20180101 20191231", "2018-01-01 2019-12-31", "without separators.*--granularity step"),
-        ("201801 201912", "2018-01 2019-12", "without separators.*--granularity step"),
+        ("20180101 20191231", "2018-01-01 2019-12-31", "without separators.*granularity='step'"),
+        ("201801 201912", "2018-01 2019-12", "without separators.*granularity='step'"),
         ("20180101123000 20180101123005", "2018-01-01T12:30:00 2018-01-01T12:30:05", "separators"),
         ("2018010112 2018010223", "2018-01-01T12 2018-01-02T23", "without separators"),
         ("2018Q1 2018-Q3 Q4_2019 3Q2019", "2018-01 2018-07 2019-10 2019-07", "quarter begins"),
         ("2018-W05 2020W01 2018-W05-3", "2018-01-29 2019-12-30 2018-01-31", "week begins"),
         ("1546300800 1546304460", "2019-01-01T00:00 2019-01-01T01:01", None),
         ("1546300800000 1546387200000", "2019-01-01 2019-01-02", "milliseconds since 1970"),
-        ("12/03/2019 25/03/2019", "2019-03-12 2019-03-25", "day first; --time-format '%m/%d/%Y'"),
-        ("12/03/2019 12/25/2019", "2019-12-03 2019-12-25", "month first; --time-format '%d/%m/%Y'"),
-        ("4.3.2019 14.3.2019", "2019-03-04 2019-03-14", "day first; --time-format '%m.%d.%Y'"),
+        ("12/03/2019 25/03/2019", "2019-03-12 2019-03-25", "day first; time_format='%m/%d/%Y'"),
+        ("12/03/2019 12/25/2019", "2019-12-03 2019-12-25", "month first; time_format='%d/%m/%Y'"),
+        ("4.3.2019 14.3.2019", "2019-03-04 2019-03-14", "day first; time_format='%m.%d.%Y'"),
         ("12-03-2019 13-03-2019", "2019-03-12 2019-03-13", "day first"),
         ("12-03-19 31-12-99", "2019-03-12 1999-12-31", "day first; years of two digits"),
         ("99/12/31 00/01/30", "1999-12-31 2000-01-30", "year first; years of two digits"),
-        ("2019/3/4 2019/12/25", "2019-03-04 2019-12-25", "year first; --time-format"),
+        ("2019/3/4 2019/12/25", "2019-03-04 2019-12-25", "year first; time_format="),
         ("03/2019 11.2020", "2019-03 2020-11", "month and year"),
         ("Mar_2019 Sept._2016 December_2010", "2019-03 2016-09 2010-12", "name of the month"),
         ("March_4,_2019 4_March_2019", "2019-03-04 2019-03-04", "name of the month"),
@@ -71,7 +71,7 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("04-Mar-19 05-Apr-99", "2019-03-04 1999-04-05", "two digits are 1969 to 2068"),
         ("2001.0 2002.0", "2001 2002", "a whole number"),
         ("20180101T103000Z 20180102T1031Z", "2018-01-01T10:30 2018-01-02T10:31", "ISO 8601"),
-        ("49_BC 27_BCE 14_AD 37_CE AD_69", "-49 -27 14 37 69", "before Christ.*--unknown-time"),
+        ("49_BC 27_BCE 14_AD 37_CE AD_69", "-49 -27 14 37 69", "before Christ.*unknown_time="),
         ("c._1850 ca._1640 circa_1700 1788 c._44_BC", "1850 1640 1700 1788 -44", "exact"),
         (
             "12/03/2019_9:05_PM 13/03/2019_00:30",
@@ -421,7 +421,7 @@ def test_far_ends_are_open(far: str) -> None:
     assert graph.timeline.labels()[-1] == "2018-03-29"
     (remark,) = [one for one in graph.reading.remarks if "unknown time" in one]
     assert "(2 times)" in remark
-    assert "--unknown-time ''" in remark
+    assert "unknown_time=''" in remark
     if far[:4] != "0000":
         kept = intervals(*rows, unknown_time="")
         assert [end for _, end in spans(kept)[3:]] != [None, None]
@@ -498,7 +498,7 @@ def test_a_begin_alone_is_open(tmp_path: Path) -> None:
         for options in (chosen, {"split": "none"}):
             graph = splime.read(source, **options)
             assert spans(graph) == [("1999", None)]
-            assert any("--no-since" in remark for remark in graph.reading.remarks)
+            assert any("since=False" in remark for remark in graph.reading.remarks)
             assert spans(splime.read(source, **options, since=False)) == [("1999", "1999")]
     with pytest.raises(UsageError, match="there is a column of ends, too"):
         intervals((1999, 2004), since=True)

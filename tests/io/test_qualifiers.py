@@ -285,7 +285,7 @@ def test_without_time_refuses_other_words() -> None:
 def test_rows_of_three_columns_have_to_be_asked_for(tmp_path: Path) -> None:
     """Without since and until, a short row may also be one that lost its time."""
     path = folder(tmp_path, train="a\tp\tb\t1990\na\tp\tc\n") / "train.txt"
-    with pytest.raises(DataError, match=r"train.txt, line 2: expected 4 columns .*--without-time"):
+    with pytest.raises(DataError, match=r"train.txt, line 2: expected 4 columns .*without_time="):
         splime.read(path, split="none")
     assert facts(path, without_time="always") == [
         ("a", "p", "b", "1990", "1990"),

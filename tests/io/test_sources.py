@@ -224,7 +224,7 @@ def test_several_lists(tmp_path: Path) -> None:
     value = {"facts": NESTED, "more": {"facts": NESTED[:2], "people": [{"name": "Ada"}]}}
     file.write_text(json.dumps(value), encoding="utf-8")
     listed = r"facts \(3 objects\), more.facts \(2 objects\), more.people \(1 object\)"
-    with pytest.raises(DataError, match=rf"choose one with table \(--table\): {listed}"):
+    with pytest.raises(DataError, match=rf"choose one with table='NAME': {listed}"):
         splime.read(file)
     assert len(splime.read(file, table="more.facts", split="none")) == 2
     refused = call("inspect", file, "--table", "more.fact")

@@ -82,7 +82,7 @@ def test_several_sheets(tmp_path: Path) -> None:
     path = write(tmp_path / "facts.xlsx", sheets)
     graph = splime.read(path, split="none")
     assert rows(graph) == FACTS
-    told = "the sheet 'Facts' is read; --table NAME chooses another: 'Notes', 'Other'"
+    told = "the sheet 'Facts' is read; table='NAME' chooses another: 'Notes', 'Other'"
     assert told in graph.reading.remarks
     assert len(splime.read(path, table="Other", split="none")) == 2
     with pytest.raises(

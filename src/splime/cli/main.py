@@ -67,12 +67,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
 ) -> None:
     """Options of the program as a whole."""
+    context.with_resource(speaking_of_flags())
     global _debug  # set once, read by main() below
     _debug = debug
     LOG.handlers = [Messages()]
@@ -103,7 +105,7 @@ def main(program: typer.Typer = app) -> None:
     heard = [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, interrupt) for number in heard}
     try:
-        with warnings.catch_warnings(), speaking_of_flags():
+        with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: warn(f"note: {message}")
             code = _run(program)
             if not code:

@@ -17,7 +17,7 @@ from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, SPLITS, Facts, SplitName, T
 from splime.io.columns import EXAMPLES, UNTIL, Account, EncodedColumn, RawFacts, all_remarks
 from splime.io.options import OWN_BEGIN, OWN_END, ReadOptions
 from splime.io.placeholders import placeholders
-from splime.io.recognition import KEEP
+from splime.io.recognition import keep
 from splime.io.since_until import pair
 from splime.reading import (
     DUPLICATE,
@@ -51,6 +51,7 @@ _BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
 # What numbers with a common step often are: days in hours, quarters of an hour in minutes, …
 _USUAL_STEPS = {24: "hour", 15: "minute", 60: "minute", 3_600: "second", 86_400: "second"}
 _STEPS = 4  # so many of them, between different times, may show a common one
+_TRIED = 1000
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
@@ -161,7 +162,7 @@ def _limits(
         if not any(account.kept.any() for account in accounts):
             raise DataError(
                 f"{names}: {NAMELESS} in every row; every fact needs a subject, a predicate and an"
-                " object. Other columns can be chosen with `columns` (--columns)"
+                f" object. Other columns can be chosen with {option('columns', 'A,B,…')}"
             )
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
@@ -242,6 +243,7 @@ class RowSpans:
             rows = np.flatnonzero(~self.readable & account.kept)
             whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
             account.record(UNREADABLE_TIME, rows, whys=whys)
+            account.unit = self._unit_that_reads()
         finer = np.zeros(self.raw.rows, bool)
         for column, parsed in self._columns:
             if parsed.truncated.any():
@@ -307,6 +309,20 @@ class RowSpans:
         open_begin = rows[unknown == BEGIN_UNKNOWN]
         self.begin[open_begin] = self.end[open_begin]
 
+    def _unit_that_reads(self) -> Granularity | None:
+        """The unit in which most of the unreadable times can be read; tried on the first ones."""
+        texts = [
+            column.strings.filter(pa.array(parsed.state > UNKNOWN)).slice(0, _TRIED)
+            for column, parsed in self._columns
+        ]
+        tried = pa.concat_arrays(texts)
+        units: tuple[Granularity, ...] = ("day", "month", "year")
+        read = {
+            unit: int((parse_times(tried, granularity=unit).state == KNOWN).sum()) for unit in units
+        }
+        best = max(units, key=lambda unit: read[unit])
+        return best if 2 * read[best] > len(tried) else None
+
     def _why(self, row: int) -> str:
         """Why a row is unreadable."""
         reasons = []
@@ -355,7 +371,9 @@ def _without_placeholders(parsed: ParsedTimes, weights: Ints) -> list[str]:
     counts = [
         f"{text} ({counted(int(n), 'time')})" for text, n in zip(texts, rows[far], strict=True)
     ]
-    return [f"far from all other times, {', '.join(counts[:4])} stands for an unknown time; {KEEP}"]
+    return [
+        f"far from all other times, {', '.join(counts[:4])} stands for an unknown time; {keep()}"
+    ]
 
 
 def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]:
@@ -363,12 +381,12 @@ def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]
     if parsed.granularity == "step":
         step = common_step(parsed.ticks[parsed.state == KNOWN])
         divided = (
-            f"times are steps of {step}, divided by it to 0, 1, 2, …; --granularity step keeps the"
-            " numbers"
+            f"times are steps of {step}, divided by it to 0, 1, 2, …;"
+            f" {option('granularity', 'step')} keeps the numbers"
         )
         unknown = (
-            "times are numbers of an unknown unit; to make dates of them: --granularity"
-            f" {_USUAL_STEPS.get(step, 'UNIT')} --origin TIME"
+            "times are numbers of an unknown unit; to make dates of them:"
+            f" {option('granularity', _USUAL_STEPS.get(step, 'UNIT'))} {option('origin', 'TIME')}"
         )
         return step, [divided, unknown] if step > 1 else [unknown]
     if parsed.granularity == "year":
@@ -377,7 +395,8 @@ def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]
         bare = pc.match_substring_regex(values.filter(pa.array(odd)), "^ *[0-9]+ *$")
         dated = pc.match_substring_regex(values, "^[+-]?[0-9]+-##-##$")
         if pc.any(bare).as_py() and not pc.any(dated).as_py():
-            return 1, ["times are numbers, read as years; --granularity step reads them as steps"]
+            steps = f"{option('granularity', 'step')} reads them as steps"
+            return 1, [f"times are numbers, read as years; {steps}"]
     return 1, []
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, UsageError, option
 from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.ids import is_id
 from splime.times import (
@@ -77,7 +77,7 @@ def without_constant_end(raws: Sequence[RawFacts]) -> list[RawFacts]:
             return replace(raw, times=raw.times[:1]).remarked(remark)
         return raw.remarked(
             f"the fifth column is {end} in {count:,} of {rows:,} rows, and was read as the end;"
-            " --columns 1,2,3,4 leaves it out"
+            f" {option('columns', [1, 2, 3, 4])} leaves it out"
         )
 
     return [checked(raw) if any(raw is other for other in suspects) else raw for raw in raws]
@@ -98,7 +98,7 @@ def doubt_columns(raws: Sequence[RawFacts]) -> list[RawFacts]:
             swapped.append(
                 f"the second column, with {len(second):,} different ids, was taken for the"
                 f" predicate, and the third, with {len(third):,}, for the object; if it is the"
-                " other way around: --columns 1,3,2,4"
+                f" other way around: {option('columns', [1, 3, 2, 4])}"
             )
 
     def remarks(raw: RawFacts) -> list[str]:

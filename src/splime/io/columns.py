@@ -351,6 +351,8 @@ class Account:
         self.kept: Bools = np.ones(raw.rows, bool)
         self.joined: Bools = np.zeros(raw.rows, bool)
         """Rows that became the end of the fact in another row."""
+        self.unit: str | None = None
+        """The unit that reads most of the times that cannot be read."""
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -388,7 +390,7 @@ class Account:
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
         rows = raw.rows - int(self.joined.sum())
-        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header)
+        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header, self.unit)
 
     def examples(self) -> list[RowExample]:
         """The first rows that something happened to, and where they stand."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, counted
+from splime.errors import DataError, counted, option
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
 from splime.io.contents import Contents, find_layout, is_header, kind_of
@@ -181,8 +181,9 @@ def _first_lines(file: InputFile, delimiter: str) -> str:
         advice = "Facts are lines of 4 or 5 columns, with one of these between them."
     else:
         advice = (
-            "--columns chooses columns by number from 1, or by name below a header; --header and"
-            " --no-header say whether the first line holds names."
+            f"{option('columns', 'A,B,…')} chooses columns by number from 1, or by name below a"
+            f" header; {option('header')} and {option('header', False)} say whether the first line"
+            " holds names."
         )
     begins = f"Read with {_DELIMITERS[delimiter]} between columns, it begins:"
     return "\n".join([begins, *shown, f"Columns in the first line: {listed}.", advice])
@@ -396,7 +397,7 @@ def _read_ragged(
     if not wanted and qualified is raw:
         raise DataError(
             f"{error}; if rows of three columns are facts without a time, choose what becomes of"
-            " them with without_time (--without-time)"
+            f" them: {option('without_time', 'unknown')} or {option('without_time', 'always')}"
         )
     return qualified
 

@@ -120,7 +120,8 @@ def _named(raws: list[RawFacts], kind: str, names: dict[str, str], file: str) ->
                 if value.strip(" ") not in names and (kind != "time" or value.strip(" -#")):
                     where = raw.locate([column.first_row(code)])[0]
                     swapped = kind == "predicate" and names.keys() >= raw.names[2].used().keys()
-                    advice = "; is the predicate in column 3? --columns 1,3,2,4" if swapped else ""
+                    other = option("columns", [1, 3, 2, 4])
+                    advice = f"; is the predicate in column 3? {other}" if swapped else ""
                     raise DataError(
                         f"{where}: the {kind} id {value!r} is not in {file}; expected one of its"
                         f" {len(names):,} ids{advice}"

@@ -16,7 +16,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from splime.errors import DataError, UsageError
+from splime.errors import DataError, UsageError, option
 
 COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 STANDARD_INPUT = "-"
@@ -160,7 +160,7 @@ class InputFile:
         other = InputFile(self.path, encoding=_WESTERN, content=self.content)
         other.remarks.append(
             f"the text is not UTF-8, and is read as Windows-1252 (Latin-1), such as {word!r:.60};"
-            " --encoding NAME reads it otherwise"
+            f" {option('encoding', 'NAME')} reads it otherwise"
         )
         return other
 
@@ -224,8 +224,8 @@ class InputFile:
                 byte = ord(line[error.start]) - 0xDC00
                 raise NotUtf8Error(
                     f"{self.path}, line {number}, character {error.start + 1}: the byte"
-                    f" 0x{byte:02x} is not UTF-8; where the text is encoded otherwise, encoding"
-                    " (--encoding NAME) says how, such as windows-1250"
+                    f" 0x{byte:02x} is not UTF-8; where the text is encoded otherwise,"
+                    f" {option('encoding', 'windows-1250')} or another name says how"
                 ) from None
             yield line
 

@@ -192,16 +192,16 @@ def _whole(text: str) -> str | None:
 NOTATIONS = (
     Notation("a whole number, as it is written among gaps", _whole),
     Notation("without separators, as ISO 8601 has it", _basic),
-    Notation("year first; --time-format reads them otherwise", _year_first),
-    Notation("month and year; --time-format reads them otherwise", _month_year),
-    Notation("by the name of the month; --time-format reads them otherwise", _words),
+    Notation("year first; {time_format} reads them otherwise", _year_first),
+    Notation("month and year; {time_format} reads them otherwise", _month_year),
+    Notation("by the name of the month; {time_format} reads them otherwise", _words),
     Notation(
-        "years of two digits are 1969 to 2068; --time-format reads them otherwise", _short_words
+        "years of two digits are 1969 to 2068; {time_format} reads them otherwise", _short_words
     ),
-    Notation("the month in which the quarter begins; --granularity year keeps the year", _quarter),
-    Notation("the day on which the week begins; --granularity year keeps the year", _week),
-    Notation("years before Christ are negative; --unknown-time makes one unknown", _era),
-    Notation("as if it were exact; --unknown-time makes one unknown", _about),
+    Notation("the month in which the quarter begins; {year} keeps the year", _quarter),
+    Notation("the day on which the week begins; {year} keeps the year", _week),
+    Notation("years before Christ are negative; {unknown_time} makes one unknown", _era),
+    Notation("as if it were exact; {unknown_time} makes one unknown", _about),
 )
 
 
@@ -278,7 +278,7 @@ def strptime_notation(format: str) -> Notation:
             return date[:7] if finest == "month" else date
         return f"{date}T{whole}{offset}"
 
-    return Notation(f"by --time-format '{format}'", iso)
+    return Notation(f"by the format {format}", iso)
 
 
 _LENGTHS = {"hour": 2, "minute": 5}

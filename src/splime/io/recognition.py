@@ -37,7 +37,11 @@ _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
 _NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
-KEEP = "--unknown-time '' keeps it as it is"
+
+
+def keep() -> str:
+    """What keeps a time that was taken for an unknown one."""
+    return f"{option('unknown_time', '')} keeps it as it is"
 
 
 class _Times:
@@ -141,6 +145,11 @@ class Recognition:
 
     def _told(self, example: str, iso: str, said: str) -> None:
         shown = iso.removesuffix("-##-##")
+        said = said.format(
+            time_format=option("time_format", "FORMAT"),
+            unknown_time=option("unknown_time", "TEXT"),
+            year=option("granularity", "year"),
+        )
         self.remarks.append(f"times such as {example!r:.60} are read as {shown}: {said}")
 
     def _unread(self, among: Sequence[_Times]) -> Counter[str]:
@@ -220,7 +229,7 @@ class Recognition:
 
     def _tell_unknown(self, texts: Mapping[str, int]) -> None:
         listed = [f"{text!r} ({counted(rows, 'time')})" for text, rows in texts.items()]
-        self.remarks.append(f"{', '.join(listed[:4])} stands for an unknown time; {KEEP}")
+        self.remarks.append(f"{', '.join(listed[:4])} stands for an unknown time; {keep()}")
         self._replace(dict.fromkeys(texts, ""))
 
     def _read_texts(self) -> None:
@@ -259,8 +268,9 @@ class Recognition:
         example = next(iter(readings[order]))
         years = "; years of two digits are 1969 to 2068" if order.is_short(example) else ""
         other = order.other()
-        how = f"--time-format '{other.strptime(example)}' reads the {other.name}"
-        self._told(example, readings[order][example], f"{order.name}{years}; {how}")
+        how = option("time_format", other.strptime(example)).replace("{", "{{").replace("}", "}}")
+        said = f"{order.name}{years}; {how} reads the {other.name}"
+        self._told(example, readings[order][example], said)
         self._replace(readings[order])
 
     def _undecided(self, rows: Mapping[str, int], fitting: Sequence[DayMonth]) -> DataError:
@@ -296,8 +306,8 @@ class Recognition:
             chosen, isos = numbers_as_dates(texts, unit)
             old = texts.filter(pa.array(chosen))
             at = int(rows[chosen].argmax())
-            keep = "--granularity step reads them as numbers"
-            self._told(old[at].as_py(), isos[at].as_py(), f"{unit}; {keep}")
+            said = f"{unit}; {option('granularity', 'step')} reads them as numbers"
+            self._told(old[at].as_py(), isos[at].as_py(), said)
             for times in self._all:
                 times.replace(old, isos)
         if self.options.unknown_time is None:
@@ -391,6 +401,9 @@ def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
     if not (raw.begins if since is None else since) or len(raw.times) == 2:
         return raw
     nothing = encoded(np.full(raw.rows, -1), pa.array([], pa.string()))
-    said = "facts have a begin and no known end, as the column is called since; --no-since makes"
-    remarks = [f"{said} instants of them"] if since is None else []
+    said = (
+        "facts have a begin and no known end, as the column is called since;"
+        f" {option('since', False)} makes instants of them"
+    )
+    remarks = [said] if since is None else []
     return replace(raw, times=[raw.times[0], nothing]).remarked(*remarks)

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from splime.errors import DataError, UsageError, nearest, not_installed
+from splime.errors import DataError, UsageError, nearest, not_installed, option
 from splime.graph import SplitName
 from splime.io.columns import RawFacts
 from splime.io.delimited import read_text
@@ -107,7 +107,8 @@ def _table(
         raise DataError(f"{path}: no table is in {wanted or ', '.join(shown)}")
     if wanted is None and len(shown) > 1:
         others = ", ".join(repr(other) for other in shown if other != name)
-        remarks += [f"the sheet {name!r} is read; --table NAME chooses another: {others}"]
+        chosen = option("table", "NAME")
+        remarks += [f"the sheet {name!r} is read; {chosen} chooses another: {others}"]
     return lines, remarks
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from splime.errors import DataError, UsageError, counted, nearest
+from splime.errors import DataError, UsageError, counted, nearest, option
 from splime.graph import SplitName
 from splime.io.columns import (
     EncodedColumn,
@@ -218,7 +218,7 @@ def _new_years(times: Sequence[EncodedColumn]) -> list[str]:
         return []
     return [
         f"{count:,} of {counts.sum():,} times are a 1st of January, as Wikidata writes years; no"
-        " column says their precision, and --granularity year makes years of them"
+        f" column says their precision, and {option('granularity', 'year')} makes years of them"
     ]
 
 
@@ -373,7 +373,8 @@ def _list_in(value: Any, table: str | None, file: InputFile) -> list[Any]:
         return found[table]
     if len(found) > 1:
         raise DataError(
-            f"{file.path}: holds several lists of objects; choose one with table (--table): {paths}"
+            f"{file.path}: holds several lists of objects; choose one with"
+            f" {option('table', 'NAME')}: {paths}"
         )
     if not found:
         raise DataError(
