@@ -41,20 +41,20 @@ def make_weights(
         for source, names in SOURCES.items()
         if source not in pretraining.without
     }
-    tensors = dict(model.state_dict())
+    tensors, kind = dict(model.state_dict()), "forecasts" if pretraining.forecasts else "completion"
+    trained = {kind: {"steps": pretraining.steps, "seed": pretraining.seed}}
     if pretraining.forecasts:
         tensors = {FORECAST + name: tensor for name, tensor in tensors.items()}
     if path.exists():
         other = read_weights(path)
         if other.about["trained_on"] != trained_on:
             raise UsageError(f"{path}: its weights are of other sources; write to another file")
-        tensors = {**other.tensors, **tensors}
+        tensors, trained = {**other.tensors, **tensors}, {**other.about["trained"], **trained}
     about = {
         "version": version,
         "settings": {"layers": pretraining.layers, "dimension": pretraining.width},
         "trained_on": trained_on,
-        "steps": pretraining.steps,
-        "seed": pretraining.seed,
+        "trained": trained,
         "command": "python -m experiments pretrain",
         "measured": "docs/untrained.md: from weights without the source that is asked about",
         "not_meant_for": "decisions about people without a person who checks the evidence",
@@ -70,7 +70,7 @@ def measure(weights: Weights, dataset: str, questions: int | str = "all") -> dic
     graph = load_graph(dataset, "point")
     run = GraphRun(graph, weights=weights)
     record: dict[str, Any] = {"dataset": dataset, "trained_on": weights.about["trained_on"]}
-    record |= {"steps": weights.about["steps"], "seed": weights.about["seed"]}
+    record |= weights.about["trained"]["completion"]
     splits: tuple[SplitName, ...] = ("valid", "test")
     for split in splits:
         options = EvaluationOptions(split=split, questions=questions)  # type: ignore[arg-type]
