@@ -70,7 +70,9 @@ def option(name: str, value: object = True, *, flag: str = "") -> str:
     if isinstance(value, bool):
         return flag if value else f"--no-{flag[2:]}"
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{flag} {shlex.quote(text)}"
+    return (
+        f"{flag} {text if text.endswith('…') else shlex.quote(text)}"  # what ends so is filled in
+    )
 
 
 class SplimeError(Exception):

@@ -219,8 +219,8 @@ def _by_contents(
     if "split" in roles:
         layout["split"] = roles["split"]
     said = ", ".join(f"{contents.names[at]!r:.60} is the {role}" for role, at in layout.items())
-    line = contents.line([*layout.values()])
-    return layout, [f"by what the columns hold: {said}; {line} chooses others"]
+    others = option("columns", "A,B,…")
+    return layout, [f"by what the columns hold: {said}; {others} chooses others"]
 
 
 def left_out(names: Iterable[str]) -> list[str]:
