@@ -169,7 +169,7 @@ class TrainingSettings(BaseSettings):
         5, "validations without a better MRR before training stops early", least=1
     )
     valid_questions: int | None = _setting(
-        None, "queries of valid that a validation ranks, drawn at random. Default: all", least=2
+        None, "queries of valid that a validation ranks, drawn at random. Default: all", least=1
     )
 
 

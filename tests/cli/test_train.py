@@ -300,7 +300,7 @@ def test_no_memory_left(facts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_tables_that_fit_nowhere(facts: Path, tmp_path: Path) -> None:
-    done = failing(facts, *SMALL, "--dimension", str(10**15), out=tmp_path / "run")
+    done = failing(facts, *SMALL, "--dimension", str(2**31 - 1), out=tmp_path / "run")
     assert done.code == 1
     assert "not enough memory: lower batch_size, negatives or dimension" in done.err
 

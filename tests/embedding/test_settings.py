@@ -35,7 +35,7 @@ MAYBE = {name: get_args(hint)[0] for name, hint in HINTS.items() if type(None) i
 CHOSEN = [name for name, hint in MAYBE.items() if get_origin(hint) is Literal]
 AT_LEAST_1 = [
     *("dimension", "negatives", "batch_size", "epochs", "patience", "steps", "layers", "reach"),
-    "gran",
+    *("gran", "valid_questions"),
 ]
 KINDS = (
     *(Settings, DiachronicSettings, ATiSESettings, TIMEPLEXSettings),
@@ -145,7 +145,8 @@ def test_less_than_0(name: str) -> None:
         wrong += [-1e-9, math.inf, math.nan]
     for value in wrong:
         with pytest.raises(
-            UsageError, match=f"{name} must (not be negative, or infinite|be 0 or more)"
+            UsageError,
+            match=f"{name} must (not be negative, or infinite|be 0 or more|be less than)",
         ):
             one(name, value)
 
@@ -205,7 +206,7 @@ def any_value(name: str) -> st.SearchStrategy[Any]:
     least = 2 if name in AT_LEAST_1 or name == "norm" else 0
     if hint in (float, float | None):
         return st.floats(1e-9, 1e9)
-    number = st.integers(least, 2**40)
+    number = st.integers(least, 2**31 - 1)
     return st.none() | number if hint == int | None else number
 
 

@@ -35,7 +35,7 @@ def test_no_silent_question_marks(tmp_path: Path, encoding: str) -> None:
     path.write_text(TEXT, encoding="utf-8")
     shown = run("inspect", path, encoding=encoding)
     assert r"live\u015f in" in shown
-    assert "?" not in shown
+    assert "?" not in shown.partition("next: ")[0]  # where a question stands
     report = json.loads(run("inspect", path, "--json", encoding=encoding))
     assert report["statistics"]["predicates"] == 2
     shown = run("inspect", tmp_path / "東.tsv", encoding=encoding)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -119,14 +119,24 @@ class Contents:
     """The first rows of a table, by column."""
 
     names: Sequence[str]
-    cells: Sequence[Sequence[str]]
+    read: Callable[[], Sequence[Sequence[str]]]
+    """Reads the cells of each column, where the names are not enough."""
+
+    @cached_property
+    def cells(self) -> Sequence[Sequence[str]]:
+        """The cells of each column."""
+        return self.read()
 
     @classmethod
     def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Contents:
         """From rows, which may be shorter than the names."""
-        width = len(names)
-        full = [[*row, *[""] * (width - len(row))][:width] for row in rows]
-        return cls(names, list(map(list, zip(*full, strict=True))) or [[] for _ in names])
+
+        def cells() -> list[list[str]]:
+            width = len(names)
+            full = [[*row, *[""] * (width - len(row))][:width] for row in rows]
+            return list(map(list, zip(*full, strict=True))) or [[] for _ in names]
+
+        return cls(names, cells)
 
     @cached_property
     def kinds(self) -> list[Kind]:

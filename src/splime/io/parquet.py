@@ -18,7 +18,7 @@ from splime.arrays import batches
 from splime.errors import DataError, SplimeError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.contents import SAMPLE, find_layout
+from splime.io.contents import SAMPLE, Contents, find_layout
 from splime.io.files import check_plain
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES
@@ -27,7 +27,7 @@ from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
 from splime.io.recognition import Recognition
 from splime.io.saved import damages, read_description, read_metadata, restore_graph
-from splime.io.tables import contents_of, label_column, raw_from_columns, time_column, value_type
+from splime.io.tables import cells_of, label_column, raw_from_columns, time_column, value_type
 from splime.progress import Progress, silent
 from splime.times import (
     KNOWN,
@@ -206,7 +206,9 @@ class FactFile:
         names = self.schema.names
         if len(set(names)) < len(names):
             raise DataError(f"{self.path}: several columns have the same name")
-        layout, remarks = find_layout(contents_of(self._start()), self.options, str(self.path))
+        layout, remarks = find_layout(
+            Contents(names, lambda: cells_of(self._start())), self.options, str(self.path)
+        )
         return {role: names[at] for role, at in layout.items()}, remarks
 
     def _start(self) -> pa.Table:

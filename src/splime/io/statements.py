@@ -141,13 +141,17 @@ def _raw_from_any(
     options: ReadOptions,
 ) -> RawFacts:
     """The facts of fields that were chosen, or are found by what they hold."""
-    cells: list[list[str]] = []
-    for name in fields:
-        cells.append([])
-        with suppress(DataError):  # what holds no text is no name and no time
-            found = column(name)
-            cells[-1] = found.texts(range(min(SAMPLE, found.rows)))
-    layout, remarks = find_layout(Contents(fields, cells), options, str(path))
+
+    def read() -> list[list[str]]:
+        cells: list[list[str]] = []
+        for name in fields:
+            cells.append([])
+            with suppress(DataError):  # what holds no text is no name and no time
+                found = column(name)
+                cells[-1] = found.texts(range(min(SAMPLE, found.rows)))
+        return cells
+
+    layout, remarks = find_layout(Contents(fields, read), options, str(path))
     made = {role: column(fields[at]) for role, at in layout.items()}
     called = {role: fields[at] for role, at in layout.items()}
     raw = raw_facts(path.name, made, locate, split, options.predicate_name, called)

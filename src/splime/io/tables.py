@@ -52,23 +52,22 @@ def raw_from_table(
     table = as_table(source, name)
     if table.num_rows == 0:
         raise DataError(f"{name}: the table is empty")
-    layout, remarks = find_layout(contents_of(table), options, name)
+    layout, remarks = find_layout(
+        Contents(table.column_names, lambda: cells_of(table)), options, name
+    )
     facts = table.select([*layout.values()])
     raw = raw_from_columns(facts, layout, options, name=name, split=split)
     return replace(raw, remarks=(*remarks, *raw.remarks))
 
 
-def contents_of(table: pa.Table) -> Contents:
-    """The first rows of a table, as text."""
-    if not table.num_rows:
-        return Contents.of_rows(table.column_names, [])
-    cells = []
+def cells_of(table: pa.Table) -> list[list[str]]:
+    """The first rows of a table, as text, by column."""
+    cells: list[list[str]] = []
     for name, column in zip(table.column_names, table.slice(0, SAMPLE).columns, strict=True):
-        with suppress(DataError):
-            cells.append(time_column(column, name, "").texts(range(len(column))))
-            continue
-        cells.append([""])  # neither a name nor a time
-    return Contents(table.column_names, cells)
+        cells.append([])
+        with suppress(DataError):  # else it is neither a name nor a time
+            cells[-1] = time_column(column, name, "").texts(range(len(column)))
+    return cells
 
 
 def raw_from_columns(

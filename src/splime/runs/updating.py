@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pyarrow.compute as pc
@@ -23,6 +23,9 @@ from splime.runs.updates import Change, sweep, write_update
 from splime.scoring.scoping import KnownFacts
 from splime.times import format_ticks
 
+if TYPE_CHECKING:
+    from splime.keywords import Reading
+
 _NAMED = 5
 """So many new names are kept with an update."""
 
@@ -32,7 +35,7 @@ def update(
     facts: TemporalGraph | str | Path,
     *,
     warn: Callable[[str], None] = warnings.warn,
-    **reading: Any,
+    **reading: Unpack[Reading],
 ) -> Change:
     """Add facts to a run, or the one in a folder, for good: `Run.update` describes it."""
     opened = run if isinstance(run, Run) else Run(run, device="cpu")
