@@ -177,6 +177,19 @@ def test_a_delimiter_in_a_name_is_no_longer_row(tmp_path: Path, row: str) -> Non
         splime.read(path)
 
 
+def test_spaces_and_quotes_around_all_names_are_no_part_of_them(tmp_path: Path) -> None:
+    wanted = rows_of(table(tmp_path, HEADER, *ROWS))
+    spaced = table(tmp_path, HEADER.replace(",", " , "), *(r.replace(",", " , ") for r in ROWS))
+    assert rows_of(spaced) == wanted
+    lines = ["\t".join(f'"{cell}"' for cell in row.split(",")) for row in (HEADER, *ROWS)]
+    quoted = table(tmp_path, *lines, name="table.tsv")
+    assert rows_of(quoted) == wanted
+    assert "quotes around names" in str(splime.read(quoted).reading.remarks)
+    # Of one name they may be a part.
+    one = table(tmp_path, "subject\tpredicate\tobject\ttime", 'a\t"p"\tb\t1990', "c\tp\td\t1991")
+    assert rows_of(one)[0][1] == '"p"'
+
+
 def test_contents_of_uneven_rows() -> None:
     contents = Contents.of_rows(["a", "b"], [["1"], ["x", "2001", "beyond"]])
     assert contents.cells == [["1", "x"], ["", "2001"]]

@@ -462,7 +462,7 @@ def test_inspect_shows_guesses_and_errors(tmp_path: Path) -> None:
 
 def test_a_hint_has_numbers_where_names_would_not_survive(tmp_path: Path) -> None:
     path = tmp_path / "facts.csv"
-    path.write_text("item,value,start,\tend\na,b,1990,1991\n", encoding="utf-8")
+    path.write_text("item,value,start,e\tnd\na,b,1990,1991\n", encoding="utf-8")
     with pytest.raises(DataError) as error:
         splime.read(path, split="none")
     assert all(line.isprintable() for line in str(error.value).splitlines())

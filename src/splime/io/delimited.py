@@ -21,6 +21,7 @@ from splime.io.inputs import InputFile, is_quoted, long_values, spaced_cells
 from splime.io.layout import (
     EXPECTED,
     NAMES,
+    OTHER_OBJECT,
     TIMES,
     Layout,
     are_numbers,
@@ -81,7 +82,9 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     if options.header is not False and is_statement(cells):
         rows = _Rows(file, delimiter, len(cells), last)
         return _read_statements(rows, cells, split, options)
-    below = Contents.of_rows(cells, (row for _, row in lines if not _is_comment(row)))
+    cells = [_bare(cell, delimiter) for cell in cells]
+    bare = ([_bare(cell, delimiter) for cell in row] for _, row in lines if not _is_comment(row))
+    below = Contents.of_rows(cells, bare)
     try:
         has_header, layout, said = _layout(cells, below, options, where)
     except _LayoutError as error:
@@ -94,10 +97,10 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
         found = made["subject"].rows
         follow = "" if count == found else f"; but {found:,} rows follow"
         remarks.append(f"the first line is a count ({count:,}) and was skipped{follow}")
-    names = {role: _unpad(column) for role, column in made.items() if role in NAMES}
-    if any(column is not made[role] for role, column in names.items()):
-        remarks.append("spaces around ids were left out")
-    made |= names
+    for role in [role for role in made if role in NAMES or role.startswith(OTHER_OBJECT)]:
+        made[role], left_out = _unwrapped(made[role], delimiter)
+        remarks += [f"{left_out} were left out"] * (left_out != "")
+    remarks = list(dict.fromkeys(remarks))
     called = {role: cells[at] for role, at in layout.items()} if has_header else None
     raw = raw_facts(file.path.name, made, rows.places, split, options.predicate_name, called)
     header = " ".join(cells) if has_header else None
@@ -158,13 +161,31 @@ def _count_line(cells: list[str]) -> int | None:
     return int(text) if is_count else None
 
 
-def _unpad(column: EncodedColumn) -> EncodedColumn:
-    """Take the spaces from around ids: `563  ` is `563`. Names stay as they are."""
-    padded = pc.match_substring_regex(column.values, "^(?: +[0-9]+ *|[0-9]+ +)$")
-    if not pc.any(padded).as_py():
-        return column
-    trimmed = pc.utf8_trim_whitespace(column.values)
-    return column.with_values(pc.if_else(padded, trimmed, column.values))
+def _bare(cell: str, delimiter: str) -> str:
+    """A cell without spaces around it, and without quotes where they are characters like others."""
+    cell = cell.strip()
+    quoted = not is_quoted(delimiter) and re.fullmatch('"[^"]+"', cell)
+    return cell[1:-1] if quoted else cell
+
+
+def _unwrapped(column: EncodedColumn, delimiter: str) -> tuple[EncodedColumn, str]:
+    """A column of names without what the file has around all of them, and what that was.
+
+    `563  ` is the id `563`. Other names stay as they are, unless all of them have spaces or quotes.
+    """
+    values = column.values
+    trimmed = pc.utf8_trim_whitespace(values)
+    ids = pc.match_substring_regex(values, "^(?: +[0-9]+ *|[0-9]+ +)$")
+    if pc.any(ids).as_py():
+        return column.with_values(pc.if_else(ids, trimmed, values)), "spaces around ids"
+    all_padded = pc.all(pc.match_substring_regex(values, "^ | $|^$")).as_py()
+    if is_quoted(delimiter) and len(values) > 1 and all_padded:
+        return column.with_values(trimmed), "spaces around names"
+    quotes = '^"(.+)"$|^$'
+    if not is_quoted(delimiter) and pc.all(pc.match_substring_regex(values, quotes)).as_py():
+        bare = pc.replace_substring_regex(values, '^"(.+)"$', r"\1")
+        return column.with_values(pc.replace_substring(bare, '""', '"')), "quotes around names"
+    return column, ""
 
 
 def _first_lines(file: InputFile, delimiter: str) -> str:
