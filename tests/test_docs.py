@@ -34,6 +34,7 @@ def check_promises(block: str, printed: str) -> None:
         "docs/doubts.md",
         "docs/evaluation.md",
         "docs/explore.md",
+        "docs/forecasting.md",
         "docs/howto.md",
         "docs/methods.md",
         "docs/paths.md",
@@ -41,8 +42,10 @@ def check_promises(block: str, printed: str) -> None:
         "docs/python.md",
         "docs/relative-scopes.md",
         "docs/rules.md",
+        "docs/sources.md",
         "docs/training.md",
         "docs/tuning.md",
+        "docs/untrained.md",
     ],
 )
 def test_code_in_documents(
