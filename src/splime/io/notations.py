@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -33,6 +33,9 @@ _DAY_MONTH = re.compile(
     r"([0-9]{1,2})(?:/|-|\. ?)([0-9]{1,2})(?:/|-|\. ?)([0-9]{4}|[0-9]{2})" + _CLOCK
 )
 _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
+_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
+_SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
+_UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
 _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
@@ -254,6 +257,42 @@ ORDERS = (
 def is_day_month(text: str) -> bool:
     """Whether a text is a date of which one has to know whether the day or the month is first."""
     return any(order.iso(text) for order in ORDERS)
+
+
+def is_time(text: str, ways: Sequence[Notation]) -> bool:
+    """Whether a text is written in one of some ways, or, unless they were chosen, as three numbers."""
+    return any(way.iso(text) for way in ways) or (ways is NOTATIONS and is_day_month(text))
+
+
+def begins_and_ends(text: str) -> list[tuple[str, str]]:
+    """The begins and ends that a text may hold; what is empty is unknown."""
+    pairs = []
+    if match := _SINCE.fullmatch(text):
+        text = match[1] or match[2]
+        pairs.append((text, ""))
+    if match := _UNTIL.fullmatch(text):
+        pairs.append(("", match[1]))
+    for dash in _DASH.finditer(text):
+        begin, end = text[: dash.start()], text[dash.end() :]
+        if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
+            pairs.append(full_pair(begin, end))
+    return pairs
+
+
+def full_pair(begin: str, end: str) -> tuple[str, str]:
+    """A begin and an end, with what is written only once: 1998-99, 49-44 BC.
+
+    >>> full_pair("1998", "03"), full_pair("49", "44 BC"), full_pair("1991", "present")
+    (('1998', '2003'), ('49 BC', '44 BC'), ('1991', ''))
+    """
+    if OPEN_END.fullmatch(end):
+        end = ""
+    if (first := re.search("[0-9]{4}$", begin)) and re.fullmatch("[0-9]{2}", end):
+        year = int(first[0][:2] + end)
+        end = str(year + 100 * (year < int(first[0])))
+    if re.fullmatch("[0-9]+", begin) and (era := re.fullmatch(r"([0-9]+)( ?B\.? ?C.*)", end)):
+        begin += era[2] if int(begin) >= int(era[1]) else ""
+    return begin, end
 
 
 def strptime_notation(format: str) -> Notation:
