@@ -17,8 +17,9 @@ from starlette.responses import Response
 from splime import __version__
 from splime.query import Query
 from splime.runs.graph_run import open_source
+from splime.serving import http
 from splime.serving.access import PORT, Access
-from splime.serving.http import HOST, IDLE, Endpoint, Reply, WebServer, make_app, refusing
+from splime.serving.http import HOST, Endpoint, Reply, WebServer, make_app, refusing
 from splime.serving.service import VERBS, Busy, Service
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ async def _body(request: Request) -> bytes:
         raise HTTPException(415, "send JSON, with the header Content-Type: application/json")
     body = bytearray()
     try:
-        async with asyncio.timeout(IDLE):
+        async with asyncio.timeout(http.IDLE):
             async for part in request.stream():
                 body += part
                 if len(body) > _BODY:
                     raise HTTPException(413, f"a request is at most {_BODY:,} bytes long")
     except TimeoutError:
-        raise HTTPException(408, f"the request was not complete after {IDLE} s") from None
+        raise HTTPException(408, f"the request was not complete after {http.IDLE} s") from None
     return bytes(body)
 
 

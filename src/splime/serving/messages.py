@@ -141,7 +141,7 @@ _Bin: Any = _object(ReliabilityBin)
 _Check: Any = _object(Check, bins=list[_Bin])
 _Prediction: Any = _object(Prediction)
 _Row: Any = _struct("AnswerRow", **dict(map(_column, SCHEMA)))
-FoundAnswers = _struct(
+FoundAnswers: Any = _struct(
     "Answers",
     question=Question,
     answers=list[_Answer],
@@ -149,9 +149,9 @@ FoundAnswers = _struct(
     remarks=list[str],
     there_is_one=_object(ThereIsOne) | None,
 )
-FoundMany = _struct("ManyAnswers", answers=list[_Row])
-FoundEvidence = _struct("Evidence", question=Question, answer=str, reasons=list[_Reason])
-FoundFacts = _struct(
+FoundMany: Any = _struct("ManyAnswers", answers=list[_Row])
+FoundEvidence: Any = _struct("Evidence", question=Question, answer=str, reasons=list[_Reason])
+FoundFacts: Any = _struct(
     "Predictions",
     time=str,
     questions=int,
