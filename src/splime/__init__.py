@@ -22,7 +22,7 @@ def __getattr__(name: str) -> object:
 
 
 def _to_html(result: shown.Shown) -> str:
-    from splime.reporting.notebook import html_of  # not before a result is shown: it needs rich
+    from splime.reporting.views import html_of  # not before a result is shown: it needs rich
 
     return html_of(result)
 

@@ -264,6 +264,11 @@ class PlanResult:
         """The page with everything on it."""
         return self.out / REPORT
 
+    def to_json(self) -> dict[str, Any]:
+        """The comparison, and where the runs and the report are, as plain values."""
+        runs = {name: str(run.path) for name, run in self.runs.items()}
+        return {"runs": runs, "report": str(self.report), "comparison": self.comparison.to_json()}
+
     def __repr__(self) -> str:
         return visible(f"PlanResult({self.out}: {self.comparison!r})")
 

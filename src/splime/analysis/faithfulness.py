@@ -11,7 +11,7 @@ each beside as many other facts, drawn from those at the entities of the evidenc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -74,7 +74,7 @@ def check_evidence(
     run: Run,
     *,
     split: SplitName = "test",
-    questions: int = QUESTIONS,
+    questions: int | Literal["all"] = QUESTIONS,
     progress: Progress = silent,
 ) -> Faithfulness:
     """Check the evidence of the first answers to questions made of the facts of a split.
@@ -85,6 +85,8 @@ def check_evidence(
         questions: how many, half for objects and half for subjects, drawn with a fixed seed.
         progress: called after each question.
     """
+    if questions == "all":
+        questions = max(1, 2 * len(run.graph))
     check_kind("questions", questions, int)
     if questions < 1:
         raise UsageError(f"questions is a number from 1 on, not {questions}")

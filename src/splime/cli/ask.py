@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from splime.cli import options
-from splime.cli.console import show, show_json
+from splime.cli.console import Result, draw, open_page, show, written
 from splime.errors import UsageError, counted
 from splime.graph import Fact
 from splime.progress import progress_bar, working
@@ -20,44 +20,42 @@ if TYPE_CHECKING:
     from splime.query import Query
 
 _MANY = "Many questions, and similar names"
-_NAMES = ("subject", "predicate", "object")
 _MARK = "_"
 """The same as `?`, which some shells take for a file name."""
 
 Name = Annotated[str | None, Argument(help="A name, or ? for the answer.")]
-At = Annotated[str | None, options.option("TIME", "The time of the question: 1985, 2014-05-03.")]
-During = Annotated[
-    str | None,
-    options.option(
-        "BEGIN..END",
-        "An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
+
+
+def _interval(text: str | None) -> tuple[str, str] | None:
+    from splime.query.questions import read_during
+
+    return None if text is None else read_during(text)
+
+
+@options.with_options(
+    at=options.option("TIME", "The time of the question: 1985, 2014-05-03."),
+    during=Option(
+        metavar="BEGIN..END",
+        callback=_interval,
+        help="An interval instead: 2009..2017. Default: the whole time of the graph; for a run that"
         " forecasts (--past), the first time after it.",
     ),
-]
-File = Annotated[
-    Path | None,
-    options.file(
+    limit=options.number("How many answers. Default: 10."),
+    known=options.name("Answers that the graph states at that time: mark or drop."),
+    best=options.number(
+        "Which predicate, as in the paper: of the N best scoped predicates, those at that time."
+    ),
+    aggregate=options.Aggregate,
+    near=options.name("Names with vectors near this one.", _MANY),
+    kind=options.name("near: entity or predicate.", _MANY),
+    file=options.file(
         "Many questions: a .tsv, .csv or .parquet with the columns subject, predicate, object,"
         " and at (or begin and end).",
         _MANY,
     ),
-]
-Out = Annotated[
-    Path | None,
-    options.file(
+    out=options.file(
         "The file of their answers: .tsv, .json or .parquet. Default: the first ones are printed.",
         _MANY,
-    ),
-]
-Why = Annotated[
-    bool, Option("--why", help="Also show the facts behind the best answer (path model).")
-]
-
-
-@options.with_options(
-    known=options.name("Answers that the graph states at that time: mark or drop."),
-    best=options.number(
-        "Which predicate, as in the paper: of the N best scoped predicates, those at that time."
     ),
 )
 def ask(
@@ -65,22 +63,15 @@ def ask(
     subject: Name = None,
     predicate: Name = None,
     object: Name = None,
-    at: At = None,
-    during: During = None,
-    limit: Annotated[int, options.option("N", "How many answers. Default: 10.")] = 10,
     *,
     given: dict[str, Any],
-    aggregate: Annotated[str | None, options.Aggregate] = None,
-    near: Annotated[str | None, options.name("Names with vectors near this one.", _MANY)] = None,
-    kind: Annotated[str | None, options.name("near: entity or predicate.", _MANY)] = None,
-    file: File = None,
-    out: Out = None,
-    why: Why = False,
+    why: Annotated[
+        bool, Option("--why", help="Also show the facts behind the best answer (path model).")
+    ] = False,
     plot: Annotated[Path | None, options.picture("the facts of --why on a time axis")] = None,
     device: options.Device = "auto",
-    as_json: options.AsJson = False,
     facts: dict[str, Any],
-) -> None:
+) -> Result:
     """Ask a run, or a graph without training; write ? (or _) for the answer.
 
     - a file, without training: splime ask facts.csv Ada worksFor "?" --at 2019 --why
@@ -104,63 +95,49 @@ def ask(
     - many: splime ask run --file questions.tsv --out answers.parquet
     """
     from splime.query import Query
-    from splime.query.many import check_out
-    from splime.query.query import answer_json
-    from splime.query.questions import ASKED, read_during
-    from splime.reporting.answers import answer_parts, evidence_parts
+    from splime.query.explained import explain
     from splime.reporting.plots import plot_evidence
-    from splime.reporting.style import save_picture
 
     names = [_unmarked(name) for name in (subject, predicate, object) if name is not None]
-    has_time = at is not None or during is not None
-    ways = [bool(names), near is not None, file is not None]
-    _refuse(
-        {
-            "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE": (
-                sum(ways) != 1 or len(names) not in (0, 3)
-            ),
-            "--out is for the answers to the questions of --file": out and not file,
-            "the answers go to --out; call it .json for JSON": out and as_json,
-            "questions of a file have their own times; leave out --at, --during": file and has_time,
-            "--why explains the answer to one question that asks who or what": why and not names,
-            "--plot draws what --why shows; give both": plot and not why,
-        }
-    )
-    if out is not None:
-        check_out(out)
-    when: dict[str, Any] = {"at": at, "during": None if during is None else read_during(during)}
-    query = Query(options.open_run(run, device, facts), aggregate=aggregate)  # type: ignore[arg-type]
-    if file is not None:
-        _answer_file(query, file, out, {"limit": limit, **given}, as_json=as_json)
-        return
-    question: dict[str, Any] = dict(zip(_NAMES, names, strict=False))  # or none
-    if near is not None:
-        answers = query.near(near, **when, kind=kind, limit=limit)
-    else:
-        time = None if has_time or ASKED in names else ASKED
-        answers = query.ask(**question, time=time, **when, limit=limit, **given)
-    evidence = None
-    if why:
-        if not answers.rows:
-            raise UsageError("--why explains the best answer, and there is none")
-        evidence = query.why(**question, answer=answers[0].name, **when)
-        if plot is not None:
-            save_picture(plot_evidence(evidence, query.run.graph.timeline.granularity), plot)
-    if not as_json:  # what is to say of the answer can take longer than the answer
-        show(*answer_parts(answers), *(() if evidence is None else evidence_parts(evidence)))
-    there = query.there_is_one(**question, **when) if near is None else None
-    trust = query.trust if near is None else None
-    if as_json:
-        show_json(answer_json(answers, there, trust, evidence))
-        return
-    for line in (there, trust):
-        if line is not None:
-            show(str(line))
+    _check(names, given, why=why, plot=plot is not None)
+    aggregate = given.pop("aggregate", None)
+    query = Query(options.open_run(run, device, facts), aggregate=aggregate)
+    if "file" in given:
+        return _answer_file(query, **given)
+    if "near" in given:
+        return Result(query.near(given.pop("near"), **given))
+    explained = explain(query, *names, why=why, **given)
+    draw(plot, plot_evidence, explained.evidence, query.run.graph.timeline.granularity)
+    return Result(explained, after=written(evidence=plot))
 
 
-def _answer_file(
-    query: Query, file: Path, out: Path | None, chosen: Mapping[str, Any], *, as_json: bool
-) -> None:
+def _check(names: Sequence[str], given: Mapping[str, Any], *, why: bool, plot: bool) -> None:
+    """What does not go together is an error before the run is opened."""
+    from splime.query.many import check_out
+
+    ways = [bool(names), "near" in given, "file" in given]
+    refused = {
+        "ask with SUBJECT PREDICATE OBJECT, with --near NAME, or with --file FILE": (
+            sum(ways) != 1 or len(names) not in (0, 3)
+        ),
+        "--out is for the answers to the questions of --file": "out" in given and not ways[2],
+        "questions of a file have their own times; leave out --at, --during": (
+            ways[2] and not given.keys().isdisjoint(("at", "during"))
+        ),
+        "--why explains the answer to one question that asks who or what": why and not names,
+        "--plot draws what --why shows; give both": plot and not why,
+        "--kind is for --near": "kind" in given and not ways[1],
+    }
+    for reason, wrong in refused.items():
+        if wrong:
+            raise UsageError(reason)
+    if ways[1]:
+        options.check_only(given, "--near", "near", "kind", "at", "during", "limit", "aggregate")
+    if "out" in given:
+        check_out(Path(given["out"]))
+
+
+def _answer_file(query: Query, file: str, out: str | None = None, **chosen: Any) -> Result:
     """Answer many questions, and write or show their answers."""
     from pyarrow import concat_tables
 
@@ -170,20 +147,11 @@ def _answer_file(
     with progress_bar(shorter="fewer questions") as progress:
         answered = query.answer_blocks(file, progress=progress, **chosen)
         if out is not None:
-            show(f"{counted(write_answers(answered, out), 'answer')} written to {out}")
-            return
+            count = write_answers(answered, Path(out))
+            done = f"{counted(count, 'answer')} written to {out}"
+            return Result({"answers": count, "out": out}, [done])
         table = concat_tables(answered)
-    if as_json:
-        show_json(table.to_pylist())
-    else:
-        show(*many_parts(table))
-
-
-def _refuse(reasons: Mapping[str, object]) -> None:
-    """An error for the first reason that holds."""
-    for reason, wrong in reasons.items():
-        if wrong:
-            raise UsageError(reason)
+    return Result(table.to_pylist(), many_parts(table))
 
 
 def question_to(source: str, fact: Fact, *, reading: Sequence[str] = (), why: bool = False) -> str:
@@ -222,6 +190,7 @@ def explore(
         Path | None, options.file("A file that splime doubts has written: list its facts.")
     ] = None,
     device: options.Device = "auto",
+    opened: options.Open = False,
 ) -> None:
     """Ask runs and look at them in the browser, on a page that only this machine can open.
 
@@ -239,6 +208,8 @@ def explore(
         with progress_bar() as progress:
             write_explorer(explorer, out, progress=progress)
         show(f"written to {out}")
+        if opened:
+            open_page(out)
         return
     from splime.explorer.server import Server  # which a page in a file does not need
 
@@ -246,4 +217,6 @@ def explore(
         explorer.prepare(progress)
     with Server(explorer, port) as server:
         show(f"open {server.address} in a browser; Ctrl-C ends it")
+        if opened:
+            open_page(server.address)
         server.serve_forever()

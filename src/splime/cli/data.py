@@ -1,9 +1,10 @@
-"""Data: `splime inspect`, `transform`, `methods` and `datasets`."""
+"""Data: `splime inspect`, `transform`, `methods`, `datasets` and `cache`."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from typer import Argument, Option, Typer
 
 from splime.cli import options
 from splime.cli.ask import question_to
-from splime.cli.console import show, show_json, show_lists
+from splime.cli.console import Result, draw, list_of, lists, show, written
 from splime.cli.help import Command, Group
 from splime.errors import UsageError
 from splime.exports import FORMATS
@@ -30,33 +31,24 @@ datasets = Typer(cls=Group, no_args_is_help=True, help="The named datasets.")
 @options.with_options()
 def inspect(
     data: options.Data,
-    as_json: options.AsJson = False,
     plot: Annotated[Path | None, options.picture("the facts over time")] = None,
     *,
     reading: dict[str, Any],
-) -> None:
+) -> Result:
     """Show what is in a temporal knowledge graph, what was dropped, and what leaks into the test.
 
     Example: splime inspect icews14 --plot facts.png
     """
     from splime.datasets import inspect
     from splime.reporting.plots import plot_facts_over_time
-    from splime.reporting.style import save_picture
-    from splime.reporting.tables import inspection_tables
 
     LOG.setLevel("INFO")  # remarks are among the tables
     graph = options.load_graph(data, reading)
     with working("looking for leaks …"):
         inspection = inspect(graph)
-    if plot is not None:
-        save_picture(plot_facts_over_time(graph), plot)
-    if as_json:
-        show_json(inspection.to_json())
-        return
-    show(*inspection_tables(inspection))
-    if plot is not None:
-        show(f"facts over time: {plot}")
-    show(*_next(data, graph, reading))
+    draw(plot, plot_facts_over_time, graph)
+    after = [*written(facts_over_time=plot), *_next(data, graph, reading)]
+    return Result(inspection, after=after)
 
 
 def _next(data: str, graph: TemporalGraph, reading: dict[str, Any]) -> list[str]:
@@ -78,18 +70,14 @@ def _next(data: str, graph: TemporalGraph, reading: dict[str, Any]) -> list[str]
         f"What to write: {', '.join(FORMATS)}. Default: parquet; the paper's code writes tsv."
     ),
     filter=options.name(f"Leak filter of the triples: {', '.join(FILTERS)}. Default: none."),
-    distinct=Annotated[bool, Option("--distinct", help="Write repeated triples only once.")],
-    overwrite=Annotated[bool, Option("--overwrite", help="Replace the folder if it exists.")],
-    stream=Annotated[
-        bool | None,
-        Option(
-            "--stream/--no-stream",
-            help="Stream Parquet larger than memory, in one process, to one file: the same triples"
-            " as when it is loaded, or an error. Default: with more than 5 million rows.",
-            show_default=False,
-            rich_help_panel=options.LARGE,
-        ),
-    ],
+    distinct=options.flag("--distinct", "Write repeated triples only once."),
+    overwrite=options.flag("--overwrite", "Replace the folder if it exists."),
+    stream=options.flag(
+        "--stream/--no-stream",
+        "Stream Parquet larger than memory, in one process, to one file: the same triples as when"
+        " it is loaded, or an error. Default: with more than 5 million rows.",
+        options.LARGE,
+    ),
     engine=options.name(
         "Transform Parquet part by part on many workers, into a folder of Parquet files: processes"
         " of this machine, or a Ray cluster. The same command resumes. Default: processes, with"
@@ -114,7 +102,7 @@ def transform(
     plot: Annotated[Path | None, options.picture("the scopes")] = None,
     reading: dict[str, Any],
     parameters: dict[str, Any],
-) -> None:
+) -> Result:
     """Cut predicates in time, and write triples for any static model.
 
     Example: splime transform icews14 --method split --by count --grow 25 --fit-on all
@@ -122,8 +110,6 @@ def transform(
     """
     from splime.datasets import Transformed, transform
     from splime.reporting.plots import plot_segmentation
-    from splime.reporting.style import save_picture
-    from splime.reporting.tables import stream_table, transformed_tables
 
     if plot is not None:
         if given.get("stream") or "engine" in given:
@@ -133,15 +119,13 @@ def transform(
     shorter = "--method split; --bucket N, for fewer timestamps"
     with progress_bar(shorter=shorter) as progress:
         result = transform(data, cuts, out, progress=progress, **given, **reading)
-    if not isinstance(result, Transformed):
-        show(*stream_table(result), f"written to {out}")
-        return
-    if plot is not None:
-        save_picture(plot_segmentation(result.segmentation, result.graph), plot)
-    show(*transformed_tables(result), f"written to {out}")
+    if isinstance(result, Transformed):
+        draw(plot, plot_segmentation, result.segmentation, result.graph)
+    return Result(result, after=[f"written to {out}", *written(scopes=plot)])
 
 
-def methods(as_json: options.AsJson = False) -> None:
+@options.with_options()
+def methods() -> Result:
     """List the methods and their parameters."""
     described, parameters = [], []
     for name, method in METHODS.items():
@@ -151,17 +135,17 @@ def methods(as_json: options.AsJson = False) -> None:
             default = "one of these" if field.name in method.one_of else default
             flag = f"--{field.name.replace('_', '-')}"
             parameters.append((name, flag, default, field.metadata["help"]))
-    show_lists(
+    return lists(
         {
             "methods": (("method", "what it does"), described),
             "parameters": (("method", "parameter", "default", "what it is"), parameters),
-        },
-        as_json=as_json,
+        }
     )
 
 
 @datasets.command("list", cls=Command)
-def list_datasets(as_json: options.AsJson = False) -> None:
+@options.with_options()
+def list_datasets() -> Result:
     """List the named datasets."""
     from splime.datasets import DATASETS
     from splime.datasets.loading import where
@@ -171,23 +155,30 @@ def list_datasets(as_json: options.AsJson = False) -> None:
         for one in DATASETS.values()
     ]
     columns = ("name", "what it is", "same facts as", "where it is")
-    show_lists({"datasets": (columns, rows)}, as_json=as_json)
+    return lists({"datasets": (columns, rows)})
 
 
 @datasets.command("show", cls=Command)
+@options.with_options()
 def show_dataset(
     name: Annotated[str, Argument(metavar="NAME", help="The name of a dataset.")],
-) -> None:
+) -> Result:
     """Show where a dataset comes from, and how it is read."""
     from splime.datasets.loading import find, where
 
-    dataset = find(name)
-    show(f"{dataset.name}: {dataset.about}", f"published: {dataset.published}")
-    if dataset.options:
-        options = ", ".join(f"{key}={value}" for key, value in dataset.options.items())
-        show(f"read with: {options}")
-    show(*(f"{file.url}\n  SHA-256 {file.sha256}" for file in dataset.files()))
-    show(f"here: {where(dataset) or f'not yet; splime datasets fetch {name}'}")
+    one, here = find(name), where(find(name))
+    read = ", ".join(f"{key}={value}" for key, value in one.options.items())
+    files = [{"url": file.url, "sha256": file.sha256} for file in one.files()]
+    lines = [
+        f"{one.name}: {one.about}",
+        f"published: {one.published}",
+        *[f"read with: {read}"] * bool(read),
+        *(f"{file['url']}\n  SHA-256 {file['sha256']}" for file in files),
+        f"here: {here or f'not yet; splime datasets fetch {name}'}",
+    ]
+    shown: dict[str, Any] = {"name": one.name, "about": one.about, "published": one.published}
+    shown |= {"options": one.options, "files": files, "path": here and str(here)}
+    return Result(shown, lines)
 
 
 @datasets.command(cls=Command)
@@ -199,3 +190,48 @@ def fetch(
 
     for name in names:
         show(f"{name}: {fetch_dataset(name)}")
+
+
+@options.with_options()
+def cache(
+    clear: Annotated[bool, Option("--clear", help="Remove all that is kept.")] = False,
+    on: Annotated[
+        bool | None,
+        Option("--on/--off", help="Keep files from now on, or no more.", show_default=False),
+    ] = None,
+) -> Result:
+    """List what is kept of files that were asked without training, so that they need not be read
+    and counted again.
+
+    Each is known by its content, and what was used least recently goes first. SPLIME_NO_CACHE=1
+    switches it off for one command.
+
+    Example: splime cache --clear
+    """
+    from splime.io.cache import MOST
+    from splime.runs.keeping import kept_graphs
+
+    graphs = kept_graphs()
+    if on is not None:
+        graphs.switch(on)
+    if clear:
+        graphs.clear()
+    entries: list[dict[str, Any]] = [
+        {
+            "source": one.source,
+            "facts": one.facts,
+            "bytes": one.bytes,
+            "used": datetime.fromtimestamp(one.used).astimezone().isoformat(" ", "seconds"),
+        }
+        for one in graphs.kept()
+    ]
+    rows = [
+        (one["source"], f"{one['facts']:,}", f"{one['bytes'] / 1e6:,.2f}", one["used"][:19])
+        for one in entries
+    ]
+    size = sum(one["bytes"] for one in entries)
+    about = {"folder": str(graphs.folder), "on": not graphs.is_off, "bytes": size, "most": MOST}
+    after = [f"{size / 1e6:,.1f} of {MOST / 1e6:,.0f} MB in {graphs.folder}"]
+    after += ["off: nothing is kept or looked up; splime cache --on"] * graphs.is_off
+    parts = [list_of(("source", "facts", "MB", "last used"), rows)] * bool(rows)
+    return Result({**about, "entries": entries}, parts, after)

@@ -15,18 +15,13 @@ import typer
 import splime
 from splime import collective
 from splime.cli.ask import ask, explore
-from splime.cli.backtest import backtest
-from splime.cli.cache import cache
 from splime.cli.console import Messages, say, warn
-from splime.cli.data import datasets, inspect, methods, transform
-from splime.cli.doubts import doubts
+from splime.cli.data import cache, datasets, inspect, methods, transform
+from splime.cli.finding import backtest, doubts, predict, rules
 from splime.cli.help import Command, Group
-from splime.cli.predict import predict
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
-from splime.cli.rules import rules
 from splime.cli.serve import serve
-from splime.cli.training import models, run, train, tune
-from splime.cli.update import update
+from splime.cli.training import models, run, train, tune, update
 from splime.errors import SplimeError, not_installed, speaking_of_flags
 from splime.progress import SIGNALS
 from splime.reading import LOG

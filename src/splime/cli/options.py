@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 from typer import Argument, Context, Exit, Option, echo
 
 from splime import collective
+from splime.cli.console import Result, print_result, warn
+from splime.errors import UsageError
 from splime.io.inputs import without_password
 from splime.io.options import SPLITTING, ReadOptions
 from splime.io.readers import builtin_formats
@@ -28,14 +30,22 @@ _MANY, _TOGETHER = "Several trainings at once", "Several processes"
 _OTHER_FACTS, _WEIGHTS = "Other facts than those of train", "A graph without training"
 
 
-def option(metavar: str, help: str, panel: str | None = None) -> Any:
+def option(metavar: str, help: str, panel: str | None = None, *names: str) -> Any:
     """An option with a value; the help says which is the default."""
-    return Option(metavar=metavar, help=help, show_default=False, rich_help_panel=panel)
+    return Option(*names, metavar=metavar, help=help, show_default=False, rich_help_panel=panel)
 
 
 file = partial(option, "FILE")
 folder = partial(option, "DIR")
 name = partial(option, "NAME")
+some = partial(option, "A,B,…")
+
+
+def flag(flag: str, help: str, panel: str | None = None) -> Any:
+    """An option without a value that a command passes on."""
+    return Annotated[
+        bool | None, Option(flag, help=help, show_default=False, rich_help_panel=panel)
+    ]
 
 
 def number(help: str, metavar: str = "N", panel: str | None = None) -> Any:
@@ -101,7 +111,8 @@ Aggregate = name(
     "How scores of the scopes of an interval become one: mean (weighted by overlap), ends, begin,"
     " max or sum. Choose it on valid. Default: as the run was trained."
 )
-AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Open = Annotated[bool, Option("--open", help="Open the page in the browser.")]
+_AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 
 HELP_ALL, MODEL = "splime.help_all", "splime.model"
 """What the context of a command keeps for its help."""
@@ -131,16 +142,18 @@ def _names_in(text: str | None) -> list[str] | None:
 names = partial(Option, metavar="A,B,…", callback=_names_in)
 
 
-def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(
+    **forwarded: Any,
+) -> Callable[[Callable[..., Result | None]], Callable[..., None]]:
     """Make options of the groups that a command takes, such as `reading` or `settings`.
 
     The command gets each group as a dictionary of the options that were given. Those of the group
     `given` are declared here: options that the command passes on as they are. One without a type
-    takes a word.
+    takes a word. What the command returns is printed: as tables or, with --json, as JSON.
     """
     groups = {**_GROUPS, "given": forwarded.items}
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Result | None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         parameters: list[inspect.Parameter] = []
         grouped: dict[str, dict[str, str]] = {}  # a group, its options, their parameters
@@ -158,14 +171,18 @@ def with_options(**forwarded: Any) -> Callable[[Callable[..., None]], Callable[.
                 parameters.append(one.replace(name=prefix + name, default=None, annotation=hint))
 
         @wraps(command)
-        def extended(help_all: bool = False, **values: Any) -> None:  # noqa: ARG001
+        def extended(as_json: bool = False, help_all: bool = False, **values: Any) -> None:  # noqa: ARG001
             for group, names in grouped.items():
                 given = {name: values.pop(parameter) for name, parameter in names.items()}
                 values[group] = {name: value for name, value in given.items() if value is not None}
-            command(**values)
+            result = command(**values)
+            if result is not None:
+                print_result(result, as_json=as_json)
 
-        if grouped.keys() - {"given"}:
-            parameters.append(one.replace(name="help_all", default=False, annotation=_HelpAll))
+        added = {"as_json": _AsJson} if signature.return_annotation is Result else {}
+        added |= {"help_all": _HelpAll} if grouped.keys() - {"given"} else {}
+        keyword = inspect.Parameter("_", inspect.Parameter.KEYWORD_ONLY, default=False)
+        parameters += [keyword.replace(name=k, annotation=v) for k, v in added.items()]
         # What typer reads.
         extended.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         extended.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -310,6 +327,13 @@ def spelled(reading: Mapping[str, Any], *left_out: str) -> list[str]:
     return words
 
 
+def check_only(given: Mapping[str, Any], beside: str, *names: str) -> None:
+    """An error where options are given that would not count."""
+    for name in given:
+        if name not in names:
+            raise UsageError(f"--{name} does not go with {beside}")
+
+
 def load_graph(data: str, reading: dict[str, Any]) -> TemporalGraph:
     """Load with a sign of life; named datasets show their own bar where they are downloaded."""
     from splime.datasets import load
@@ -330,7 +354,6 @@ def _load(load: Callable[..., TemporalGraph], data: str, reading: dict[str, Any]
 
 def open_run(path: str, device: str, other: dict[str, Any]) -> Run:
     """A run, asked over other facts if some are given."""
-    from splime.cli.console import warn
     from splime.datasets.loading import load_unsplit
     from splime.runs.graph_run import open_source
 

@@ -13,17 +13,27 @@ import typer
 from typer import Argument, Option
 
 from splime.cli import options
-from splime.cli.console import show, show_json, warn
+from splime.cli.console import Result, draw, open_page, show, warn, written
 from splime.cli.help import Command, Group
 from splime.cli.launch import join_workers
-from splime.errors import UsageError, check_name, visible
+from splime.errors import UsageError, check_name
 from splime.io.inputs import without_password
 from splime.progress import progress_bar, working
 
 embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a run.")
 
 
+def _questions(text: str | None) -> str | int | None:
+    """A number of questions, or all."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _mebibytes(number: int | None) -> int | None:
+    return None if number is None else number << 20
+
+
 @options.with_options(
+    protocol=options.Protocol,
     split=options.Split,
     filter=options.name("triple: the leak filter: none, intra, inter (the default) or both."),
     aggregate=options.Aggregate,
@@ -31,16 +41,19 @@ embeddings = typer.Typer(cls=Group, no_args_is_help=True, help="The vectors of a
     bootstrap=options.number(
         "Also confidence intervals, by bootstrap (30 facts or more).", "SAMPLES"
     ),
-    questions=options.option(
-        "all|N",
-        "How many queries to rank, of facts drawn at random. Default: all; 20,000 where queries x"
-        " candidates are more than 5,000,000,000.",
+    questions=Option(
+        metavar="all|N",
+        callback=_questions,
+        help="How many queries to rank, of facts drawn at random. Default: all; 20,000 where"
+        " queries x candidates are more than 5,000,000,000.",
     ),
-    memory=options.number("Memory for blocks of scores.", "MIB"),
+    memory=Annotated[
+        int | None,
+        Option(metavar="MIB", callback=_mebibytes, help="Memory for blocks of scores."),
+    ],
 )
 def evaluate(
     run: options.RunFolder,
-    protocol: Annotated[str, options.Protocol] = "fact",
     *,
     given: dict[str, Any],
     device: options.Device = "auto",
@@ -56,56 +69,32 @@ def evaluate(
             help="Instead: whether answers rest on the facts shown as evidence (path model).",
         ),
     ] = False,
-    as_json: options.AsJson = False,
     facts: dict[str, Any],
-) -> None:
+) -> Result:
     """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
 
     Over --facts they are not kept, and valid and test are those of --facts where it has some.
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
-    from splime.analysis.faithfulness import QUESTIONS, check_evidence
+    from splime.analysis.faithfulness import check_evidence
     from splime.analysis.hidden import measure
-    from splime.reporting.results import evaluation_tables, members_table
-    from splime.reporting.trust import trust_tables
+    from splime.reporting.results import evaluation_parts
     from splime.runs import evaluate as evaluate_run
-    from splime.runs.evaluating import kept_of_members
 
     join_workers(workers, device)
-    if "memory" in given:
-        given["memory"] <<= 20
-    if given.get("questions", "").isdecimal():
-        given["questions"] = int(given["questions"])
-    opened = options.open_run(run, device, facts)
     if evidence:
-        split, asked = given.get("split", "test"), given.get("questions", QUESTIONS)
-        most = 2 * len(opened.graph) if asked == "all" else asked
-        with progress_bar(shorter="--questions 50") as progress:
-            checked = check_evidence(opened, split=split, questions=most, progress=progress)
-        show_json(checked.to_json()) if as_json else show(str(checked))
-        return
-    if not (opened.learned_from_facts or len(opened.graph.test)):
-        with progress_bar() as progress:
-            found = measure(opened, opened.scoring(), progress=progress)
-        if as_json:
-            show_json(found.to_json())
-        else:
-            show(*trust_tables(found))
-        return
-    with progress_bar(shorter="--questions 500") as progress:
-        evaluation = evaluate_run(opened, protocol, progress=progress, warn=warn, **given)
-    if as_json:
-        show_json(evaluation.to_json())
-        return
-    show(*evaluation_tables(evaluation, strata=strata))
-    if opened.updates is not None:
-        show(f"the run was updated {opened.updates}; questions are answered from its facts now")
-    if "facts" in facts:
-        place = without_password(facts["facts"])
-        source = f"{place} {'alone' if 'instead' in facts else 'beside train'}"
-        show(f"answered from the facts of {source}; these metrics are not kept")
-    if members := kept_of_members(opened, evaluation):
-        show(members_table(evaluation, members))
+        options.check_only(given, "--evidence", "split", "questions")
+    opened = options.open_run(run, device, facts)
+    with progress_bar(shorter=f"--questions {50 if evidence else 500}") as progress:
+        if evidence:
+            return Result(check_evidence(opened, progress=progress, **given))
+        if not (opened.learned_from_facts or len(opened.graph.test)):
+            options.check_only(given, "facts without a test, each of which is hidden in turn")
+            return Result(measure(opened, opened.scoring(), progress=progress))
+        evaluation = evaluate_run(opened, progress=progress, warn=warn, **given)
+    others = "facts" in facts and without_password(facts["facts"])
+    source = others and f"{others} {'alone' if 'instead' in facts else 'beside train'}"
+    return Result(evaluation, evaluation_parts(evaluation, opened, source or "", strata=strata))
 
 
 @embeddings.command("export", cls=Command)
@@ -128,6 +117,7 @@ def export(
 
 
 @options.with_options(
+    protocol=options.Protocol,
     split=options.Split,
     filter=options.name(
         "fact, predicate: exact (the default), overlap or static. triple: the leak filter, inter by"
@@ -138,7 +128,6 @@ def export(
 )
 def compare(
     runs: options.RunFolders,
-    protocol: Annotated[str, options.Protocol] = "fact",
     *,
     given: dict[str, Any],
     format: Annotated[
@@ -147,7 +136,7 @@ def compare(
     ] = None,
     out: Annotated[Path | None, options.file("Also write it to a file (.md, .tex, .json).")] = None,
     plot: Annotated[Path | None, options.picture("MRR and intervals")] = None,
-) -> None:
+) -> Result:
     """Compare runs: metrics with confidence intervals, and tests of their differences.
 
     Evaluations that the folders do not have yet are made, and kept there. Example: splime compare
@@ -155,43 +144,39 @@ def compare(
     """
     from splime.analysis import compare as compare_runs
     from splime.reporting import comparison as shown
-    from splime.reporting.style import save_picture
 
     chosen = shown.format_of(format, out)
     with progress_bar() as progress:
-        comparison = compare_runs(runs, protocol, progress=progress, warn=warn, **given)
-    if plot is not None:
-        save_picture(shown.plot_comparison(comparison), plot)
-    if out is None and chosen != "table":
-        typer.echo(visible(shown.FORMATS[chosen](comparison)), nl=False)
-        return
-    show(*shown.comparison_table(comparison))
+        comparison = compare_runs(runs, progress=progress, warn=warn, **given)
+    draw(plot, shown.plot_comparison, comparison)
     if out is not None:
         shown.write_comparison(comparison, out, chosen)
-        show(f"written to {out}")
-    if plot is not None:
-        show(f"MRR and intervals: {plot}")
+    elif chosen != "table":
+        return Result(comparison, [shown.FORMATS[chosen](comparison).rstrip("\n")])
+    after = [f"written to {out}"] if out is not None else []
+    return Result(comparison, after=[*after, *written(MRR_and_intervals=plot)])
 
 
+@options.with_options()
 def combine(
     runs: options.RunFolders,
     out: Annotated[Path, options.folder("The folder of the new run.")],
     device: options.Device = "auto",
-) -> None:
+) -> Result:
     """Combine runs on the same facts: add their log-probabilities, with weights chosen on valid.
 
     The result is a run like others, and its folder holds copies of those that it adds up. Example:
     splime combine runs/path runs/complex --out runs/both
     """
-    from splime.reporting.results import run_table
     from splime.runs import combine as combine_runs
 
     with progress_bar() as progress:
         run = combine_runs(runs, out, device=device, progress=progress)
     path = shlex.quote(str(run.path))
-    show(run_table(run), f"{path}: written; next: splime evaluate {path}")
+    return Result(run, after=[f"{path}: written; next: splime evaluate {path}"])
 
 
+@options.with_options()
 def plot(
     runs: options.RunFolders,
     out: Annotated[
@@ -209,7 +194,7 @@ def plot(
         str | None,
         options.name("predicate: the one to draw. Default: the one that all runs cut most."),
     ] = None,
-) -> None:
+) -> Result:
     """Draw runs: their embeddings (t-SNE), scopes, facts, learning curves, metrics, costs.
 
     Example: splime plot runs/merge runs/random --what predicate --out evolution.png
@@ -219,26 +204,29 @@ def plot(
 
     # What is wrong is said before the work, not after it.
     check_name("picture", what, [*showing.PICTURES, "all"])
+    done = [f"written to {out}"]
     if what != "all":
         style.check_picture(out)
         with working(f"drawing {what} …"):
             figure = showing.plot(runs, what, predicate=predicate, device="cpu")
             style.save_picture(figure, out)
-    else:
-        if out.suffix.lower() in style.FORMATS or (out.exists() and not out.is_dir()):
-            raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")
-        style.make_figure(1, 1)  # an error without matplotlib
-        with progress_bar() as progress:
-            drawn = showing.draw_pictures(open_runs(runs, "cpu"), predicate, progress=progress)
-        style.save_pictures(drawn.pictures, out)
-        show(showing.picture_table(drawn))
-    show(f"written to {out}")
+        return Result({"pictures": [str(out)], "skipped": {}}, done)
+    if out.suffix.lower() in style.FORMATS or (out.exists() and not out.is_dir()):
+        raise UsageError(f"{out}: all pictures go to a folder; for a file choose one of them")
+    style.make_figure(1, 1)  # an error without matplotlib
+    with progress_bar() as progress:
+        drawn = showing.draw_pictures(open_runs(runs, "cpu"), predicate, progress=progress)
+    style.save_pictures(drawn.pictures, out)
+    pictures = [str(out / f"{name}.png") for name in drawn.pictures]
+    found = {"pictures": pictures, "skipped": drawn.skipped}
+    return Result(found, [showing.picture_table(drawn)], done)
 
 
 def report(
     runs: options.RunFolders,
     out: Annotated[Path, options.file("The page to write.")] = Path("report.html"),
     device: options.Device = "auto",
+    opened: options.Open = False,
 ) -> None:
     """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
 
@@ -250,6 +238,8 @@ def report(
     with progress_bar() as progress:
         write_report(runs, out, device=device, progress=progress)
     show(f"written to {out}")
+    if opened:
+        open_page(out)
 
 
 def reproduce(

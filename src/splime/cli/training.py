@@ -1,10 +1,9 @@
-"""`splime train`, `models`, `run` and `tune`: cut graphs, and train static models on them."""
+"""`splime train`, `models`, `run`, `tune` and `update`: runs are made, and get new facts."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,17 +11,16 @@ from typer import Argument
 
 from splime.cli import options
 from splime.cli.ask import question_to
-from splime.cli.console import show, show_lists, warn
+from splime.cli.console import Result, lists, open_page, warn
 from splime.cli.launch import join_workers
-from splime.errors import UsageError, not_installed
+from splime.errors import not_installed
 from splime.io.inputs import is_stored
-from splime.methods import METHODS, Method, make_method
-from splime.progress import Watching, progress_bar
+from splime.methods import METHODS, Method, make_methods
+from splime.progress import Watching, progress_bar, working
 from splime.workers import Parallel
 
 if TYPE_CHECKING:
     from splime.plans import PlanResult
-    from splime.segmentation import Segmentation
 
 
 DataOrPlan = Annotated[
@@ -61,7 +59,7 @@ def train(
     reading: dict[str, Any],
     settings: dict[str, Any],
     parameters: dict[str, Any],
-) -> None:
+) -> Result:
     """Train a model on a graph, which a method may cut in time, and write a run folder.
 
     The same command resumes a run that was interrupted. Options left out are those of the preset;
@@ -69,32 +67,23 @@ def train(
     facts.csv --out run; splime train demo --method merge --shrink 4 --model complex --out run
     """
     from splime.device import choose_device
-    from splime.io import load_segmentation
-    from splime.reporting.results import run_table
     from splime.runs import is_finished, train as train_run
+    from splime.runs.training import choose_cuts
     from splime.runs.watching import tracking
     from splime.settings import BaseSettings
     from splime.training.registry import WITHOUT_CUTS, entry_for
 
     join_workers(workers, device)
-    if segmentation is not None and (method not in (None, "vanilla") or parameters):
-        raise UsageError("give the cuts as a segmentation or choose a method, not both")
     # Mistakes are errors before the facts are read.
     has_cuts = method is not None or segmentation is not None
     entry = entry_for(**given, default=BaseSettings.model if has_cuts else WITHOUT_CUTS)
-    given["model"] = entry.name
+    given["model"] = name = entry.name
     entry.make_settings(given.get("preset"), **settings)
-    if method is None:
-        method = entry.method
-        if entry.cuts == "timestamps" and segmentation is None:
-            warn(f"{entry.name} is a temporal model: the method is {method}, with every timestamp")
-    entry.check_cuts(method)
-    cuts: Method | Segmentation = make_method(method, **parameters, **_taken_by(method, settings))
+    if entry.cuts == "timestamps" and not has_cuts:
+        warn(f"{name} is a temporal model: the method is {entry.method}, with every timestamp")
+    cuts = choose_cuts(entry, method, segmentation, parameters, settings)
     choose_device(device)
-    tracker = tracking(log)
-    was_finished = is_finished(out)
-    if segmentation is not None:
-        cuts = load_segmentation(segmentation)
+    tracker, was_finished = tracking(log), is_finished(out)
     graph = options.load_graph(data, reading)
     with progress_bar(shorter=_shorter(given)) as progress, tracker as given["log"]:
         if isinstance(cuts, Method):
@@ -105,7 +94,7 @@ def train(
             )
     path = shlex.quote(str(run.path))
     done = "was finished before, nothing is left to train" if was_finished else "written"
-    show(run_table(run), f"{path}: {done}; next: splime evaluate {path}")
+    return Result(run, after=[f"{path}: {done}; next: splime evaluate {path}"])
 
 
 def _shorter(given: Mapping[str, Any]) -> str:
@@ -113,18 +102,17 @@ def _shorter(given: Mapping[str, Any]) -> str:
     return "--epochs N, --steps N" if given.get("preset") == "quick" else "--preset quick"
 
 
-def models(as_json: options.AsJson = False) -> None:
+@options.with_options()
+def models() -> Result:
     """List the models, the losses and the presets."""
     from splime.training.registry import model_names
 
     try:
-        lists = _models()
+        kinds = _models()
     except ImportError as error:
-        show("\n".join(model_names()), str(not_installed("Training", error)))
-        return
-    show_lists(lists, as_json=as_json)
-    if not as_json:
-        show("With --engine pykeen: any model of PyKEEN, such as TuckER.")
+        names = model_names()
+        return Result({"models": names}, [*names, str(not_installed("Training", error))])
+    return lists(kinds, ["With --engine pykeen: any model of PyKEEN, such as TuckER."])
 
 
 def _models() -> dict[str, tuple[Sequence[str], Sequence[Sequence[str]]]]:
@@ -182,7 +170,8 @@ def run(
     settings: dict[str, Any],
     parameters: dict[str, Any],
     parallel: dict[str, Any],
-) -> None:
+    opened: options.Open = False,
+) -> Result:
     """Inspect, cut, train, evaluate, compare and report, into one folder.
 
     The folder then has plan.toml (what was done; `splime run DIR/plan.toml` does it again),
@@ -200,7 +189,7 @@ def run(
         done = run_plan(
             data,
             out,
-            method=_chosen(method, settings, parameters) or None,
+            method=make_methods(method or (), parameters, settings) or None,
             engine=trainer,
             parallel=Parallel(pool, **parallel) if pool or parallel else None,
             reading=reading or None,
@@ -209,35 +198,11 @@ def run(
             **given,
             **settings,
         )
-    show(*comparison_table(done.comparison), in_short(done.comparison))
-    show(f"everything, with pictures: {done.report}", f"ask it: {_question(done)}")
-
-
-def _chosen(
-    methods: list[str] | None, training: dict[str, Any], parameters: dict[str, Any]
-) -> list[Method]:
-    """The methods that were chosen, each with those of the parameters that it has."""
-    if not methods and parameters:
-        raise UsageError(
-            f"--{next(iter(parameters))} belongs to a method; choose one with --method"
-        )
-    # `--seed` is the training's, and the method's if it has one.
-    given = {**training, **parameters}
-    chosen = {name: make_method(name, **_taken_by(name, given)) for name in methods or ()}
-    for key in parameters:
-        if not any(_taken_by(name, {key: None}) for name in chosen):
-            raise UsageError(f"none of {', '.join(chosen)} has a parameter {key}")
-    return [*chosen.values()]
-
-
-def _taken_by(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some values that a method has a parameter for.
-
-    >>> _taken_by("merge", {"shrink": 4, "grow": 5})
-    {'shrink': 4}
-    """
-    names = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
-    return {name: value for name, value in values.items() if name in names}
+    if opened:
+        open_page(done.report)
+    parts = [*comparison_table(done.comparison), in_short(done.comparison)]
+    after = [f"everything, with pictures: {done.report}", f"ask it: {_question(done)}"]
+    return Result(done, parts, after)
 
 
 def _question(done: PlanResult) -> str:
@@ -263,7 +228,7 @@ def tune(
     reading: dict[str, Any],
     settings: dict[str, Any],
     parallel: dict[str, Any],
-) -> None:
+) -> Result:
     """Search for the method, its parameters and the settings that are best on valid.
 
     Settings that are given are the same for all trials, and not searched for. The facts of test
@@ -292,8 +257,36 @@ def tune(
             **given,
             **settings,
         )
-    show(
-        *tuning_tables(tuned),
-        f"{tuned.out}: written trials.csv, importance.png and best.toml;"
-        f" next: splime run {shlex.quote(str(tuned.out / 'best.toml'))} --out DIR",
-    )
+    done = f"{tuned.out}: written trials.csv, importance.png and best.toml"
+    best = shlex.quote(str(tuned.out / "best.toml"))
+    return Result(tuned, tuning_tables(tuned), [f"{done}; next: splime run {best} --out DIR"])
+
+
+@options.with_options()
+def update(
+    run: Annotated[Path, Argument(metavar="RUN", help="The folder of a run of the path model.")],
+    newer: Annotated[
+        str, Argument(metavar="NEWER", help="The facts to add: a file or folder as for --facts.")
+    ],
+    *,
+    added: dict[str, Any],
+) -> Result:
+    """Add facts to a run for good, without training it again.
+
+    They take the place of facts of train that state the same at overlapping times, as with --facts.
+    The model must be one that reads facts (path, latest); others are trained again. A run that was
+    updated answers from the new facts at once, and its probabilities are calibrated anew.
+
+    Example: splime update run newer.csv
+    """
+    from splime.reporting.results import change_table
+    from splime.runs import Run
+
+    opened = Run(run, device="cpu")
+    with working(f"adding {newer} …"):
+        change = opened.update(newer, warn=warn, **added)
+    path = shlex.quote(str(run))
+    if not change.is_new:
+        return Result(change, [f"{path}: has all of these facts already, and stays as it was"])
+    after = [f"{path}: updated; next: splime evaluate {path}"]
+    return Result(change, [change_table(change, path)], after)

@@ -79,6 +79,17 @@ class Transformed(Shown):
         """The cuts."""
         return self.whole.segmentation
 
+    def to_json(self) -> dict[str, Any]:
+        """How many facts and triples each split has, as plain values."""
+        distinct, _ = self.static.distinct()
+        facts = {split: len(part) for split, part in self.graph.splits()}
+        kinds = {"triples": self.whole, "left": self.static, "distinct": distinct}
+        sizes = {"facts": facts} | {
+            kind: {split: len(part) for split, part in of.splits()} for kind, of in kinds.items()
+        }
+        removed = {"filter": self.removed.kind, "removed": {**self.removed.removed}}
+        return sizes | removed | {"scoped_predicates": len(self.segmentation.predicates)}
+
     def __repr__(self) -> str:
         return f"Transformed({self.static!r}; {self.removed})"
 

@@ -3,7 +3,7 @@
 Other packages add methods by the entry point group `splime.methods`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -41,6 +41,35 @@ def make_method(name: str, **parameters: Any) -> Method:
         return METHODS[name](**parameters)
     except TypeError as error:
         raise UsageError(f"{name} cannot be made with {parameters}: {error}") from None
+
+
+def make_methods(
+    names: Sequence[str], parameters: Mapping[str, Any], others: Mapping[str, Any]
+) -> list[Method]:
+    """Methods, each with those of the parameters, and of other values, that it has.
+
+    >>> [method.name for method in make_methods(["merge", "vanilla"], {"shrink": 4}, {"seed": 1})]
+    ['merge', 'vanilla']
+    """
+    if not names and parameters:
+        raise UsageError(
+            f"--{next(iter(parameters))} belongs to a method; choose one with --method"
+        )
+    chosen = [make_method(name, **parameters_of(name, {**others, **parameters})) for name in names]
+    for key in parameters:
+        if not any(parameters_of(name, {key: None}) for name in names):
+            raise UsageError(f"none of {', '.join(names)} has a parameter {key}")
+    return chosen
+
+
+def parameters_of(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some values that a method has a parameter for.
+
+    >>> parameters_of("merge", {"shrink": 4, "grow": 5})
+    {'shrink': 4}
+    """
+    names = {field.name for field in fields(METHODS[method])} if method in METHODS else set()
+    return {name: value for name, value in values.items() if name in names}
 
 
 def standard_method(name: str) -> Method:

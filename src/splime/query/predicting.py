@@ -426,10 +426,11 @@ def fingerprint(run: Run, *options: Any) -> str:
 
 
 def chosen_ids(names: Names | None, graph: TemporalGraph, kind: str) -> Ints:
-    """The ids of some names, or of all."""
+    """The ids of some names, or of all; a text may have several, with commas between them."""
+    vocabulary = graph.predicates if kind == "predicate" else graph.entities
     if names is None:
-        return np.arange(len(graph.predicates if kind == "predicate" else graph.entities))
-    given = [names] if isinstance(names, str) else list(names)
+        return np.arange(len(vocabulary))
+    given = split_names(names, vocabulary) if isinstance(names, str) else names
     return np.unique([find_name(graph, name, kind).id(name) for name in given]).astype(np.int64)
 
 

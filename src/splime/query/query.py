@@ -333,19 +333,6 @@ class Query:
         return self.calibration(kind)
 
 
-def answer_json(
-    answers: Answers,
-    there: ThereIsOne | None,
-    trust: Trust | None,
-    evidence: Evidence | None = None,
-) -> dict[str, Any]:
-    """All that there is to say of a question and its answers."""
-    more = {"there_is_one": None if there is None else there._asdict()}
-    parts = {"evidence": evidence, "trust": trust}
-    given = {name: part.to_json() for name, part in parts.items() if part is not None}
-    return answers.to_json() | more | given
-
-
 class Asking(TypedDict, total=False):
     """The options of `Query.ask`."""
 

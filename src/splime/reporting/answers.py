@@ -12,6 +12,7 @@ from rich.text import Text
 
 from splime.query import Answer, Answers, Evidence
 from splime.query.answers import percent
+from splime.query.explained import Explained
 from splime.reporting.tables import make_table
 from splime.scoring.scoping import NAMES
 
@@ -37,6 +38,16 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
     for remark in answers.remarks:
         doubtful = bool(answers.doubt) and answers.doubt in remark
         yield Text(remark, style="" if doubtful else "dim")
+
+
+def explained_parts(explained: Explained) -> Iterator[RenderableType]:
+    """The answers and their evidence; then, as it can take longer, how far to trust them."""
+    yield from answer_parts(explained.answers)
+    if explained.evidence is not None:
+        yield from evidence_parts(explained.evidence)
+    for known in (explained.there_is_one, explained.query.trust):
+        if known is not None:
+            yield str(known)
 
 
 def many_parts(answers: pa.Table, most: int = _SHOWN) -> Iterator[RenderableType]:

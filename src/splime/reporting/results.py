@@ -13,6 +13,7 @@ from splime.evaluation import COMPARED, METRICS, Evaluation, Metrics
 from splime.evaluation.metrics import FEWEST
 from splime.reporting.tables import STRATA, described, list_table, make_table
 from splime.runs import Run
+from splime.runs.evaluating import kept_of_members
 from splime.runs.updates import Change
 from splime.settings import PROTOCOL_OF
 
@@ -121,6 +122,19 @@ def evaluation_tables(evaluation: Evaluation, *, strata: bool = False) -> Iterat
         for group, metrics in groups.items():
             table.add_row(Text(group), f"{metrics.queries:,}", *_cells(metrics))
         yield table
+
+
+def evaluation_parts(
+    evaluation: Evaluation, run: Run, source: str = "", *, strata: bool = False
+) -> Iterator[RenderableType]:
+    """The metrics of a run; which facts answered, if not those of train; its members alone."""
+    yield from evaluation_tables(evaluation, strata=strata)
+    if run.updates is not None:
+        yield f"the run was updated {run.updates}; questions are answered from its facts now"
+    if source:
+        yield f"answered from the facts of {source}; these metrics are not kept"
+    if members := kept_of_members(run, evaluation):
+        yield members_table(evaluation, members)
 
 
 def members_table(evaluation: Evaluation, members: Mapping[str, Evaluation]) -> Table:

@@ -106,6 +106,11 @@ class Run(Shown):
         method = f", {self.method_name}" if "method" in self.config else ""
         return visible(f"Run({self.path}: {model} on {data}{method})")
 
+    def to_json(self) -> dict[str, Any]:
+        """What was trained on what, and how it went, as plain values."""
+        history = [vars(epoch) for epoch in self.history]
+        return {"path": str(self.path), **self.config, "about": self.about, "history": history}
+
     @cached_property
     def entry(self) -> ModelEntry:
         """What the model says about itself."""

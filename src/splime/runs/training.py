@@ -28,9 +28,19 @@ from splime.embedding.presets import QUICK
 from splime.errors import DataError, Interrupted, UsageError, counted, explain_out_of_memory
 from splime.evaluation.protocols import EvaluationOptions, evaluate_scoring
 from splime.graph import TemporalGraph
+from splime.io import load_segmentation
 from splime.io.files import locked, write_json
 from splime.io.inputs import without_password
-from splime.methods import Method, Timestamp, at_every_timestamp, restore_method, standard_method
+from splime.methods import (
+    Method,
+    Timestamp,
+    Vanilla,
+    at_every_timestamp,
+    make_method,
+    parameters_of,
+    restore_method,
+    standard_method,
+)
 from splime.progress import Progress, Showing, silent
 from splime.runs import folder as files
 from splime.runs.folder import Config, Epoch, describe, fingerprint, write_history
@@ -132,6 +142,23 @@ def train(
                 told = (watches, tracker, save_seconds)
                 _Training(learner, source, fitted, out, config, *told).run(state == "started")
     return Run(out, device=device)
+
+
+def choose_cuts(
+    entry: ModelEntry,
+    method: str | None,
+    segmentation: Path | None,
+    parameters: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Method | Segmentation:
+    """The cuts that are asked for, by default those that suit the model; before facts are read."""
+    if segmentation is not None:
+        if method not in (None, Vanilla.name) or parameters:
+            raise UsageError("give the cuts as a segmentation or choose a method, not both")
+        return load_segmentation(segmentation)
+    entry.check_cuts(method)
+    method = method or entry.method
+    return make_method(method, **parameters, **parameters_of(method, settings))
 
 
 @dataclass(frozen=True, eq=False)

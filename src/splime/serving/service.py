@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import SplimeError
 from splime.progress import Progress, silent
-from splime.query import Answers, Evidence, Query, predict
-from splime.query.answers import ThereIsOne
-from splime.query.query import answer_json
+from splime.query import Query, predict
+from splime.query.explained import explain
 from splime.query.questions import ASKED
 from splime.serving import messages
 from splime.serving.http import in_thread
-from splime.serving.messages import Ask, AskMany, Predict, When, Why
+from splime.serving.messages import Ask, Asked, AskMany, Predict, When, Why
 
 WAITING = 100
 """Questions that may wait for those before them."""
@@ -81,24 +79,14 @@ class Service:
 
     def ask(self, asked: Ask) -> dict[str, Any]:
         """Answer a question about dated facts: who, what, which predicate, or when."""
-        query, names, during = self.query, asked.names, asked.during
-        answers = query.ask(
-            *names, during=during, limit=asked.limit, known=asked.known, best=asked.best
-        )
-        evidence = None
-        if asked.why:
-            if not answers.rows:
-                raise UsageError("why explains the best answer, and there is none")
-            evidence = query.why(*names, answer=answers[0].name, during=during)
-        return self._whole(answers, query.there_is_one(*names, during=during), evidence)
+        given = {name: getattr(asked, name) for name in ("limit", "known", "best", "why")}
+        return self._explained(asked, during=asked.during, **given)
 
-    def _whole(
-        self, answers: Answers, there: ThereIsOne | None = None, evidence: Evidence | None = None
-    ) -> dict[str, Any]:
-        trust = self.query.trust
-        if self._brief and trust is not None:
-            answers, trust = replace(answers, remarks=(*answers.remarks, str(trust))), None
-        return answer_json(answers, there, trust, evidence)
+    def _explained(self, asked: Asked, **given: Any) -> dict[str, Any]:
+        found = explain(self.query, *asked.names, **given).to_json()
+        if self._brief and found.pop("trust", None) is not None:
+            found["remarks"] = [*found["remarks"], str(self.query.trust)]
+        return found
 
     def ask_many(self, asked: AskMany) -> dict[str, Any]:
         """Answer many questions at once; a row for each answer, with the number of its question."""
@@ -113,7 +101,7 @@ class Service:
 
     def when(self, asked: When) -> dict[str, Any]:
         """Say when a fact held, from the most to the least likely time."""
-        return self._whole(self.query.ask(*asked.names, ASKED, limit=asked.limit))
+        return self._explained(asked, time=ASKED, limit=asked.limit)
 
     def why(self, asked: Why) -> dict[str, Any]:
         """Show the facts that an answer rests on, as chains from the given entity to it."""

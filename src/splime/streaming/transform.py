@@ -65,6 +65,11 @@ class StreamResult(Shown):
     seconds: Mapping[str, float]
     """For each step: reading times, finding duplicates, counting, choosing and applying."""
 
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, as plain values."""
+        shown = {name: value for name, value in vars(self).items() if name != "segmentation"}
+        return {**shown, "scoped_predicates": len(self.segmentation.predicates)}
+
 
 TaskRunner: TypeAlias = Callable[
     [str, Callable[..., Any], Sequence[Any]], Iterator[tuple[int, Any]]

@@ -92,6 +92,12 @@ class TuningResult:
         """The finished trials, best first, each configuration once."""
         return ranking(self.trials)
 
+    def to_json(self) -> dict[str, Any]:
+        """The trials, and what mattered, as plain values."""
+        trials = msgspec.to_builtins([*self.trials])
+        importances = {**self.importances}
+        return {"out": str(self.out), "trials": trials, "importances": importances}
+
     def __repr__(self) -> str:
         method, model = self.best.described()
         return visible(

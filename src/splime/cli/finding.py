@@ -1,0 +1,196 @@
+"""What a model or counts find in a graph: `splime predict`, `doubts`, `backtest` and `rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument
+
+from splime.cli import options
+from splime.cli.console import Result, draw, written
+from splime.errors import UsageError, counted
+from splime.progress import progress_bar
+
+_SHOWN = 20
+"""What is looked for where nothing is written: as much as is printed."""
+_TABLE = options.file("The file to write: .csv, .parquet or .jsonl.")
+
+Source = Annotated[
+    str,
+    Argument(metavar="DATA", help="A file, a folder of files or the name of a dataset."),
+]
+
+
+def _told(found: Sized, noun: str, given: Mapping[str, Any]) -> list[str]:
+    """What was written, if anything was."""
+    if "out" not in given:
+        return []
+    return [f"{counted(len(found), noun)} written to {given['out']}"]
+
+
+@options.with_options(
+    out=_TABLE,
+    predicate=options.some("Only facts of these predicates."),
+    entity=options.some("Only facts of these subjects."),
+    at=options.option("TIME", "The time: 1985, 2014-05-03. Default: the last one of the graph."),
+    next=options.option(
+        "TIME", "Forecast what begins in so much time after the graph's: 7, week, 2 months."
+    ),
+    new=options.flag("--new", "Only facts that the graph states at no other time."),
+    least=Annotated[
+        float | None,
+        options.option("P", "Only facts at least as probable: 0.8. Default: 0."),
+    ],
+    limit=options.number("At most so many facts. Default: 1000 in the file, else 20."),
+)
+def predict(
+    run: options.RunFolder,
+    *,
+    given: dict[str, Any],
+    device: options.Device = "auto",
+    facts: dict[str, Any],
+) -> Result:
+    """Predict the most probable facts that a graph does not state.
+
+    The probability of a fact is that of its object, if the subject has such a fact (or one more)
+    then, times how often a graph like this one states one. Where it was interrupted, the same
+    command goes on. Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv,
+    splime predict demo --next 2
+    """
+    from splime.query.predicted import check_suffix
+    from splime.query.predicting import predict as predict_facts
+
+    if "out" in given:
+        check_suffix(Path(given["out"]))
+    else:
+        given.setdefault("limit", _SHOWN)
+    opened = options.open_run(run, device, facts)
+    with progress_bar(shorter="--predicate A, --entity A, --limit N, --least P") as progress:
+        found = predict_facts(opened, progress=progress, **given)
+    return Result(found, after=_told(found, "fact", given))
+
+
+@options.with_options(
+    out=_TABLE,
+    kind=Annotated[
+        str | None,
+        options.names(
+            help="Only these kinds: object, subject, predicate, time, overlap, name.",
+        ),
+    ],
+    predicate=options.some("Only facts of these predicates."),
+    entity=options.some("Only facts of these entities."),
+    limit=options.number("At most so many. Default: 1000 in the file, else 20."),
+    evidence=options.flag("--why", "Show what speaks for something else, or against the fact."),
+)
+def doubts(
+    run: options.RunFolder,
+    *,
+    given: dict[str, Any],
+    device: options.Device = "auto",
+    facts: dict[str, Any],
+) -> Result:
+    """List the facts that look wrong: those that the others speak against come first.
+
+    Each fact is hidden and asked for: a wrong object, subject, predicate or time; an object too
+    many at a time; one thing under two names. Where it was interrupted, the same command goes on.
+    Example: splime doubts facts.csv --why --out doubts.csv
+    """
+    from splime.query.doubting import doubts as find_doubts
+    from splime.query.predicted import check_suffix
+
+    if "out" in given:
+        check_suffix(Path(given["out"]))
+    else:
+        given.setdefault("limit", _SHOWN)
+    opened = options.open_run(run, device, facts)
+    with progress_bar() as progress:
+        found = find_doubts(opened, progress=progress, **given)
+    return Result(found, after=_told(found, "doubt", given))
+
+
+@options.with_options(
+    every=options.option(
+        "TIME",
+        "How long a window is: day, week, month, quarter, year, 2 weeks, or a number in the"
+        " unit of the graph. Default: ten windows.",
+    ),
+    questions=options.number("At most so many questions in a window. Default: 400."),
+    out=options.file("A .json for the result; interrupted, the same command goes on."),
+    begin=options.option(
+        "TIME",
+        "Where the first window begins. Default: after three quarters of the facts.",
+        None,
+        "--from",
+    ),
+)
+def backtest(
+    source: Source,
+    *,
+    given: dict[str, Any],
+    plot: Annotated[Path | None, options.picture("metrics and probabilities over time")] = None,
+    device: options.Device = "auto",
+    reading: dict[str, Any],
+) -> Result:
+    """Make forecasts as they would have been made, and compare them with what happened.
+
+    For each window of time only the facts that began before it are known. Beside the model without
+    training there are two baselines: what held lately or often (recurrency), and the latest fact.
+
+    Example: splime backtest demo --from 2010 --every year --plot backtest.png
+    """
+    from splime.analysis.backtest import backtest as run_backtest
+    from splime.reporting.plots import plot_backtest
+
+    shorter = "--questions 50, a later --from, a longer --every"
+    with progress_bar(shorter=shorter) as progress:
+        found = run_backtest(source, device=device, progress=progress, **given, **reading)
+    draw(plot, plot_backtest, found)
+    return Result(found, after=written(windows=given.get("out"), over_time=plot))
+
+
+@options.with_options(
+    support=options.number("How many known facts end at the answer, at least. Default: 5."),
+    limit=options.number(
+        "How many rules of a kind for a question. Default: 10; of each predicate, 3."
+    ),
+    examples=options.number("Also so many examples of each rule: facts with their dates."),
+)
+def rules(
+    source: Annotated[
+        str,
+        Argument(
+            metavar="DATA|RUN",
+            help="A file, a folder of files or the name of a dataset; or the folder of a run whose"
+            " model answers from facts: its graph is counted.",
+        ),
+    ],
+    predicate: Annotated[
+        str | None,
+        Argument(help="What is asked about. Default: a few rules of every predicate."),
+    ] = None,
+    *,
+    given: dict[str, Any],
+    plot: Annotated[
+        Path | None, options.picture("how often facts before and after lead to the answer")
+    ] = None,
+    reading: dict[str, Any],
+) -> Result:
+    """Say what the counts of a graph say, as rules over relative time.
+
+    A rule says how often a known fact, or two in a row, ends at the answer to a question about a
+    predicate. Chains of two facts are counted where a predicate is named.
+
+    Example: splime rules demo visited --examples 2 --plot visited.png
+    """
+    from splime.analysis.rules import rules as find_rules
+    from splime.reporting.plots import plot_rules
+
+    if plot is not None and predicate is None:
+        raise UsageError("--plot draws the rules of one predicate: name it after the source")
+    with progress_bar(shorter="the rules of one predicate") as progress:
+        found = find_rules(source, predicate, progress=progress, **given, **reading)
+    draw(plot, plot_rules, found)
+    return Result(found, after=written(before_and_after=plot))
