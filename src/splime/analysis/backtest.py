@@ -22,9 +22,9 @@ import torch
 from splime import __version__
 from splime.analysis.calibration import Cases, fit_temperature, make_cases_of
 from splime.analysis.hidden import SIDES, Measured, ranks_of
-from splime.errors import UsageError, counted
+from splime.errors import DataError, UsageError, counted
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
-from splime.io.files import write_json
+from splime.io.files import read_json, validated, write_json
 from splime.io.unfinished import Unfinished
 from splime.periods import begins
 from splime.progress import Progress, silent
@@ -117,6 +117,22 @@ class Backtest(Shown, Tabular):
             named = zip(window["metrics"], window["metrics"].values(), strict=True)
             window["metrics"] = {name: Measured(*row)._asdict() for name, row in named}
         return {"source": self.source, "windows": windows}
+
+
+def read_backtest(path: str | Path) -> Backtest:
+    """A backtest from the file that was written; an error where it is another one."""
+    path = Path(path)
+    value = read_json(path)
+    try:
+        for window in value["windows"]:
+            rows = window["metrics"]
+            window["metrics"] = {
+                name: [rows[name][field] for field in Measured._fields] for name in FORECASTERS
+            }
+        windows = validated(path, value["windows"], list[BacktestWindow])
+        return Backtest(str(value["source"]), windows)
+    except (KeyError, TypeError):
+        raise DataError(f"{path}: not a backtest; splime backtest --out FILE writes one") from None
 
 
 def backtest(

@@ -406,12 +406,17 @@ class Existence:
         times = np.unique(np.linspace(first, last, min(_TIMES, last - first + 1)).astype(np.int64))
         best = np.zeros(len(entity))
         for time in times:
-            at = np.full(len(entity), time)
-            visible = self._own(entity, predicate, at).now
-            rows = _Cases(entity, predicate, at, visible)
-            said = self._said(self._scaled(self._in_blocks(rows)), _question(rows))
-            best = np.maximum(best, said)
+            best = np.maximum(best, self._now(entity, predicate, np.full(len(entity), time))[0])
         return best
+
+    def over_time(self, entity: int, predicate: int, at: Ints) -> tuple[Floats, Ints]:
+        """How probable a fact, or one more, is at some timestamps, and how many hold then."""
+        return self._now(np.full(len(at), entity), np.full(len(at), predicate), at)
+
+    def _now(self, entity: Ints, predicate: Ints, at: Ints) -> tuple[Floats, Ints]:
+        visible = self._own(entity, predicate, at).now
+        rows = _Cases(entity, predicate, at, visible)
+        return self._said(self._scaled(self._in_blocks(rows)), _question(rows)), visible
 
     @property
     def works(self) -> bool:

@@ -179,35 +179,47 @@ def explore(
         Path | None,
         options.file(
             "Write a page that works without a server instead, with the answers to questions"
-            " about up to 100 facts of test."
+            " about up to 100 facts."
         ),
     ] = None,
     port: Annotated[
         int | None,
         options.option("N", "The port. Default: 8765, or a free one if it is taken."),
     ] = None,
+    megabytes: Annotated[
+        float | None,
+        options.option("N", "How large the page of --out may be; it says what was left out."),
+    ] = None,
     doubts: Annotated[
         Path | None, options.file("A file that splime doubts has written: list its facts.")
+    ] = None,
+    backtest: Annotated[
+        Path | None, options.file("A file that splime backtest --out has written: draw it.")
     ] = None,
     device: options.Device = "auto",
     opened: options.Open = False,
 ) -> None:
-    """Ask runs and look at them in the browser, on a page that only this machine can open.
+    """Ask a file or runs in the browser, on a page that only this machine can open.
 
     Runs on the same facts are shown side by side. It ends with Ctrl-C. Example: splime explore
-    runs/merge runs/vanilla
+    facts.csv
     """
     from splime.explorer import Explorer, write_explorer
+    from splime.explorer.page import MEGABYTES
     from splime.runs import Run
 
     if out is not None and port is not None:
         raise UsageError("--out writes a page without a server; leave out --port")
+    if out is None and megabytes is not None:
+        raise UsageError("--megabytes is the size of the page of --out")
     with working("opening the runs …"):
-        explorer = Explorer([Run.of(run, device=device) for run in runs], doubts)
+        found = [Run.of(run, device=device) for run in runs]
+        explorer = Explorer(found, doubts, backtest, sources=runs)
     if out is not None:
+        size = MEGABYTES if megabytes is None else megabytes
         with progress_bar() as progress:
-            write_explorer(explorer, out, progress=progress)
-        show(f"written to {out}")
+            held = write_explorer(explorer, out, megabytes=size, progress=progress)
+        show(f"written to {out}: {held}")
         if opened:
             open_page(out)
         return

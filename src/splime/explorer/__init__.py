@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 from splime.errors import UsageError
 from splime.explorer.looking import Explorer
-from splime.explorer.page import write_explorer
+from splime.explorer.page import MEGABYTES, write_explorer
 from splime.progress import Progress, silent
 from splime.runs.run import Runs, open_runs
 
@@ -22,6 +22,7 @@ def explore(
     *,
     port: int | None = ...,
     doubts: str | Path | None = ...,
+    backtest: str | Path | None = ...,
     device: str = ...,
     progress: Progress = ...,
 ) -> Server: ...
@@ -31,7 +32,9 @@ def explore(
     out: str | Path,
     *,
     port: None = ...,
+    megabytes: float = ...,
     doubts: str | Path | None = ...,
+    backtest: str | Path | None = ...,
     device: str = ...,
     progress: Progress = ...,
 ) -> Path: ...
@@ -40,17 +43,22 @@ def explore(
     out: str | Path | None = None,
     *,
     port: int | None = None,
+    megabytes: float = MEGABYTES,
     doubts: str | Path | None = None,
+    backtest: str | Path | None = None,
     device: str = "auto",
     progress: Progress = silent,
 ) -> Server | Path:
     """Ask runs and look at them in the browser, on a page that only this machine can open.
 
     Args:
-        runs: a run or its folder, or several on the same facts.
+        runs: a run, its folder, or a file that is asked without training; or several on the same
+            facts.
         out: an .html file; then the page is written to it, and needs no server.
         port: where the page is; by default 8765, or a free port if that is taken.
+        megabytes: how large the file may be; it says what was left out.
         doubts: a file that `splime.doubts` has written, whose facts are listed.
+        backtest: a file that `splime.backtest` has written, which is drawn.
         device: where to compute, if runs are given by their folders.
         progress: reports the preparation of the page.
 
@@ -60,9 +68,9 @@ def explore(
     """
     if out is not None and port is not None:
         raise UsageError("a page that is written to a file has no server; leave out port")
-    explorer = Explorer(open_runs(runs, device), doubts)
+    explorer = Explorer(open_runs(runs, device), doubts, backtest)
     if out is not None:
-        write_explorer(explorer, out, progress=progress)
+        write_explorer(explorer, out, megabytes=megabytes, progress=progress)
         return Path(out)
     from splime.explorer.server import Server
 

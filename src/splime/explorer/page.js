@@ -1,92 +1,9 @@
-"use strict";
-// The page asks the server for its parts as JSON, or looks them up in the data that the page itself
-// holds (a page that was written with --out). Names only ever become text, never markup.
+// Asking: the question, its answers over time, and why
 
-const NAMES = ["subject", "predicate", "object"];
-const element = (id) => document.getElementById(id);
-const stored = JSON.parse(element("data").textContent);
-
-let about; // the runs and the times
-let question; // ask, subject, predicate, object, time, run, beside
+let question; // ask, subject, predicate, object, time, run, beside, known; and whose facts are shown
 let place = null; // the timestamp of the slider; null while it shows the time that was asked about
 let results = new Map(); // the answers of each run that is shown
 let turn = 0; // of the question; replies to earlier ones are dropped
-
-// Asking the server
-
-class Wrong extends Error {}
-
-const keyOf = (part, given) => JSON.stringify([part, ...Object.values(given)]);
-
-function token() {
-  // It is in the first address only; the browser keeps it for this host and port.
-  if (!stored && location.hash.length > 1) {
-    localStorage.setItem("token", location.hash.slice(1));
-    history.replaceState(history.state, "", location.pathname + location.search);
-  }
-  return localStorage.getItem("token") || "";
-}
-
-// Whether it can be asked for; a page of one file holds some answers only.
-const has = (part, given) => !stored || keyOf(part, given) in stored;
-
-async function get(part, given = {}) {
-  let answer;
-  if (stored) {
-    answer = stored[keyOf(part, given)] || { error: "This page was written without the answer to that." };
-  } else {
-    let reply;
-    try {
-      reply = await fetch("api/" + part + "?" + new URLSearchParams(given), { headers: { "X-Splime-Token": token() } });
-      answer = await reply.json();
-    } catch {
-      throw new Wrong("The server does not answer; is splime explore still running?");
-    }
-  }
-  if (answer.error) throw new Wrong(answer.error);
-  return answer;
-}
-
-async function attempt(work, where) {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof Wrong)) throw error;
-    if (where) where.replaceChildren(make("p", { class: "note" }, error.message));
-    else {
-      element("message").textContent = seen(error.message);
-      element("message").scrollIntoView({ block: "nearest" });
-    }
-  }
-}
-
-// Making elements; what is text stays text
-
-// What would be obeyed instead of seen, such as marks of direction, as in the terminal.
-const UNSEEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]/gu;
-const seen = (text) => text.replace(UNSEEN, (one) => (one < " " ? "\\x" : "\\u") + one.codePointAt(0).toString(16).padStart(one < " " ? 2 : 4, "0"));
-const asText = (children) => children.map((child) => (typeof child === "string" ? seen(child) : child));
-
-function make(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (name === "onclick") made.addEventListener("click", value);
-    else if (value !== undefined) made.setAttribute(name, value);
-  }
-  made.append(...asText(children));
-  return made;
-}
-
-function draw(tag, attributes, ...children) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...asText(children));
-  return made;
-}
-
-const named = (text) => make("span", { class: "name", dir: "auto" }, text);
-const percent = (value) => (value >= 0.001 ? (100 * value).toFixed(1) + " %" : "< 0.1 %");
-const digits = (value) => String(Number(value.toPrecision(4)));
 
 // The address holds the question
 
@@ -100,35 +17,56 @@ function readAddress() {
   for (const name of [...NAMES, "time"]) read[name] = one(name, "");
   read.run = one("run", runs[0], runs);
   read.beside = one("beside", given.has("ask") ? "" : runs[1] || "", ["", ...runs]);
-  if (!given.has("ask") && about.tests.length) Object.assign(read, aboutFact(about.tests[0], "object"));
+  read.known = one("known", "", ["drop"]);
+  read.about = one("about", "", ["entity", "predicate"]);
+  read.of = one("of", "");
+  if (!given.has("ask") && about.examples.length) Object.assign(read, about.examples[0]);
   return read;
 }
 
 function aboutFact(fact, ask) {
-  const asked = { ask, time: fact.time };
+  const asked = { ask, time: ask === "time" ? "" : fact.time };
   for (const name of NAMES) asked[name] = name === ask ? "" : fact[name];
   return asked;
 }
 
-const addressOf = (asked) => "?" + new URLSearchParams(asked);
+const addressOf = (asked) => "?" + new URLSearchParams(Object.entries(asked).filter(([name, value]) => value || NAMES.includes(name)));
 const argumentsOf = (run, asked) =>
   ({ run, ask: asked.ask, subject: asked.subject, predicate: asked.predicate, object: asked.object, time: asked.time });
 
 function linkTo(asked, text) {
   const whole = { ...question, ...asked };
   if (!has("ask", argumentsOf(whole.run, whole))) return named(text);
-  return make("a", { class: "name", dir: "auto", href: addressOf(whole), onclick: (event) => {
+  return anchor({ ...asked, about: "", of: "" }, text, () => go(asked));
+}
+
+function pageOf(kind, name) {
+  // A name that leads to its facts.
+  if (!has("facts", { kind, name })) return named(name);
+  return anchor({ about: kind, of: name }, name, () => {
+    Object.assign(question, { about: kind, of: name });
+    history.pushState(null, "", addressOf(question));
+    showPage(kind, name);
+  });
+}
+
+function anchor(asked, text, act) {
+  return make("a", { class: "name", dir: "auto", href: addressOf({ ...question, ...asked }), click: (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    go(asked);
+    act();
   } }, text);
 }
 
+const WORDS = { object: "What", subject: "Who", predicate: "Which predicate", time: "When" };
+const timeOf = (asked) => (asked.ask === "time" ? "" : asked.time ? ` at ${asked.time}` : ", over the whole time");
+const textOf = (asked) => `${WORDS[asked.ask]}: ${NAMES.map((name) => (name === asked.ask ? "?" : asked[name])).join(" ")}${timeOf(asked)}`;
+
 function go(asked) {
-  question = { ...question, ...asked };
+  question = { ...question, ...asked, about: "", of: "" };
   history.pushState(null, "", addressOf(question));
   fillForm();
-  ask();
+  return ask();
 }
 
 // The form. A field shows what is in a name; the name itself is beside it, until it is changed.
@@ -145,6 +83,7 @@ function fillForm() {
   for (const name of [...NAMES, "time"]) put(element(name), question[name]);
   element("run").value = question.run;
   element("beside").value = question.beside;
+  element("hide").checked = question.known === "drop";
   markAsked();
 }
 
@@ -152,7 +91,7 @@ function markAsked() {
   const asked = document.querySelector("input[name=ask]:checked").value;
   for (const name of [...NAMES, "time"]) {
     const field = element(name);
-    field.disabled = name === asked || Boolean(stored);
+    field.disabled = name === asked;
     if (name === asked) put(field, "");
     field.placeholder = name === asked ? "?" : name === "time" ? "all of it" : "";
   }
@@ -161,8 +100,6 @@ function markAsked() {
 function readForm() {
   const asked = { ask: document.querySelector("input[name=ask]:checked").value };
   for (const name of [...NAMES, "time"]) asked[name] = name === asked.ask ? "" : nameIn(element(name));
-  asked.run = element("run").value;
-  asked.beside = element("beside").value;
   return asked;
 }
 
@@ -182,7 +119,7 @@ function suggestNames(field) {
     field.removeAttribute("aria-activedescendant");
   };
   const choose = (item) => { put(field, item.dataset.name); close(); };
-  const move = (to) => {
+  const step = (to) => {
     const items = list.children;
     if (!items.length) return;
     at = (to + items.length) % items.length;
@@ -195,8 +132,8 @@ function suggestNames(field) {
     if (own !== number) return;
     at = -1;
     list.replaceChildren(...reply.names.map(([name, facts], position) => {
-      const item = make("li", { role: "option", id: `${list.id}-${position}`, "aria-selected": "false", onclick: () => choose(item) },
-        named(name), make("small", {}, facts.toLocaleString("en") + (facts === 1 ? " fact" : " facts")));
+      const item = make("li", { role: "option", id: `${list.id}-${position}`, "aria-selected": "false", click: () => choose(item) },
+        named(name), make("small", {}, many(facts, "fact")));
       item.dataset.name = name;
       item.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
       return item;
@@ -208,8 +145,8 @@ function suggestNames(field) {
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" && list.hidden) search();
-    else if (event.key === "ArrowDown") move(at + 1);
-    else if (event.key === "ArrowUp" && !list.hidden) move(at < 0 ? -1 : at - 1);
+    else if (event.key === "ArrowDown") step(at + 1);
+    else if (event.key === "ArrowUp" && !list.hidden) step(at < 0 ? -1 : at - 1);
     else if (event.key === "Enter" && !list.hidden && at >= 0) choose(list.children[at]);
     else if (event.key === "Escape" && !list.hidden) close();
     else return;
@@ -226,8 +163,8 @@ async function ask() {
   place = null;
   results = new Map();
   element("message").textContent = "";
-  for (const id of ["reasons", "entity"]) element(id).hidden = true;
-  if (!NAMES.some((name) => question[name])) { // nothing is asked yet: there are no facts of test to begin with
+  for (const id of ["page", "copied"]) element(id).hidden = true;
+  if (!NAMES.some((name) => question[name])) { // nothing is asked yet: there is nothing to begin with
     element("result").hidden = true;
     return;
   }
@@ -250,8 +187,9 @@ async function ask() {
     showQuestion();
     element("moving").hidden = first.kind === "time";
     if (first.kind !== "time") setSlider(first.place);
-    showLinks();
     showAnswers();
+    explainBest(0);
+    if (question.about) showPage(question.about, question.of);
     await showScopes(own);
   });
   element("result").removeAttribute("aria-busy");
@@ -270,14 +208,14 @@ async function askAround(run, asked) {
   } catch (error) {
     if (!(error instanceof Wrong)) throw error; // the slider asks again
   }
+  showHistory();
   if (place !== null) showAnswers();
 }
 
 function showQuestion() {
-  const word = { object: "What", subject: "Who", predicate: "Which predicate", time: "When" }[question.ask];
-  const names = NAMES.flatMap((name) => [name === question.ask ? "?" : named(question[name]), " "]);
-  const time = question.ask === "time" ? "" : question.time ? "at " + question.time : "over the whole time";
-  element("asked").replaceChildren(...asText([word + ": ", ...names, time]));
+  const names = NAMES.flatMap((name) => [name === question.ask ? "?" : pageOf(name === "predicate" ? name : "entity", question[name]), " "]);
+  names.pop();
+  element("asked").replaceChildren(...asText([`${WORDS[question.ask]}: `, ...names, timeOf(question)]));
 }
 
 function setSlider(at) {
@@ -286,23 +224,23 @@ function setSlider(at) {
   slider.value = at;
   slider.setAttribute("aria-valuetext", label);
   element("moment").textContent = label;
-  for (const line of document.querySelectorAll("b.now")) line.style.left = middle(at);
 }
-
-const middle = (at) => (100 * (at + 0.5)) / about.times.length + "%";
 
 function move(at) {
   place = at;
   question.time = about.times[at];
   put(element("time"), question.time);
-  element("reasons").hidden = true; // they are those of another time
   setSlider(at);
   showQuestion();
   for (const result of results.values()) if (result.kind) result.missing = undefined;
   showAnswers();
+  showHistory();
+  explainBest(250);
   clearTimeout(move.waiting);
   move.waiting = setTimeout(askFurther, 150);
 }
+
+const keepTime = () => history.replaceState(null, "", addressOf(question));
 
 async function askFurther() {
   // Only where a run was not asked at this time yet: its times are many, or it takes long for each.
@@ -319,6 +257,7 @@ async function askFurther() {
     }
     if (own !== turn) return;
     showAnswers();
+    explainBest(0);
     await askAround(run, asked);
     if (own !== turn) return;
   }
@@ -326,23 +265,67 @@ async function askFurther() {
 
 function stepOf(result) {
   // The answers at the time of the slider; nothing if there are none (yet).
-  if (!result.kind) return undefined;
+  if (!result?.kind || result.kind === "time") return undefined;
   if (place === null) return result.here;
-  if (place < result.first || place >= result.first + result.count) return undefined;
-  return result.steps.findLast((step) => step.from <= place);
+  return stepAt(result, place);
 }
+
+function stepAt(result, at) {
+  if (at < result.first || at >= result.first + result.count) return undefined;
+  return result.steps.findLast((step) => step.from <= at);
+}
+
+function shownRows(step) {
+  // The first ten, or the first ten that no fact states: place, and then what the server says.
+  const kept = question.known === "drop" ? step.rows.filter(([, , , , known]) => !known) : step.rows.filter(([rank]) => rank <= 10);
+  return kept.slice(0, 10).map(([rank, ...rest], at) => [question.known === "drop" ? at + 1 : rank, ...rest]);
+}
+
+// The timestamps that are asked about; nothing where that is all of them.
+const spanOf = (result) => (question.ask === "time" || !question.time ? undefined : place === null ? [result.place, result.last] : [place, place]);
 
 const truthsOf = (result) => result.truths.filter(([at]) => at === (place === null ? -1 : place));
 
+function statedOf(result) {
+  // How probable it is that there is such a fact at all, and how many there are.
+  if (!result?.stated) return undefined;
+  return place === null ? result.stated[0] : result.stated[1 + place - result.first];
+}
+
+function existsText([probability, stated]) {
+  return stated ? `The table states ${many(stated, "such fact")} then; another one: ${percent(probability)}.` : `That the table states such a fact at all: ${percent(probability)}.`;
+}
+
 function showAnswers() {
-  element("answers").replaceChildren(...shownRuns().map((run) => {
+  const runs = shownRuns();
+  element("both").className = runs.length > 1 ? "two" : "one";
+  showBest();
+  element("answers").replaceChildren(...runs.map((run) => {
     const result = results.get(run), part = make("div", {});
     if (result.kind === "time") part.append(...spanTables(run, result));
-    else if (!stepOf(result)) part.append(make("p", { class: "note" }, `${run}: ${result.missing ?? "asking …"}`));
+    else if (!stepOf(result)) part.append(note(`${run}: ${result.missing ?? "asking …"}`));
     else part.append(...answerTable(run, result));
-    for (const remark of result.remarks ?? []) part.append(make("p", { class: "note" }, remark));
+    for (const remark of result.remarks ?? []) part.append(note(remark));
     return part;
   }));
+}
+
+function bestOf(result) {
+  // The name of the best answer, and how probable it is.
+  if (result?.kind === "time") {
+    const best = result.spans.find(({ rank }) => rank === 1);
+    return best && [between(best.begin, best.end), best.probability, best.name];
+  }
+  const step = stepOf(result), row = step && shownRows(step)[0];
+  return row && [row[1], row[3], row[1]];
+}
+
+function showBest() {
+  const result = [...results.values()].find((each) => bestOf(each)), [name, sure] = bestOf(result) ?? [], there = statedOf(result);
+  if (name === undefined) return element("best").replaceChildren();
+  const stated = there ? [" ", make("span", { class: "note" }, existsText(there))] : [];
+  const link = ["subject", "object"].includes(question.ask) ? pageOf("entity", name) : named(name);
+  element("best").replaceChildren(make("strong", {}, link), ...asText(sure === null ? [] : [` ${percent(sure)}, if there is such a fact.`]), ...stated);
 }
 
 function knownMark(known) {
@@ -352,68 +335,75 @@ function knownMark(known) {
 // The same for the tables of two runs, however wide their columns are.
 const barWidth = (share) => `calc(${Math.max(0.01, share)} * var(--bars))`;
 
+function bar(share) {
+  const made = make("span", { class: "sure" });
+  made.style.width = barWidth(share);
+  return made;
+}
+
+function changeOf(run, name, rank) {
+  // How an answer's place differs from the one in the first run.
+  const [first] = shownRuns(), other = stepOf(results.get(first));
+  if (run === first || !other) return undefined;
+  const before = shownRows(other).find((row) => row[1] === name)?.[0], by = before - rank;
+  if (before === undefined) return make("td", { class: "number" }, make("span", { title: `not among the ten of ${first}` }, "new"));
+  return make("td", { class: "number" }, by ? make("span", { title: `place ${before} in ${first}` }, (by > 0 ? "↑" : "↓") + Math.abs(by)) : "=");
+}
+
 function answerTable(run, result) {
   const step = stepOf(result), truths = truthsOf(result), right = new Set(truths.map(([, name]) => name));
-  const remarks = new Set(step.rows.map((row) => row[5] || ""));
-  const common = remarks.size === 1 ? [...remarks][0] : "";
-  const rows = step.rows.map(([rank, name, score, sure, known, remark, scope]) => {
-    const bar = make("span", { class: "sure" });
-    bar.style.width = barWidth(sure ?? 0);
+  const rows = shownRows(step), remarks = new Set(rows.map((row) => row[5] || "")), common = remarks.size === 1 ? [...remarks][0] : "";
+  const scored = rows.every(([, , , sure]) => sure === null); // without probabilities, scores say which is better
+  const compared = run !== shownRuns()[0] && stepOf(results.get(shownRuns()[0]));
+  const made = rows.map(([rank, name, score, sure, known, remark, scope]) => {
     const notes = [common ? "" : remark, scope && scope !== name ? scope : ""].filter(Boolean).join("; ");
+    const number = scored ? digits(score) : sure === null ? "" : percent(sure);
     return make("tr", right.has(name) ? { class: "right" } : {},
       make("td", { class: "number" }, String(rank)),
       make("td", {}, answerButton(run, name),
-        notes ? make("div", { class: "note name", dir: "auto" }, notes) : "", bar),
-      make("td", { class: "number" }, sure === null ? "" : percent(sure)),
-      make("td", { class: "number score" }, digits(score)),
+        notes ? make("div", { class: "note name", dir: "auto" }, notes) : "", scored ? "" : bar(sure ?? 0)),
+      make("td", { class: "number" }, number),
+      compared ? changeOf(run, name, rank) : "",
       make("td", {}, knownMark(known)));
   });
-  const parts = [table(["", "answer", "probability", "score", "known"], rows, run + " – " + about.runs[run])];
+  const head = [["", "number"], "answer", [scored ? "score" : "probability", "number"], ...(compared ? [["change", "number"]] : []), "known"];
+  const parts = [table(head, made, `${run} – ${about.runs[run]}`)];
+  if (!rows.length) parts.push(note("All answers that were looked at are known."));
   for (const [, name, rank, among] of truths) {
-    parts.push(make("p", {}, "Test says ", named(name), `: rank ${rank.toLocaleString("en")}`,
+    parts.push(make("p", {}, "Test says ", pageOf(question.ask === "predicate" ? "predicate" : "entity", name), `: rank ${rank.toLocaleString("en")}`,
       among === rank ? "" : `, ${among.toLocaleString("en")} without other known answers`));
   }
   if (step.scope && result.kind !== "predicate") parts.push(make("p", { class: "note name", dir: "auto" }, "scored by " + step.scope));
-  if (common) parts.push(make("p", { class: "note" }, common));
+  if (common) parts.push(note(common));
   return parts;
 }
 
-function answerButton(run, name) {
-  if (!has("why", { ...argumentsOf(run, question), answer: name })) return named(name);
-  return make("button", { type: "button", class: "name", dir: "auto", onclick: () => explain(run, name) }, name);
-}
-
-function table(head, rows, caption) {
-  const classes = { "": "number", probability: "number", score: "number score" };
-  const heads = head.map((name) => make("th", { scope: "col", class: classes[name] }, name));
-  return make("div", { class: "wide" }, make("table", {}, make("caption", {}, caption),
-    make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)));
+function answerButton(run, name, text = name) {
+  if (!has("why", { ...argumentsOf(run, question), answer: name })) return named(text);
+  return make("button", { type: "button", class: "name", dir: "auto", title: "why?", click: () => explain(run, name, true) }, text);
 }
 
 const MANY = 30; // spans that are all in the table; of more it has the best, and a picture has all
 
 function spanTables(run, result) {
-  const row = ({ rank, name, score, probability: sure, known, remark, begin, end, share }) => {
-    const bar = make("span", { class: "sure" });
-    bar.style.width = barWidth(share);
-    return make("tr", known ? { class: "right" } : {},
-      make("td", { class: "number" }, String(rank)),
-      make("td", {}, answerButton(run, name), make("div", { class: "note" }, between(begin, end), remark ? "; " + remark : ""), bar),
-      make("td", { class: "number" }, sure === null ? "" : percent(sure)),
-      make("td", { class: "number score" }, digits(score)),
-      make("td", {}, knownMark(known)));
-  };
-  const { spans } = result, ranked = [...spans].sort((one, other) => one.rank - other.rank), head = ["", "answer", "probability", "score", "known"], caption = run + " – " + about.runs[run];
+  const scored = result.spans.every(({ probability }) => probability === null);
+  const row = ({ rank, name, score, probability: sure, known, remark, begin, end, share }) => make("tr", known ? { class: "right" } : {},
+    make("td", { class: "number" }, String(rank)),
+    make("td", {}, answerButton(run, name, between(begin, end)), make("div", { class: "note name", dir: "auto" }, [name === question.predicate ? "" : name, remark].filter(Boolean).join("; ")), bar(share)),
+    make("td", { class: "number" }, scored ? digits(score) : sure === null ? "" : percent(sure)),
+    make("td", {}, knownMark(known)));
+  const { spans } = result, ranked = [...spans].sort((one, other) => one.rank - other.rank), caption = `${run} – ${about.runs[run]}`;
+  const head = [["", "number"], "answer", [scored ? "score" : "probability", "number"], "known"];
   if (spans.length <= MANY) return [spanChart(run, spans), table(head, ranked.map(row), caption)];
-  const best = ranked.filter(({ rank, known }) => rank <= 10 || known);
+  const best = ranked.filter(({ rank }) => rank <= 10), also = ranked.filter(({ rank, known }) => rank > 10 && known).slice(0, 5);
   const rest = make("details", {}, make("summary", {}, `All ${spans.length.toLocaleString("en")} in the order of time`));
   rest.addEventListener("toggle", () => rest.open && rest.append(table(head, spans.map(row), caption)), { once: true });
-  return [spanChart(run, spans), table(head, best.map(row), caption + ", the best and the known"), rest];
+  return [spanChart(run, spans), table(head, [...best, ...also].map(row), caption + ", the best and the known"), rest];
 }
 
 function spanChart(run, spans) {
   // How likely each span is beside the best one, over the time of the graph.
-  const starts = about.times.map((time) => time.split("..")[0]), stops = about.times.map((time) => time.split("..").pop());
+  const starts = about.times.map((_, at) => startOf(at)), stops = about.times.map((_, at) => stopOf(at));
   const bars = spans.flatMap(({ name, share, begin, end, known }) => {
     const first = starts.indexOf(begin), last = stops.indexOf(end);
     if (first < 0 || last < first) return [];
@@ -423,114 +413,177 @@ function spanChart(run, spans) {
     "aria-label": `${seen(run)}: how likely each time is beside the best one` }, ...bars), ends());
 }
 
-const between = (begin, end) => (begin === end ? begin ?? "?" : `${begin ?? "?"} to ${end ?? "?"}`);
+const ends = () => make("div", { class: "ends" }, make("span", {}, startOf(0)), make("span", {}, stopOf(about.times.length - 1)));
 
-function showLinks() {
-  const entities = ["subject", "object"].map((name) => question[name]).filter((name) => name && has("entity", { name }));
-  element("links").replaceChildren(...entities.flatMap((name) => [
-    make("button", { type: "button", onclick: () => showEntity(name) }, "Facts of ", named(name)), " "]));
+// The answers over time
+
+function showHistory() {
+  const charts = shownRuns().flatMap((run) => {
+    const result = results.get(run), step = stepOf(result);
+    return step && result.count > 1 ? historyOf(run, result, step) : [];
+  });
+  element("history").querySelector(".charts")?.replaceChildren(...charts);
 }
 
-// Time
-
-const within = (first, last) => {
-  const count = about.times.length;
-  return { left: (100 * first) / count + "%", width: (100 * (last - first + 1)) / count + "%" };
-};
-
-function track(first, last, kind) {
-  const bar = make("i", {});
-  Object.assign(bar.style, within(first, last));
-  return make("div", { class: "track " + kind }, bar, nowLine());
+function historyOf(run, result, step) {
+  const count = about.times.length, steps = about.times.map((_, at) => stepAt(result, at));
+  const scored = result.steps.every(({ rows }) => rows.every(([, , , sure]) => sure === null));
+  const lines = shownRows(step).slice(0, 5).flatMap(([, name], number) => {
+    const rows = steps.map((each) => each && (each.rows.find((row) => row[1] === name) ?? null));
+    const valueOf = (row, at) => (row === undefined ? null : row === null ? 0 : scored ? Math.exp(row[2] - steps[at].rows[0][2]) : row[3] ?? (row[4] ? 1 : null));
+    const look = { colour: number, dash: DASHES[number], stepped: true };
+    const taught = rows.map((row) => (row?.[3] === null && row[4] && !scored ? 1 : null));
+    return [{ name, values: rows.map(valueOf), ...look }, ...(taught.some(Boolean) ? [{ values: taught, ...look, dash: "", kind: "stated" }] : [])];
+  });
+  if (result.stated) {
+    const values = about.times.map((_, at) => result.stated[1 + at - result.first]?.[0] ?? null);
+    lines.push({ text: "such a fact at all", values, colour: "x", dash: "1 4", stepped: true });
+  }
+  const what = scored ? "how likely each answer is beside the best one" : "how probable each answer is, if there is such a fact";
+  return [make("h3", {}, `${shownRuns().length > 1 ? `${seen(run)}: ` : ""}the answers over time`),
+    plot(element("history"), { count, series: lines, now: spanOf(result), label: `${run}: ${what}, over time`, choose: (at) => { move(at); keepTime(); },
+      ticks: (width) => timeTicks(0, count - 1, width).map((at) => [at, startOf(at)]) }),
+    legend(lines.filter(({ kind }) => kind !== "stated")),
+    note(`${what}; thick: train states it; at 0: not among the ten.`)];
 }
-
-function nowLine() {
-  const line = make("b", { class: "now" });
-  line.style.left = middle(Number(element("slider").value));
-  return line;
-}
-
-const ends = () => make("div", { class: "ends" }, make("span", {}, about.times[0].split("..")[0]), make("span", {}, about.times.at(-1).split("..").pop()));
 
 async function showScopes(own) {
-  const where = element("scopes");
-  where.replaceChildren();
-  if (!question.predicate) return;
-  const runs = shownRuns(), parts = [];
-  for (const run of runs) {
+  const parts = [make("div", { class: "charts" })], where = element("history");
+  for (const run of question.predicate && question.ask !== "time" ? shownRuns() : []) {
     await attempt(async () => {
       const reply = await get("predicate", { run, name: question.predicate }), count = about.times.length;
-      const most = Math.max(1, ...reply.held);
-      if (!parts.length) {
-        parts.push(make("p", { class: "note" }, "facts of train that hold, and scopes of ", named(question.predicate)));
+      const most = Math.max(1, ...reply.held), track = make("div", { class: "tracks" });
+      if (parts.length === 1) {
+        parts.push(make("h3", {}, "facts of ", pageOf("predicate", question.predicate), " that hold, of train"));
         parts.push(draw("svg", { class: "held", viewBox: `0 0 ${count} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
           ...reply.held.map((held, at) => draw("rect", { x: at, y: 1 - held / most, width: 1, height: held / most }))));
       }
-      if (runs.length > 1 || reply.remark) parts.push(make("p", { class: "note" }, [run, reply.remark].filter(Boolean).join(": ")));
       if (reply.scopes.length) {
-        parts.push(draw("svg", { class: "strip", viewBox: `0 0 ${count} 1`, preserveAspectRatio: "none", role: "img", "aria-label": `${reply.scopes.length} scopes` },
-          ...reply.scopes.map(([label, first, last]) => {
-            const box = draw("rect", { x: first, y: 0, width: last - first + 1, height: 1 }, draw("title", {}, label));
-            box.addEventListener("click", () => { move((first + last) >> 1); keepTime(); });
-            return box;
-          })));
-      }
+        track.append(note(`${run}: ${many(reply.scopes.length, "scope")}`), draw("svg", { class: "strip", viewBox: `0 0 ${count} 1`, preserveAspectRatio: "none", role: "img", "aria-label": `${reply.scopes.length} scopes` },
+          ...reply.scopes.map(([label, first, last]) => draw("rect", { x: first, y: 0, width: last - first + 1, height: 1, click: () => { move((first + last) >> 1); keepTime(); } }, draw("title", {}, label)))));
+      } else if (reply.remark) track.append(note(`${run}: ${reply.remark}`));
+      parts.push(track);
     }, undefined);
     if (own !== turn) return;
   }
-  if (parts.length) where.replaceChildren(...parts, ends(), nowLine());
+  if (parts.length > 1) parts.push(ends());
+  where.replaceChildren(...parts);
+  showHistory();
 }
-
-function keepTime() {
-  history.replaceState(null, "", addressOf(question));
-}
-
-function factList(facts, entity) {
-  const list = make("dl", { class: "facts" });
-  for (const fact of facts) {
-    const other = fact.subject === entity ? "object" : "subject";
-    const text = entity === undefined ? `${fact.subject} ${fact.predicate} ${fact.object}`
-      : other === "object" ? `${fact.predicate} ${fact.object}` : `${fact.subject} ${fact.predicate}`;
-    list.append(make("dt", {}, linkTo(aboutFact(fact, entity === undefined ? "object" : other), text)),
-      make("dd", {}, track(fact.first, fact.last, fact.split), make("span", { class: "note" }, `${between(fact.begin, fact.end)}, ${fact.split}`)));
-  }
-  return list;
-}
-
-function present(id, title, ...parts) {
-  const section = element(id);
-  section.replaceChildren(make("h2", { dir: "auto" }, title), ...parts);
-  section.hidden = false;
-  section.focus({ preventScroll: true });
-  section.scrollIntoView({ block: "nearest" });
-}
-
-const showEntity = (name) => attempt(async () => {
-  const reply = await get("entity", { name });
-  const more = reply.all > reply.facts.length ? [make("p", { class: "note" }, `the first ${reply.facts.length} of ${reply.all.toLocaleString("en")} facts`)] : [];
-  present("entity", "Facts of " + name, ...more, factList(reply.facts, name), ends());
-});
 
 // Why
 
-const explain = (run, answer) => attempt(async () => {
-  const asked = { ...argumentsOf(run, question), answer };
-  const reply = await get("why", asked), parts = [];
-  if (keyOf("", asked) !== keyOf("", { ...argumentsOf(run, question), answer })) return; // it moved on
-  if (reply.reasons) {
-    parts.push(make("p", { class: "note" }, reply.reasons.length ? "The facts that it rests on: chains from the given entity to the answer, and what each adds to the score." : "No chain of facts leads there."));
-    parts.push(make("ol", {}, ...reply.reasons.map((reason) => make("li", {}, digits(reason.contribution),
-      make("ul", {}, ...reason.facts.map((fact) => make("li", {}, named(`${fact.subject} ${fact.predicate} ${fact.object}`),
-        `, ${between(fact.begin, fact.end)} (${fact.scope})`)))))));
-  } else {
-    parts.push(make("p", { class: "note" }, "This model does not say which facts an answer rests on. These are the nearest facts of train with the same predicate and one of the entities."));
-    parts.push(reply.nearest.length ? factList(reply.nearest) : make("p", {}, "There are none."), reply.nearest.length ? ends() : "");
-  }
-  if (["object", "subject"].includes(question.ask) && has("entity", { name: answer })) parts.push(make("p", {}, make("button", { type: "button", onclick: () => showEntity(answer) }, "Facts of ", named(answer))));
-  present("reasons", `Why ${answer}? (${run})`, ...parts);
-});
+let reason = 0; // of the evidence; what arrives for an earlier one is dropped
 
-// Downloads: what is shown
+function explainBest(wait) {
+  // The best answer at the time that is shown, of a run that says what its answers rest on.
+  const runs = shownRuns(), run = runs.find((each) => about.explains.includes(each) && bestOf(results.get(each))) ?? runs.find((each) => bestOf(results.get(each)));
+  const own = ++reason, best = run && bestOf(results.get(run));
+  element("reasons").replaceChildren();
+  if (!best) return;
+  if (!has("why", { ...argumentsOf(run, question), answer: best[2] })) {
+    element("reasons").replaceChildren(note("This page holds no evidence for that time; it has some at the time of the question."));
+    return;
+  }
+  if (!wait) explain(run, best[2], false);
+  else setTimeout(() => { if (own === reason) explain(run, best[2], false); }, wait);
+}
+
+async function explain(run, answer, focus) {
+  const own = ++reason, where = element("reasons"), asked = { ...argumentsOf(run, question), answer };
+  const shown = question.ask === "time" ? NAMES.map((name) => question[name]).join(" ") : answer;
+  const title = make("h2", { id: "why", dir: "auto" }, question.ask === "time" ? "Near it: " : "Why ", named(shown), question.ask === "time" ? "" : "?");
+  const body = make("div", {}, note("looking for the facts …"));
+  where.replaceChildren(title, body);
+  await attempt(async () => {
+    const reply = await get("why", asked);
+    if (own !== reason) return;
+    showEvidence(body, reply, run, answer);
+    if (!focus) return;
+    where.focus({ preventScroll: true });
+    where.scrollIntoView({ block: "nearest" });
+  }, body);
+}
+
+function showEvidence(where, { facts, chains }, run, answer) {
+  const facing = { object: "subject", subject: "object" }[question.ask], given = question[facing] ?? question.subject;
+  const last = facing ? answer : question.object, result = results.get(run);
+  const lead = chains ? "The known facts that the answer rests on, at their times; a line leads from a fact to its object."
+    : "This model does not say which facts an answer rests on. These are the nearest known facts with the same predicate and one of the entities.";
+  if (!facts.length) return where.replaceChildren(note(chains ? "No chain of known facts leads there." : `${lead} There are none.`));
+  const weights = facts.map((_, at) => (chains ?? []).reduce((sum, [adds, steps]) => sum + (steps.some(([number]) => number === at) ? adds : 0), 0));
+  const scopes = new Map((chains ?? []).flatMap(([, steps]) => steps));
+  const listed = facts.map((fact, number) => ({ ...fact, number, scope: scopes.get(number) ?? "" }));
+  const [from, to] = spanOf(result) ?? [], asked = from === undefined ? null : { first: from, last: to };
+  const detail = make("p", { class: "detail", "aria-live": "polite" }, "Choose a fact or a name in the picture.");
+  const showFact = (fact) => detail.replaceChildren(...sentence(fact), " ", ...["object", "subject", "time"].flatMap((ask) => [linkTo(aboutFact(fact, ask), WORDS[ask].toLowerCase() + "?"), " "]));
+  const picture = make("div", { class: "picture" }), words = chains ? chainList(listed, chains, picture) : factList(facts);
+  where.replaceChildren(note(lead), make("div", { class: "beside" }, make("div", {}, picture, detail), words));
+  const render = () => picture.replaceChildren(evidenceChart(picture, { facts: listed, weights, first: given, last, asked, showFact, showName: (name) => pageOf("entity", name).click() }));
+  render();
+  redraw = render;
+}
+
+let redraw = () => {}; // the evidence, when the window has another width
+
+function sentence(fact) {
+  return [pageOf("entity", fact.subject), " ", pageOf("predicate", fact.predicate), " ", pageOf("entity", fact.object), `, ${between(fact.begin, fact.end)}`, ...(fact.scope ? [make("span", { class: "note" }, ` (${fact.scope})`)] : [])];
+}
+
+function chainList(facts, chains, picture) {
+  // Chains with the same beginning share it. What a pointer or the focus is on stands out in the picture.
+  const tree = { next: new Map() };
+  for (const [adds, steps] of chains) {
+    let node = tree;
+    for (const [number] of steps) {
+      if (!node.next.has(number)) node.next.set(number, { next: new Map(), within: new Set() });
+      node = node.next.get(number);
+      for (const [each] of steps) node.within.add(each);
+    }
+    node.adds = (node.adds ?? 0) + adds;
+  }
+  const light = (within) => {
+    for (const bar of picture.querySelectorAll(".fact")) bar.classList.toggle("far", Boolean(within) && !within.has(Number(bar.dataset.number)));
+  };
+  const level = ({ next }) => make("ul", { class: "chains" }, ...[...next].map(([number, node]) => {
+    const line = make("div", { mouseenter: () => light(node.within), mouseleave: () => light(), focusin: () => light(node.within), focusout: () => light() },
+      ...sentence(facts[number]), node.adds === undefined ? "" : make("b", { title: "what it adds to the score" }, ` +${node.adds.toPrecision(2)}`));
+    return make("li", {}, line, node.next.size ? level(node) : "");
+  }));
+  return level(tree);
+}
+
+// Copies and downloads: what is shown
+
+// As a shell and Python read it; a name that is a mark of a question has a backslash before it.
+const inShell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`);
+const marked = (name, marks) => (marks.test(name) ? "\\" + name : name);
+
+function asCommand() {
+  const names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*[?_]$/)));
+  const when = question.ask === "time" || !question.time ? [] : [question.time.includes("..") ? "--during" : "--at", question.time];
+  const more = [...when, ...(question.known === "drop" ? ["--known", "drop"] : []), ...(about.explains.includes(question.run) && ["object", "subject"].includes(question.ask) ? ["--why"] : [])];
+  const all = [about.sources[question.run], ...names];
+  return ["splime", "ask", ...(all.some((word) => word.startsWith("-")) ? [...more, "--", ...all] : [...all, ...more])].map(inShell).join(" ");
+}
+
+function asPython() {
+  const text = JSON.stringify, names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*\?$/)));
+  const [begin, end] = question.time.split(".."), when = question.ask === "time" || !question.time ? "" : end ? `, during=(${text(begin)}, ${text(end)})` : `, at=${text(begin)}`;
+  const known = question.known === "drop" ? ', known="drop"' : "";
+  return `import splime\n\nprint(splime.ask(${[about.sources[question.run], ...names].map((one) => text(one)).join(", ")}${when}${known}))`;
+}
+
+async function copy(text) {
+  const shown = element("copied");
+  shown.hidden = false;
+  shown.textContent = seen(text);
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    getSelection().selectAllChildren(shown); // where a page may not, a person can
+  }
+}
 
 function shownAnswers() {
   const rows = [];
@@ -544,7 +597,7 @@ function shownAnswers() {
       continue;
     }
     const step = stepOf(result);
-    for (const [rank, answer, score, probability, known, remark, scope] of step ? step.rows : []) {
+    for (const [rank, answer, score, probability, known, remark, scope] of step ? shownRows(step) : []) {
       rows.push({ run, ...names, time, rank, answer, score, probability, scope: scope ?? step.scope, known, remark });
     }
   }
@@ -567,149 +620,3 @@ function download(kind) {
   make("a", { href: address, download: "answers." + kind }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
-
-// The rest: facts of test, the map, metrics; made when they are opened
-
-function showTests(where) {
-  const list = make("ul", {});
-  for (const fact of about.tests) {
-    const text = `${fact.subject} ${fact.predicate} ${fact.object}`, when = fact.time || "without time";
-    list.append(make("li", {}, named(text), ` (${when}): `, linkTo(aboutFact(fact, "object"), "what"), " ", linkTo(aboutFact(fact, "subject"), "who")));
-  }
-  where.replaceChildren(list);
-}
-
-function showDoubts(where) {
-  const list = make("ol", {});
-  for (const row of about.doubts) {
-    const sure = `${(100 * row.doubt).toFixed(1)} %, ${row.kind}`;
-    if (row.predicate === null) {
-      const both = [row.subject, row.object].flatMap((name) => [" ", make("button", { type: "button", onclick: () => showEntity(name) }, "Facts of ", named(name))]);
-      list.append(make("li", {}, named(`${row.subject} and ${row.object} may be one`), ` (${sure})`, ...both));
-      continue;
-    }
-    const instead = row.instead === null ? [] : ["; more probable: ", named(row.instead)];
-    const text = `${row.subject} ${row.predicate} ${row.object}`;
-    const ask = stored && row.ask !== "subject" ? "object" : row.ask; // a page in a file has no more
-    list.append(make("li", {}, linkTo(aboutFact(row, ask), text), ` ${between(row.begin, row.end)} (${sure})`, ...instead));
-  }
-  where.replaceChildren(make("p", { class: "note" }, "What splime doubts has found: how probably each is wrong. A click asks the question."), list);
-}
-
-const COLOURS = 24; // predicates that the map says the colours of
-
-async function showMap(where) {
-  const run = question.run;
-  where.replaceChildren(make("p", { class: "note" }, "making the map …"));
-  const reply = await get("map", { run }), points = reply.points;
-  if (reply.remark) throw new Wrong(reply.remark);
-  const names = Object.entries(reply.predicates).sort(([, a], [, b]) => (a < b ? -1 : 1));
-  const hue = new Map(names.map(([id], position) => [Number(id), `hsl(${(position * 137.5) % 360} 65% 50%)`]));
-  const text = named("Arrow keys move from point to point, and Enter asks.");
-  const select = make("select", { "aria-label": "predicate on the map" }, make("option", { value: "" }, "all predicates"),
-    ...names.map(([id, name]) => make("option", { value: id }, name)));
-  const legend = make("p", { class: "note legend" }, ...names.slice(0, COLOURS).map(([id, name]) => {
-    const dot = make("span", { "aria-hidden": "true" }, "● ");
-    dot.style.color = hue.get(Number(id));
-    return make("span", {}, dot, named(name));
-  }), names.length > COLOURS ? `and ${names.length - COLOURS} more: choose one above` : "");
-  let now = -1;
-  const circles = points.map(([x, y, label, source, , ], number) => {
-    const circle = draw("circle", { cx: x, cy: y, r: 0.008, fill: hue.get(source) }, draw("title", {}, label));
-    circle.addEventListener("click", () => { point(number); choose(); });
-    circle.addEventListener("mouseenter", () => point(number));
-    return circle;
-  });
-  const point = (number) => {
-    if (now >= 0) circles[now].classList.remove("now");
-    now = number;
-    circles[now].classList.add("now");
-    text.textContent = seen(points[now][2]);
-  };
-  const choose = () => {
-    const [, , , source, time, subject] = points[now];
-    go({ ask: "object", subject, predicate: reply.predicates[source], object: "", time: about.times[time] });
-    element("result").scrollIntoView({ block: "start" });
-  };
-  const shown = () => points.map((_, number) => number).filter((number) => select.value === "" || points[number][3] === Number(select.value));
-  select.addEventListener("change", () => {
-    const kept = new Set(shown());
-    circles.forEach((circle, number) => circle.classList.toggle("far", !kept.has(number)));
-  });
-  const chart = draw("svg", { class: "points", viewBox: "-0.02 -0.02 1.04 1.04", tabindex: "0", role: "application",
-    "aria-label": "Map of scoped predicates: arrow keys move from point to point, Enter asks" }, ...circles);
-  chart.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (step) {
-      const kept = shown(), at = kept.indexOf(now);
-      point(kept[(at < 0 ? (step > 0 ? 0 : kept.length - 1) : at + step + kept.length) % kept.length]);
-    } else if (event.key === "Enter" && now >= 0) choose();
-    else return;
-    event.preventDefault();
-  });
-  where.replaceChildren(make("p", { class: "note" }, `${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts.`),
-    select, legend, chart, make("p", { "aria-live": "polite" }, text)); // below the map, which must not move under the mouse
-}
-
-async function showMetrics(where) {
-  const parts = [];
-  for (const run of shownRuns()) {
-    const part = make("div", {}, make("h3", {}, run));
-    parts.push(part);
-    const inner = make("div", {});
-    part.append(inner);
-    await attempt(async () => {
-      const reply = await get("metrics", { run });
-      inner.replaceChildren(...reply.parts.map((each) => typeof each === "string" ? make("p", { class: "note" }, each)
-        : make("div", { class: "wide" }, make("table", { class: "plain" }, make("caption", {}, each.title),
-          make("thead", {}, make("tr", {}, ...each.head.map((name) => make("th", { scope: "col" }, name)))),
-          make("tbody", {}, ...each.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", { dir: "auto" }, cell)))))))));
-    }, inner);
-  }
-  where.replaceChildren(...parts);
-}
-
-const SECTIONS = { doubts: showDoubts, tests: showTests, map: showMap, metrics: showMetrics };
-
-function refresh(name) {
-  const section = element(name), where = section.querySelector("div");
-  if (section.open) attempt(() => SECTIONS[name](where), where);
-}
-
-// The beginning
-
-async function begin() {
-  token();
-  about = await get("about");
-  const runs = Object.keys(about.runs);
-  element("about").textContent = `${about.facts.toLocaleString("en")} facts, ${about.times[0].split("..")[0]} to ${about.times.at(-1).split("..").pop()}; splime ${about.version}` +
-    (stored ? ". This page has no server: it holds the answers to the questions below." : "");
-  element("runs").hidden = runs.length < 2;
-  element("doubts").hidden = !about.doubts.length;
-  element("run").append(...runs.map((run) => make("option", { value: run }, run)));
-  element("beside").append(make("option", { value: "" }, "none"), ...runs.map((run) => make("option", { value: run }, run)));
-  question = readAddress();
-  history.replaceState(null, "", addressOf(question));
-  fillForm();
-  if (stored) {
-    for (const field of document.querySelectorAll("#question input")) field.disabled = true;
-    document.querySelector("button[type=submit]").hidden = true;
-    element("tests").open = true;
-  } else {
-    for (const field of document.querySelectorAll("[data-names]")) suggestNames(field);
-  }
-  element("question").addEventListener("submit", (event) => { event.preventDefault(); go(readForm()); });
-  for (const choice of document.querySelectorAll("input[name=ask]")) choice.addEventListener("change", markAsked);
-  for (const name of ["run", "beside"]) {
-    element(name).addEventListener("change", () => { go({ [name]: element(name).value }); refresh("map"); refresh("metrics"); });
-  }
-  element("slider").addEventListener("input", () => move(Number(element("slider").value)));
-  element("slider").addEventListener("change", keepTime);
-  for (const kind of ["csv", "json"]) element(kind).addEventListener("click", () => download(kind));
-  for (const name of Object.keys(SECTIONS)) element(name).addEventListener("toggle", () => refresh(name));
-  window.addEventListener("popstate", () => { question = readAddress(); fillForm(); ask(); });
-  await ask();
-  document.body.dataset.ready = "yes";
-}
-
-attempt(begin);

@@ -111,7 +111,7 @@ class Query:
 
     def answer(self, question: Question, facts: Facts, options: AnswerOptions) -> Answers:
         """Answer a question that was read."""
-        if later := self._later(facts):
+        if later := self.later(facts):
             return later.answer(question, facts, options)
         kind: Kind = question.kind  # type: ignore[assignment]
         with torch.inference_mode(), memory_errors():
@@ -181,7 +181,7 @@ class Query:
         one. Only a run of the path model knows which facts its answers rest on.
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
-        if later := self._later(facts):
+        if later := self.later(facts):
             return later.why(
                 subject, predicate, object, answer=answer, at=at, during=during, most=most
             )
@@ -205,7 +205,7 @@ class Query:
         one out.
         """
         question, facts = self.read((subject, predicate, object), None, at, during)
-        if question.kind not in SIDES or self._ahead or self._later(facts):
+        if question.kind not in SIDES or self._ahead or self.later(facts):
             return None
         kind: Kind = question.kind
         existence = self.existence(kind)
@@ -235,9 +235,9 @@ class Query:
     @cached_property
     def forecast(self) -> Query | None:
         """The same for the time after the facts; None where the run itself answers for it."""
-        return None if self.run.forecast is None else Query(self.run.forecast)
+        return None if self.run.forecast is None else type(self)(self.run.forecast)
 
-    def _later(self, facts: Facts) -> Query | None:
+    def later(self, facts: Facts) -> Query | None:
         """What answers questions about the time after the facts."""
         last = int(self.run.graph.train.end.max(initial=self.run.graph.timeline.first))
         return self.forecast if int(facts.begin.min()) > last else None
