@@ -63,10 +63,13 @@ def test_it_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not re.search(r"""@import|url\(["']?(?:https?:)?//""", text), style
 
 
-def test_every_public_name_is_explained(site: Path) -> None:
-    html = (site / "docs/python.html").read_text(encoding="utf-8")
+def test_every_public_name_has_a_page(site: Path) -> None:
+    listed = (site / "docs/python.html").read_text(encoding="utf-8")
     for name in dir(splime):
+        (page,) = [*site.glob(f"docs/python/{name}.html"), *site.glob(f"docs/python/class-{name}.html")]
+        html = page.read_text(encoding="utf-8")
         assert re.search(rf'id="(?:module-)?splime\.{name}"', html), name
+        assert f'href="python/{page.name}"' in listed, name
 
 
 def commands(group: Any, before: str) -> list[tuple[str, Any]]:
@@ -80,17 +83,15 @@ def commands(group: Any, before: str) -> list[tuple[str, Any]]:
 
 
 def test_every_option_is_explained(site: Path) -> None:
-    html = (site / "docs/commands.html").read_text(encoding="utf-8")
+    listed = (site / "docs/commands.html").read_text(encoding="utf-8")
     brief = words(site / "docs/cheatsheet.html")
-    sections = {
-        unescape(re.sub("<[^>]*>", "", title)): text
-        for title, text in re.findall(r"<h2>(.*?)<a.*?</h2>(.*?)(?=<h2>|</article>)", html, re.S)
-    }
     known = commands(typer.main.get_command(app), "splime")
-    assert sections.keys() == {name for name, _ in known}
+    pages = {name: "-".join(name.split()[1:]) for name, _ in known}
+    assert {page.stem for page in site.glob("docs/commands/*.html")} == {*pages.values()}
     for name, command in known:
         assert name.removeprefix("splime ") in brief
-        text = unescape(re.sub(r"<[^>]*>", " ", sections[name]))
+        assert f'href="commands/{pages[name]}.html"' in listed
+        text = words(site / f"docs/commands/{pages[name]}.html")
         for parameter in command.params:
             for option in parameter.opts if parameter.param_type_name == "option" else []:
                 assert re.search(rf"{option}\b", text), (name, option)

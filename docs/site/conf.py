@@ -16,12 +16,13 @@ project = "splime"
 author = "The splime developers"
 copyright = author
 release = version = splime.__version__
-extensions = ["sphinx.ext.autodoc", "myst_parser", "made"]
+extensions = ["sphinx.ext.autodoc", "myst_parser", "sphinx_copybutton", "made"]
 
 root_doc = "docs/index"
 _pages = {"docs", "benchmarks", "experiments"}
 _documents = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 include_patterns = ["docs/*.md", "docs/notebooks/*.ipynb", *_documents]
+include_patterns += ["docs/commands/*.md", "docs/python/*.md"]  # written by `made`
 # Folders that need not be searched for pages: .venv has a hundred thousand files.
 exclude_patterns = [
     path.name for path in HERE.parents[1].iterdir() if path.is_dir() and path.name not in _pages
@@ -38,6 +39,9 @@ maximum_signature_line_length = 80
 
 # Several results have a field called `object`, as the type is.
 suppress_warnings = ["ref.python"]
+copybutton_prompt_text = "$ "  # what commands print is not copied with them
+copybutton_exclude = ".linenos, .gp"
+copybutton_selector = "div:not(.output) > div.highlight > pre"
 html_theme = "furo"
 html_title = f"splime {release}"
 html_extra_path = ["index.html"]

@@ -1,19 +1,19 @@
 """What the site has beside its documents: tables of registries, references, and notebooks.
 
-A page says `{made} NAME` where the Markdown of a function of `MADE` belongs. So a new method,
-option or public name is on the site without a change here.
+A page says `{made} NAME` where the Markdown of a function of `MADE` belongs. Commands and public
+names have a page each, written below `docs` before the site is built. So a new method, option,
+command or public name is on the site without a change here.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
-from importlib import import_module
 from inspect import formatannotation, signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -30,6 +30,7 @@ from splime.embedding.losses import LOSSES
 from splime.embedding.presets import PRESETS, QUICK, STRONG
 from splime.exports import FORMATS
 from splime.io import READERS
+from splime.io.files import atomic_write
 from splime.methods import METHODS
 from splime.reporting.showing import PICTURES
 from splime.training.registry import find_model, model_names
@@ -151,25 +152,56 @@ def _help(command: Any) -> tuple[str, str]:
     return about.strip(), " ".join(example.split())
 
 
-def commands() -> str:
-    """The reference of the command line: every command with its options, by panels."""
-    parts = []
-    for name, command, context in _commands():
-        about, example = _help(command)
-        pieces = " ".join(command.collect_usage_pieces(context))
-        about = re.sub(r"^(- .*?: )(splime [^;\n]*)", r"\1`\2`", about, flags=re.M)
-        parts += [f"## {name}", *map(_plain, about.split("\n\n"))]
-        parts.append(f"```console\n$ {name} {pieces}\n```")
-        if example:
-            parts.append(f"For example:\n\n```console\n$ {example}\n```")
-        panels: dict[str, list[str]] = {}
-        for each in command.get_params(context):
-            if record := each.get_help_record(context):
-                panel = getattr(each, "rich_help_panel", None) or ""
-                panels.setdefault(panel, []).append(f"`{record[0]}`\n: {_plain(record[1])}")
-        for panel, options in panels.items():
-            parts += [f"**{panel}**"] * bool(panel) + options
+def _command_page(name: str, command: Any, context: typer.Context) -> str:
+    """A command with its options, by panels."""
+    about, example = _help(command)
+    pieces = " ".join(command.collect_usage_pieces(context))
+    about = re.sub(r"^(- .*?: )(splime [^;\n]*)", r"\1`\2`", about, flags=re.M)
+    parts = [f"# {name}", *map(_plain, about.split("\n\n"))]
+    parts.append(f"```console\n$ {name} {pieces}\n```")
+    if example:
+        parts.append(f"For example:\n\n```console\n$ {example}\n```")
+    panels: dict[str, list[str]] = {}
+    for each in command.get_params(context):
+        if record := each.get_help_record(context):
+            panel = getattr(each, "rich_help_panel", None) or "Options"
+            panels.setdefault(panel, []).append(f"`{record[0]}`\n: {_plain(record[1])}")
+    for panel, options in panels.items():
+        parts += [f"## {panel}", *options]
     return "\n\n".join(parts)
+
+
+def _page_of(name: str) -> str:
+    return "-".join(name.split()[1:])
+
+
+def _command_groups() -> dict[str, list[Called]]:
+    """The commands in the groups that `splime --help` has."""
+    groups: dict[str, list[Called]] = {}
+    for called in _commands():
+        context = called[2]
+        while (above := context.parent) is not None and above.parent is not None:
+            context = above
+        panel = getattr(context.command, "rich_help_panel", None)
+        groups.setdefault(panel if isinstance(panel, str) else "More", []).append(called)
+    return groups
+
+
+def commands() -> str:
+    """The commands by groups, each with a link to its page."""
+    parts = []
+    for group, called in _command_groups().items():
+        rows = []
+        for name, command, _ in called:
+            brief = _help(command)[0].partition("\n\n")[0]
+            rows.append(f"| [`{name}`](commands/{_page_of(name)}.md) | {_plain(brief)} |")
+        parts += [f"## {group}", "\n".join(["| command | what it does |", "|---|---|", *rows])]
+        parts.append(_contents(f"commands/{_page_of(name)}" for name, _, _ in called))
+    return "\n\n".join(parts)
+
+
+def _contents(pages: Iterable[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", "", *pages, "```"])
 
 
 def briefly() -> str:
@@ -225,31 +257,87 @@ def choices() -> str:
     return _table(("option", "names"), *((kind, ", ".join(of)) for kind, of in registries.items()))
 
 
+NAMES: dict[str, str] = {
+    "Load": """load read inspect Inspection describe TemporalGraph Facts Fact Timeline Vocabulary
+        parse_times split_graph save to_table write_text leakage""",
+    "Train": """train Run Settings make_settings update combine run execute read_plan Plan
+        PlannedRun PlanResult tune TuningResult Tuned Parallel progress_bar""",
+    "Ask": """ask Query Answers Answer predict Predictions Prediction doubts Doubts Doubt rules
+        Rules Rule backtest Backtest trust Trust explore""",
+    "Evaluate": """evaluate compare Comparison Evaluation evaluate_facts evaluate_triples
+        evaluate_predicates Scorer""",
+    "Draw and report": "plot report write_page smoothness",
+    "Cut time into predicates": """Merge Split Timestamp ChangePointSplit RandomSplit Vanilla METHODS
+        make_method standard_methods apply transform Transformed StreamResult StaticGraph
+        Segmentation save_segmentation load_segmentation export labelled_triples to_pykeen""",
+    "Errors": "SplimeError DataError UsageError DownloadError",
+}
+"""The public names in the order of use."""
+
+
+def _name_groups() -> dict[str, list[str]]:
+    public = {*dir(splime)}
+    groups = {group: [*filter(public.__contains__, of.split())] for group, of in NAMES.items()}
+    rest = public.difference(*groups.values())
+    return groups | ({"More": sorted(rest)} if rest else {})
+
+
 def names() -> str:
-    """The reference of the Python interface: what `__init__.pyi` has, under its modules."""
-    stub = Path(splime.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    """The public names by groups, each with a link to its page."""
     parts = []
-    for node in ast.parse(stub).body:
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        if node.module is None:
-            for each in node.names:
-                shown = f".. automodule:: splime.{each.name}\n   :members:"
-                parts += [f"## {each.name}", _restructured(shown)]
-            continue
-        parts += [f"## {node.module}", _plain(_first(import_module(f"splime.{node.module}")))]
-        parts.append(_restructured(*(_documented(each.name) for each in node.names)))
+    for group, public in _name_groups().items():
+        rows = [f"| [`{name}`](python/{_file_of(name)}.md) | {_about(name)} |" for name in public]
+        parts += [f"### {group}", "\n".join(["| name | what it is |", "|---|---|", *rows])]
+        parts.append(_contents(f"python/{_file_of(name)}" for name in public))
     return "\n\n".join(parts)
 
 
-def _documented(name: str) -> str:
+def _file_of(name: str) -> str:
+    """What the page of a name is called: `run` and `Run` are one file on some machines."""
+    return f"class-{name}" if isinstance(getattr(splime, name), type) else name
+
+
+def _about(name: str) -> str:
     named = getattr(splime, name)
-    if isinstance(named, type):
-        return f".. autoclass:: splime.{name}\n   :members:"
-    if callable(named):
-        return f".. autofunction:: splime.{name}"
-    # A registry; what stands in its place as a docstring is that of dictionaries.
-    return f".. py:data:: {name}\n   :module: splime\n\n   By name: {', '.join(named)}.\n"
+    return _plain(_first(named) if _explains_itself(named) else "A registry.")
+
+
+def _explains_itself(named: object) -> bool:
+    """Whether what is named has a docstring of its own; that of a registry is of dictionaries."""
+    return callable(named) or isinstance(named, ModuleType)
+
+
+def _name_page(name: str) -> str:
+    """A public name: what it is, its arguments or members, and an example."""
+    named = getattr(splime, name)
+    if isinstance(named, ModuleType):
+        shown = f".. automodule:: splime.{name}\n   :members:"
+    elif isinstance(named, type):
+        shown = f".. autoclass:: splime.{name}\n   :members:"
+    elif callable(named):
+        shown = f".. autofunction:: splime.{name}"
+    else:
+        shown = f".. py:data:: {name}\n   :module: splime\n\n   By name: {', '.join(named)}.\n"
+    return f"# splime.{name}\n\n{_restructured(shown)}"
+
+
+def _write_pages(app: Sphinx) -> None:
+    """Write the pages of commands and names, and remove those of what is gone."""
+    folders = {
+        "commands": {_page_of(called[0]): _command_page(*called) for called in _commands()},
+        "python": {_file_of(name): _name_page(name) for name in dir(splime)},
+    }
+    for folder, pages in folders.items():
+        place = Path(app.srcdir, "docs", folder)
+        place.mkdir(exist_ok=True)
+        for old in place.glob("*.md"):
+            if old.stem not in pages:
+                old.unlink(missing_ok=True)
+        for name, text in pages.items():
+            page = place / f"{name}.md"
+            if not page.exists() or page.read_text("utf-8") != text:
+                with atomic_write(page) as unfinished:
+                    unfinished.write_text(text, encoding="utf-8")
 
 
 def _restructured(*lines: str) -> str:
@@ -312,6 +400,7 @@ def _sections(_app: Sphinx, what: str, _name: str, _of: Any, _how: Any, lines: l
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Make the directive and the parser known to Sphinx."""
+    app.connect("builder-inited", _write_pages)
     app.connect("autodoc-process-docstring", _sections)
     app.add_directive("made", Made)
     app.add_source_suffix(".ipynb", "notebook")
