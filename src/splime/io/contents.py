@@ -263,9 +263,9 @@ def _by_contents(
         called = {role: roles[role] for role in pair if role in roles}
         if dated and called and not {*dated} & {*called.values()}:
             roles = {role: at for role, at in roles.items() if role not in called}
-    if not {"subject", "object"} <= roles.keys():  # `source` alone may be that of the row
-        unsure = [role for role in NAMES if role in roles and not _SURE.search(names[roles[role]])]
-        roles = {role: at for role, at in roles.items() if role not in unsure}
+    alone = [role for role in NAMES if role in roles]
+    if len(alone) == 1 and not _SURE.search(names[roles[alone[0]]]):
+        roles = {role: at for role, at in roles.items() if role not in alone}  # another `source`
     times = _times(contents, roles, wanted, options, where)
     taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
     missing = [role for role in wanted if role not in roles]
