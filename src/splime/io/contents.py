@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from splime.io.layout import (
     times_of,
 )
 from splime.io.notations import (
+    MARK,
     NOTATIONS,
     OPEN_END,
     Notation,
@@ -45,7 +47,7 @@ _HINTS = re.compile(
     r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision",
     re.IGNORECASE,
 )
-_SURE = re.compile(r"(?i)^(?:subject|predicate|object|relation)")
+_SURE = re.compile(r"(?i)^(?:pred|rel)")
 _UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
 
 _COUNTED = re.compile(
@@ -55,12 +57,14 @@ _NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|un
 # As it is read without a notation: years, ISO dates, digits alone, (milli)seconds since 1970.
 _DATE = re.compile(
     r"[+-]?[1-9][0-9]{3}|[+-]?(?:[0-9#]{4}|[0-9]{1,3}#+)(?:-[0-9#]{2}){1,2}"
-    r"(?:[T ][0-9]{2}(?::.*)?)?"
+    r"(?:[T ][0-9]{2}(?::.*)?)?|[0-9]{4}/[0-9]{2}"
     r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?|1[0-9]{9}(?:[0-9]{3})?"
 )
 _HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
+_MARK = re.compile(MARK)
 _FLAGS = {"yes", "no", "true", "false", "y", "n"}
 _NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
+_SHOWN = 2  # so many rows below the first show the order of columns
 _WORDY = 8  # so many words or more, on average, are no name
 _NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
 
@@ -75,7 +79,7 @@ def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
     >>> kind_of(["yes", "no"]), kind_of(["08:15", "9:00"]), kind_of(["Signed.\\nNever kept."])
     ('flag', 'number', 'text')
     """
-    given = [text for cell in cells if (text := cell.strip())]
+    given = [text for cell in cells if (text := _MARK.sub("", cell.strip()))]
     if not given:
         return "empty"
     timed = [text for text in given if not _NO_TIME.fullmatch(text)]
@@ -170,6 +174,22 @@ class Contents:
             for kind in ["text" if _NOTES.fullmatch(name) else kind_of(cells, self.ways)]
         ]
 
+    def with_first(self) -> Contents:
+        """The same with the names as the first row, where they are none; the names are numbers."""
+        cells = [[name, *cells] for name, cells in zip(self.names, self.cells, strict=True)]
+        return replace(self, names=[str(at + 1) for at in range(len(cells))], read=lambda: cells)
+
+    def is_misplaced(self, layout: Layout) -> bool:
+        """Whether columns without names cannot be in the usual order: rows are counted first,
+        or what should be a time is none, and a name is one.
+        """
+        kinds = self.with_first().kinds
+        names = [kinds[layout[role]] for role in NAMES if role in layout]
+        times = [kinds[layout[role]] for role in TIMES if role in layout]
+        counted = names[0] == "row number" and {*names[1:]} == {"name"}
+        shifted = "time" in names and "name" in times and not {"time", "number"} & {*times}
+        return len(self.cells[0]) >= _SHOWN and (counted or shifted)
+
     def of_kind(self, *kinds: Kind) -> list[int]:
         """The columns of some kinds."""
         return [at for at, kind in enumerate(self.kinds) if kind in kinds]
@@ -243,20 +263,20 @@ def _by_contents(
         called = {role: roles[role] for role in pair if role in roles}
         if dated and called and not {*dated} & {*called.values()}:
             roles = {role: at for role, at in roles.items() if role not in called}
-    if not {"subject", "object"} <= roles.keys():  # `source` alone may be that of the row
-        unsure = [role for role in NAMES if role in roles and not _SURE.search(names[roles[role]])]
-        roles = {role: at for role, at in roles.items() if role not in unsure}
-    times = _times(contents, roles, options, where)
+    alone = [role for role in NAMES if role in roles]
+    if len(alone) == 1 and not _SURE.search(names[roles[alone[0]]]):
+        roles = {role: at for role, at in roles.items() if role not in alone}  # another `source`
+    times = _times(contents, roles, wanted, options, where)
     taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
     missing = [role for role in wanted if role not in roles]
     free = _names(contents, missing, taken)
     named = {role: roles[role] for role in wanted if role in roles}
     if len(free) != len(missing):
-        raise _unclear(contents, where, named, missing, free, times)
+        raise _unclear(contents, where, named, missing, [[*times.values()]])
     if "predicate" in missing:
         predicate = _predicate(contents, free)
         if predicate is None:
-            raise _unclear(contents, where, named, missing, free, times)
+            raise _unclear(contents, where, named, missing, [[*times.values()]])
         free.remove(predicate)
         missing.remove("predicate")
         named["predicate"] = predicate
@@ -277,7 +297,11 @@ def left_out(names: Iterable[str]) -> list[str]:
 
 
 def _times(
-    contents: Contents, roles: dict[str, int], options: ReadOptions, where: str
+    contents: Contents,
+    roles: dict[str, int],
+    wanted: Sequence[str],
+    options: ReadOptions,
+    where: str,
 ) -> dict[str, int]:
     """The columns of times, by their names or as the columns that hold times."""
     named = {role: roles[role] for role in TIMES if role in roles}
@@ -314,27 +338,32 @@ def _times(
                 " facts hold on"
             )
         return {"begin" if is_begin else "time": columns[0]}
-    known = [roles.get(role, role.upper()) for role in NAMES]
-    when: list[int | str] = ["BEGIN", "END"] if len(columns) > 1 else ["TIME"]
-    which = f"one or two times among {_listed(contents, columns)}" if columns else "the time"
-    others = range(len(contents.names))
+    if len(columns) > 2:
+        known = {role: roles[role] for role in NAMES if role in roles}
+        pairs = list(itertools.pairwise(columns))
+        missing = [role for role in wanted if role not in known]
+        raise _unclear(contents, where, known, missing, pairs[:: max(1, len(pairs) - 1)])
+    listed = _listed(contents, range(len(contents.names)))
     raise DataError(
-        f"{where}: the columns leave open which is {which}; choose, by name or number from 1:\n"
-        f"  {contents.line([*known, *when])}\nThe columns are {_listed(contents, others)}."
+        f"{where}: the columns leave open which is the time; choose, by name or number from 1:\n"
+        f"  {contents.line([*(roles.get(role, role.upper()) for role in wanted), 'TIME'])}\n"
+        f"The columns are {listed}. If one holds times, {option('time_format', '%d/%m/%Y')} says"
+        " how they are written."
     )
 
 
 def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
     """Whether times are mostly later than others, by year and, in ISO dates, by day."""
-    signs = 0
-    for pair in zip(cells, others, strict=True):
-        years = [re.search("[0-9]{4}", text) for text in pair]
-        if all(years):
-            one, other = (
-                (year[0], year.string[: 9 * (not year.start())]) for year in years if year
-            )
-            signs += (one > other) - (one < other)
-    return signs > 0
+
+    def place(text: str) -> tuple[int, str]:
+        year = re.search("[1-9][0-9]{0,3}(?![0-9])(?=[^0-9]*$)|[1-9][0-9]{3}", text)
+        if year is None:
+            return 0, ""
+        sign = -1 if re.search(r"(?i)\bB\.?C", text) else 1
+        return sign * int(year[0]), text if year.start() == 0 else ""
+
+    pairs = ((place(one), place(other)) for one, other in zip(cells, others, strict=True))
+    return sum((one > other) - (one < other) for one, other in pairs if one[0] and other[0]) > 0
 
 
 def _unit(name: str) -> str:
@@ -347,15 +376,39 @@ def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> 
     texts, numbers = (
         [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
     )
+    texts = _without_doubles(contents, texts)
     things = [role for role in missing if role != "predicate"]
     return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
+
+
+def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
+    """Columns of names without those of their ids; the ids instead where several share a name.
+
+    >>> rows = [["7", "Ann"], ["8", "Ann"], ["7", "Ann"]]
+    >>> _without_doubles(Contents.of_rows(["person_id", "person_name"], rows), [1])
+    [0]
+    """
+    chosen = {*columns}
+    stems = [
+        re.sub(r"(?i)[ _.-]*(?:id|no|nr|number|code|key|sku)\.?$", "", n) for n in contents.names
+    ]
+    for at in columns:
+        stem = re.sub("(?i)[ _.-]*(?:name|title|label)$", "", contents.names[at])
+        ids = [one for one, other in enumerate(stems) if other == stem != contents.names[one]]
+        for one in ids:
+            pairs = {*zip(contents.cells[one], contents.cells[at], strict=True)}
+            if one != at and len(contents.values(one)) == len(pairs) < len(contents.cells[at]):
+                alone = len(pairs) == len(contents.values(at))
+                chosen = (chosen | {one, at}) - {one if alone else at}
+    return sorted(chosen)
 
 
 def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
     """The column that has clearly the fewest different values; None if none has."""
     first, *others = _likely(contents, columns)
     rows, values = len(contents.cells[first]), len(contents.values(first))
-    if rows < 2 or (values > 1 and values > rows / 2) or not _may_link(contents, columns, first):
+    most = rows - 1 if _is_common(contents, first) else rows / 2
+    if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, first):
         return None
     lightest = _weight(contents, columns, first)
     others = [at for at in others if _may_link(contents, columns, at)]
@@ -377,11 +430,16 @@ def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
 
 
 def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
-    values = contents.values(at)
     hinted = _HINTED if _HINTS.search(contents.names[at]) else 1
     middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
-    common = _COMMON if 2 * sum(text[0].islower() for text in values) > len(values) else 1
-    return len(values) * hinted * middle * common
+    common = _COMMON if _is_common(contents, at) else 1
+    return len(contents.values(at)) * hinted * middle * common
+
+
+def _is_common(contents: Contents, at: int) -> bool:
+    """Whether most values of a column begin with a small letter, so are no proper names."""
+    values = contents.values(at)
+    return 2 * sum(text[0].islower() for text in values) > len(values)
 
 
 def _unclear(
@@ -389,39 +447,43 @@ def _unclear(
     where: str,
     named: dict[str, int],
     missing: Sequence[str],
-    free: Sequence[int],
-    times: dict[str, int],
+    times: Sequence[Sequence[int | str]],
 ) -> DataError:
-    """What to say of columns that leave no reading, or more than one."""
-    at_times = [*times.values()]
+    """What to say of columns that leave no reading, or more than one; `times` are those to try."""
+    at_times = {at for when in times for at in when if isinstance(at, int)}
+    free = _names(contents, missing, {*named.values(), *at_times})
+    readings: list[list[int | str]] = []
+    more = ""
     if len(free) == len(missing) - 1 and "predicate" in missing:
         rest = iter(free)
-        fill = {r: next(rest) for r in NAMES if r in missing and r != "predicate"}
-        open_line = [*({**named, **fill}.get(r, r.upper()) for r in NAMES), *at_times]
-        return DataError(
-            f"{where}: no column is left for the predicate beside"
-            f" {_listed(contents, [*named.values(), *free])} and the time; give all rows one with"
-            f" {option('predicate_name', 'worksFor')}, or choose with {contents.line(open_line)}"
-        )
-    readings: list[Sequence[int | str]] = []
-    if len(free) == len(missing) and "predicate" in missing:
+        things = [named[r] if r in named else next(rest) for r in NAMES if r != "predicate"]
+        more = f" {option('predicate_name', 'worksFor')}"
+        if len(times) == 1:
+            whole = [things[0], "PREDICATE", things[1], *times[0]]
+            return DataError(
+                f"{where}: no column is left for the predicate beside {_listed(contents, things)}"
+                f" and the time; give all rows one with{more}, or choose with"
+                f" {contents.line(whole)}"
+            )
+        readings.append([*things])
+    elif len(free) == len(missing) and "predicate" in missing:
         for predicate in _likely(contents, free)[:2]:
             others = iter(at for at in free if at != predicate)
             made = {**named, "predicate": predicate}
-            readings.append([*(made[r] if r in made else next(others) for r in NAMES), *at_times])
+            readings.append([made[r] if r in made else next(others) for r in NAMES])
     else:
         rest = iter(free)
-        full = [named[r] if r in named else next(rest, r.upper()) for r in NAMES]
-        readings.append([*full, *at_times])
-        subject = named.get("subject", free[0] if free else "SUBJECT")
+        readings.append([named[r] if r in named else next(rest, r.upper()) for r in NAMES])
         if len(free) > len(missing):
-            readings.append([subject, WILDCARD, *at_times])
-    said = "leave open which is the " + " and the ".join(missing)
-    lines = "\n".join(f"  {contents.line(reading)}" for reading in readings)
+            readings.append([named.get("subject", free[0]), WILDCARD])
+    unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
+    shown = [[*reading, *when] for when in times for reading in readings]
+    lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
     return DataError(
-        f"{where}: the columns {said}; choose, by name or number from 1:\n{lines}\n"
-        f"Names could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, at_times)}. With {WILDCARD}, each other column is a predicate."
+        f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
+        f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
+        f" {_listed(contents, [*at_times]) or 'none'}. With {WILDCARD}, each other column is a"
+        " predicate."
     )
 
 

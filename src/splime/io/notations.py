@@ -25,6 +25,8 @@ OPEN_END = re.compile(
     r"|open(?:-ended)?|continuing|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
+MARK = r"(?:\s*\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\])+$"
+"""The marks of footnotes behind a time, as an encyclopedia has them."""
 _CLOCK = (
     r"(?:(?:,? +|T)(?P<hour>[0-9]{1,2})(?P<rest>(?::[0-9]{2}){0,2}(?:[.,][0-9]+)?)"
     r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?"
@@ -36,7 +38,7 @@ _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOC
 _DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
 _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
-_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})")
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})/(0[1-9]|1[0-2])")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _BASIC = re.compile(
@@ -112,7 +114,7 @@ def _year_first(text: str) -> str | None:
 
 def _month_year(text: str) -> str | None:
     match = _MONTH_YEAR.fullmatch(text)
-    return match and f"{match[2]}-{int(match[1]):02}"
+    return match and f"{match[2] or match[3]}-{int(match[1] or match[4]):02}"
 
 
 def _words(text: str) -> str | None:
@@ -260,7 +262,7 @@ def is_day_month(text: str) -> bool:
 
 
 def is_time(text: str, ways: Sequence[Notation]) -> bool:
-    """Whether a text is written in one of some ways, or, unless they were chosen, as three numbers."""
+    """Whether a text is written in one of some ways; or as three numbers, where none was chosen."""
     return any(way.iso(text) for way in ways) or (ways is NOTATIONS and is_day_month(text))
 
 

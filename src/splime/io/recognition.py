@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
@@ -15,6 +16,7 @@ from splime.errors import DataError, UsageError, counted, option
 from splime.io.cleaning import with_ends
 from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.notations import (
+    MARK,
     NOTATIONS,
     OPEN_END,
     ORDERS,
@@ -33,7 +35,8 @@ from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_tex
 
 _NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
 _SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
-_LIKE_MONTH, _NO_MONTH = r"^[0-9]{1,4}-[0-9]{2}$", r"^[0-9]{1,4}-(00|1[3-9]|[2-9][0-9])$"
+_LIKE_MONTH = r"^[0-9]{1,4}[-/][0-9]{2}$"
+_NO_MONTH = r"^[0-9]{1,4}[-/](00|1[3-9]|[2-9][0-9])$"
 _NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
 
@@ -107,6 +110,7 @@ class Recognition:
 
         Without `numbers`, bare numbers stay what they are.
         """
+        self._without_marks()
         self._split_cells()
         self._open_ends()
         if self.options.unknown_time is None:
@@ -157,6 +161,14 @@ class Recognition:
             return _sum(times.unread for times in among)
         return _sum(times.known for times in among)
 
+    def _without_marks(self) -> None:
+        """Leave the marks of footnotes out."""
+        if marked := _sum(times.matching(MARK) for times in self._all):
+            self.remarks.append(
+                f"marks behind times are left out, as of {next(iter(marked))!r:.60}"
+            )
+            self._replace({text: re.sub(MARK, "", text) for text in marked})
+
     def _split_cells(self) -> None:
         """Make begin and end of cells that hold both, where there is one column of times."""
         singles = [
@@ -200,7 +212,7 @@ class Recognition:
         impossible = _sum(times.matching(_NO_MONTH) for times in among)
         if impossible.total() and impossible.total() >= _SPANS * self._rows:
             cells = _sum(times.matching(_LIKE_MONTH) for times in among)
-            return {text: full_pair(*text.split("-")) for text in cells}
+            return {text: full_pair(*re.split("[-/]", text)) for text in cells}
         if told and (months := _sum(times.matching("^[0-9]{4}-[0-9]{2}$") for times in among)):
             month = next(iter(months))
             self.remarks.append(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from splime.errors import DataError, UsageError, nearest, not_installed, option
 from splime.graph import SplitName
 from splime.io.columns import RawFacts
-from splime.io.delimited import read_text
+from splime.io.delimited import FEWEST, read_text
 from splime.io.inputs import InputFile
 from splime.io.options import ReadOptions
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from python_calamine import CalamineWorkbook
 
 SUFFIXES = (".xlsx", ".xlsm")
-_FEWEST = 3
-"""So many cells of a row are filled where a table begins; a title has one."""
 # More of either is no table of facts, and the library would take many gigabytes for it, or end the
 # whole process: it makes room for all cells up to the last one, and one may lie far away.
 _MOST_BYTES = 4 << 30
@@ -120,7 +118,7 @@ def _lines(workbook: CalamineWorkbook, name: str) -> tuple[list[str], list[str]]
     sheet = workbook.get_sheet_by_name(name)
     rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
     filled = [sum(cell != "" for cell in row) for row in rows]
-    begin = next((at for at, count in enumerate(filled) if count >= _FEWEST), len(rows))
+    begin = next((at for at, count in enumerate(filled) if count >= FEWEST), len(rows))
     if len(rows) - begin < 2 or sheet.start is None:
         return [], []
     # A date is a time at midnight where other cells of the column have a time of day.

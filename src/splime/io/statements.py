@@ -50,6 +50,7 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
+_DEEPEST = 3  # objects in objects in a record
 _OF_SPARQL = "results.bindings"
 
 
@@ -308,7 +309,7 @@ def raw_from_records(
     rows, unusable = RowCollector(path.name, "line"), dict[str, str]()
 
     def texts(record: dict[str, Any], where: str) -> Iterator[tuple[str, str | None]]:
-        for name, value in record.items():
+        for name, value in _fields(record):
             try:
                 yield name, _text(value)
             except TypeError:
@@ -329,6 +330,16 @@ def raw_from_records(
 
     fields = list(dict.fromkeys([*rows.keys, *unusable]))
     return raw_from_fields(path, fields, column, rows.locate, split, options)
+
+
+def _fields(record: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of an object and, as `customer.name`, those of the objects in it."""
+    for name, value in record.items():
+        inner = isinstance(value, dict) and not value.keys() >= {"type", "value"}
+        if inner and within.count(".") < _DEEPEST:
+            yield from _fields(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 def _objects(file: InputFile, table: str | None) -> Iterator[tuple[str, int, Any]]:
