@@ -67,14 +67,14 @@ def serve(
     from splime.serving.workers import serve_with_workers
 
     access = Access(**given)
-    at = access.listen()  # an error before the work
-    service = Service(Query(open_run()), access.timeout)
-    with progress_bar() as progress:
-        service.prepare(progress)
-    address = access.address(at)
-    show(f"answers at {address}, described at {address}/openapi.json; Ctrl-C ends it")
-    if workers == 1:
-        Server(service, access, at).serve_forever()
-    else:
-        del service
-        serve_with_workers(open_run, access, at, workers)
+    with access.listen() as at:  # an error before the work
+        service = Service(Query(open_run()), access.timeout)
+        with progress_bar() as progress:
+            service.prepare(progress)
+        address = access.address(at)
+        show(f"answers at {address}, described at {address}/openapi.json; Ctrl-C ends it")
+        if workers == 1:
+            Server(service, access, at).serve_forever()
+        else:
+            del service  # each worker has its own
+            serve_with_workers(open_run, access, at, workers)
