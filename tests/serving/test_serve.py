@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+import splime
 from splime.serving.api import Server
-from tests.runs.small import call
+from tests.runs.small import call, small_graph
 from tests.serving.client import post, send
 from tests.serving.conftest import TOKEN
 from tests.serving.test_api import ASKED, BEARER
@@ -162,12 +163,21 @@ def test_workers_end_with_the_program(facts: Path) -> None:
 
 
 @pytest.mark.system
-def test_facts_that_are_gone_are_said_once(facts: Path, tmp_path: Path) -> None:
-    """A worker that cannot begin ends the program, instead of being begun again and again."""
-    copy = tmp_path / "copy.parquet"
-    copy.write_bytes(facts.read_bytes())
+def test_workers_read_the_facts_anew(facts: Path, tmp_path: Path) -> None:
+    """At SIGHUP. One that cannot begin ends the program, instead of being begun for ever."""
+    copy = splime.save(small_graph(test=10), tmp_path / "copy.parquet")
     with serving(copy, "--workers", "2") as (program, server):
-        assert send(server, "/health", "GET", {}).status == 200
+
+        def stated() -> int:
+            count: int = send(server, "/health", "GET", {}).json["facts"]
+            return count
+
+        few = stated()
+        before = {*children(program)}
+        copy.write_bytes(facts.read_bytes())
+        program.send_signal(signal.SIGHUP)
+        until(lambda: stated() > few)
+        until(lambda: not before & {*children(program)})
         copy.unlink()
         os.kill(children(program)[0], signal.SIGKILL)
         _, err = program.communicate(timeout=120)

@@ -25,13 +25,20 @@ if TYPE_CHECKING:
     from splime.runs import Run
 
 
+_BEGINNING = 600
+"""Seconds in which a worker must be ready, where it takes the place of one that still answers."""
+
+
 def serve_with_workers(
     open_run: Callable[[], Run], access: Access, at: socket.socket, workers: int
 ) -> None:
-    """Answer in so many processes until the first SIGINT or SIGTERM; a second one kills them."""
+    """Answer in so many processes until the first SIGINT or SIGTERM; a second one kills them.
+
+    SIGHUP replaces them one by one, by those that read the facts anew.
+    """
     make = partial(_open_worker, open_run, access, access.hosts(at), workers)
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    config = configure(make, factory=True, workers=workers)
+    config = configure(make, factory=True, workers=workers, timeout_worker_healthcheck=_BEGINNING)
     supervisor = _Supervisor(config, [at])
     supervisor.run()
     for number, handler in before.items():
