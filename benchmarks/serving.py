@@ -46,6 +46,12 @@ class Server(NamedTuple):
         ]
         return workers or [self.program.pid]
 
+    def cpu(self) -> float:
+        """The seconds that they have computed."""
+        stats = (Path(f"/proc/{one}/stat").read_text() for one in self.answering())
+        fields = (one.rpartition(")")[2].split()[11:13] for one in stats)
+        return sum(sum(map(int, each)) for each in fields) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> float:
         """The resident megabytes of the processes that answer."""
         status = (Path(f"/proc/{one}/status").read_text() for one in self.answering())
@@ -76,6 +82,8 @@ class Load:
     """Replies by status, and errors of connections by name."""
     errors_at: list[float] = field(default_factory=list)
     wall: float = 0.0
+    cpu: float = 0.0
+    """Seconds that the server computed."""
 
     def summary(self) -> dict[str, Any]:
         p50, p99 = np.percentile(self.seconds, [50, 99]) * 1000
@@ -84,6 +92,7 @@ class Load:
             "outcomes": dict(self.outcomes),
             "seconds": round(self.wall, 1),
             "per_second": round(len(self.seconds) / self.wall, 1),
+            "cpu_ms_each": round(1000 * self.cpu / max(1, len(self.seconds)), 1),
             "p50_ms": round(float(p50), 1),
             "p99_ms": round(float(p99), 1),
         }
@@ -99,7 +108,7 @@ async def ask(
     connections: int,
 ) -> Load:
     """Send so many requests, or as many as the time allows."""
-    load, begin, numbers = Load(), time.perf_counter(), itertools.count()
+    load, begin, numbers = Load(cpu=-server.cpu()), time.perf_counter(), itertools.count()
 
     async def connection() -> None:
         stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -120,6 +129,7 @@ async def ask(
 
     await asyncio.gather(*(connection() for _ in range(connections)))
     load.wall = time.perf_counter() - begin
+    load.cpu += server.cpu()
     return load
 
 
@@ -151,7 +161,9 @@ async def measure_kill(server: Server, bodies: list[bytes], **options: Any) -> d
     load = await running
     last = max((at - killed for at in load.errors_at), default=0.0)
     lost = {"last_error_after_s": round(last, 2), "another_process_after_s": replaced}
-    return {**load.summary(), **lost}
+    found = {**load.summary(), **lost}
+    del found["cpu_ms_each"]  # of which that of the worker that was killed is not known
+    return found
 
 
 def main() -> None:
@@ -160,6 +172,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60.0, help="of the shorter parts")
     parser.add_argument("--longest", type=float, default=900.0, help="seconds of --requests")
+    parser.add_argument("--only", default="one,many,two", help="of these parts; others stay")
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/serving.json")
     given = parser.parse_args()
@@ -174,32 +187,39 @@ def main() -> None:
     batch = [json.dumps({"questions": questions[:_BATCH], "limit": 10}).encode()]
     short: dict[str, Any] = {"requests": given.requests, "seconds": given.seconds}
     several: dict[str, Any] = {**short, "connections": given.connections}
-    found: dict[str, Any] = {}
+    kept = json.loads(given.out.read_text()) if given.out.exists() else {}
+    found: dict[str, Any] = {name: kept[name] for name in kept if isinstance(kept[name], dict)}
 
     def keep(part: str, value: dict[str, Any]) -> None:
-        found[part] = value
-        print(part, value, flush=True)
+        # How many programs compute at once says how busy others have kept the machine.
+        found[part] = {**value, "load": round(os.getloadavg()[0], 1)}
+        print(part, found[part], flush=True)
         about = {"data": given.data, "connections": given.connections, "machine": "shared"}
         write_results(given.out, " ".join(["python", *sys.argv]), **about, **found)
 
-    with serving(given.data, 1) as server:
-        asyncio.run(ask(server, "/ask", bodies, requests=20, seconds=600, connections=1))
-        load = asyncio.run(ask(server, "/ask", bodies, **short, connections=1))
-        keep("one_connection", load.summary())
-        keep("one_worker", asyncio.run(ask(server, "/ask", bodies, **several)).summary())
-        load = asyncio.run(ask(server, "/ask/many", batch, **short, connections=1))
-        answered = len(load.seconds) * len(questions[:_BATCH])
-        keep("batches", {**load.summary(), "questions_per_second": round(answered / load.wall, 1)})
-        before = server.memory()
-        longest = {**several, "seconds": given.longest}
-        load = asyncio.run(ask(server, "/ask", bodies, **longest))
-        memory = {"memory_mb_before": round(before), "memory_mb_after": round(server.memory())}
-        keep("many_requests", {**load.summary(), **memory})
-    with serving(given.data, 2) as server:
-        asyncio.run(ask(server, "/ask", bodies, requests=40, seconds=600, connections=8))
-        keep("two_workers", asyncio.run(ask(server, "/ask", bodies, **several)).summary())
-        longer = {**several, "seconds": 3 * given.seconds}
-        keep("one_of_two_killed", asyncio.run(measure_kill(server, bodies, **longer)))
+    chosen = given.only.split(",")
+    if "one" in chosen or "many" in chosen:
+        with serving(given.data, 1) as server:
+            asyncio.run(ask(server, "/ask", bodies, requests=20, seconds=600, connections=1))
+            if "one" in chosen:
+                load = asyncio.run(ask(server, "/ask", bodies, **short, connections=1))
+                keep("one_connection", load.summary())
+                keep("one_worker", asyncio.run(ask(server, "/ask", bodies, **several)).summary())
+                load = asyncio.run(ask(server, "/ask/many", batch, **short, connections=1))
+                answered = len(load.seconds) * len(questions[:_BATCH]) / load.wall
+                keep("batches", {**load.summary(), "questions_per_second": round(answered, 1)})
+            if "many" in chosen:
+                before, longest = server.memory(), {**several, "seconds": given.longest}
+                load = asyncio.run(ask(server, "/ask", bodies, **longest))
+                after = round(server.memory())
+                memory = {"memory_mb_before": round(before), "memory_mb_after": after}
+                keep("many_requests", {**load.summary(), **memory})
+    if "two" in chosen:
+        with serving(given.data, 2) as server:
+            asyncio.run(ask(server, "/ask", bodies, requests=40, seconds=600, connections=8))
+            keep("two_workers", asyncio.run(ask(server, "/ask", bodies, **several)).summary())
+            longer = {**several, "seconds": 3 * given.seconds}
+            keep("one_of_two_killed", asyncio.run(measure_kill(server, bodies, **longer)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import splime
-from splime.serving.api import Server
+from splime.serving.api import JsonServer
 from tests.runs.small import call, small_graph
 from tests.serving.client import post, send
 from tests.serving.conftest import TOKEN
@@ -26,7 +26,7 @@ from tests.serving.test_api import ASKED, BEARER
 
 
 def test_on_the_command_line(facts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def served(server: Server) -> None:
+    def served(server: JsonServer) -> None:
         """Answer one request, and then somebody presses Ctrl-C."""
         monkeypatch.undo()
         server.start()
@@ -34,7 +34,7 @@ def test_on_the_command_line(facts: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert post(server, "/ask", ASKED, **BEARER).status == 200
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Server, "serve_forever", served)
+    monkeypatch.setattr(JsonServer, "serve_forever", served)
     done = call("serve", facts, "--port", 0, "--device", "cpu", SPLIME_TOKEN=TOKEN)
     assert done.code == 130
     assert re.search(r"http://127\.0\.0\.1:\d+", done.out)

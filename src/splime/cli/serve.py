@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from splime.cli import options
-from splime.cli.console import show
+from splime.cli.console import say, show
 from splime.errors import UsageError
 from splime.progress import progress_bar
 from splime.workers import check_workers
@@ -60,10 +60,11 @@ def serve(
             raise UsageError("--mcp uses no network and one process; leave out the other options")
         from splime.serving.agents import run_tools
 
+        say("ready for an agent, on standard input and output (MCP)")
         run_tools(Service(Query(open_run()), brief=True))
         return
     from splime.serving.access import Access
-    from splime.serving.api import Server
+    from splime.serving.api import JsonServer
     from splime.serving.workers import serve_with_workers
 
     access = Access(**given)
@@ -74,7 +75,7 @@ def serve(
         address = access.address(at)
         show(f"answers at {address}, described at {address}/openapi.json; Ctrl-C ends it")
         if workers == 1:
-            Server(service, access, at).serve_forever()
+            JsonServer(service, access, at).serve_forever()
         else:
             del service  # each worker has its own
             serve_with_workers(open_run, access, at, workers)
