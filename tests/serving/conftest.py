@@ -11,7 +11,7 @@ import splime
 from splime.query import Query
 from splime.runs.graph_run import open_source
 from splime.serving.access import Access
-from splime.serving.api import Server
+from splime.serving.api import JsonServer
 from splime.serving.service import Service
 from tests.runs.small import small_graph
 
@@ -31,7 +31,7 @@ def query(facts: Path) -> Query:
 
 
 @pytest.fixture
-def server(query: Query) -> Iterator[Server]:
+def server(query: Query) -> Iterator[JsonServer]:
     access = Access(port=0, token=TOKEN)
-    with Server(Service(query, access.timeout), access, access.listen()) as server:
+    with JsonServer(Service(query, access.timeout), access, access.listen()) as server:
         yield server.start()

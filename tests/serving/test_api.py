@@ -17,8 +17,8 @@ from splime.errors import UsageError
 from splime.query import Query
 from splime.serving import service as serving
 from splime.serving.access import Access
-from splime.serving.api import Server
-from splime.serving.messages import Ask
+from splime.serving.api import JsonServer
+from splime.serving.messages import Ask, AskMany, TimedQuestion
 from splime.serving.service import VERBS, Service
 from tests.runs.small import call
 from tests.serving.client import Reply, post, send
@@ -30,7 +30,7 @@ FACT = {"subject": "entity 1", "predicate": "p1", "object": "entity 5"}
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
-def ask(server: Server, path: str, asked: Any) -> Reply:
+def ask(server: JsonServer, path: str, asked: Any) -> Reply:
     return post(server, path, asked, **BEARER)
 
 
@@ -57,7 +57,7 @@ def printed(*arguments: object) -> Any:
     ],
 )  # fmt: skip
 def test_answers_are_those_of_the_command_line(
-    server: Server, facts: Path, path: str, asked: dict[str, Any], options: tuple[object, ...]
+    server: JsonServer, facts: Path, path: str, asked: dict[str, Any], options: tuple[object, ...]
 ) -> None:
     reply = ask(server, path, ASKED | asked)
     assert reply.status == 200, reply.json
@@ -65,7 +65,7 @@ def test_answers_are_those_of_the_command_line(
     assert reply.json == printed("ask", facts, *options)
 
 
-def test_many_questions(server: Server, facts: Path, tmp_path: Path) -> None:
+def test_many_questions(server: JsonServer, facts: Path, tmp_path: Path) -> None:
     questions: list[dict[str, Any]] = [
         {**ASKED, "at": 1995},
         {**ASKED, "subject": "?", "object": "entity 3", "begin": "1993", "end": 1996},
@@ -83,7 +83,7 @@ def test_many_questions(server: Server, facts: Path, tmp_path: Path) -> None:
     assert [row["question"] for row in reply.json["answers"]][::3] == [1, 2, 3, 4]
 
 
-def test_why(server: Server, facts: Path) -> None:
+def test_why(server: JsonServer, facts: Path) -> None:
     whole = printed("ask", facts, *NAMES, "--at", 1995, "--why")["evidence"]
     assert ask(server, "/why", ASKED | {"at": 1995}).json == whole
     other = ask(server, "/why", ASKED | {"at": 1995, "answer": "entity 3", "most": 1}).json
@@ -101,7 +101,7 @@ def test_why(server: Server, facts: Path) -> None:
     ],
 )  # fmt: skip
 def test_predict(
-    server: Server, facts: Path, asked: dict[str, Any], options: tuple[object, ...]
+    server: JsonServer, facts: Path, asked: dict[str, Any], options: tuple[object, ...]
 ) -> None:
     for _ in range(2):  # also the second time, with what the first one has left
         reply = ask(server, "/predict", asked)
@@ -120,7 +120,7 @@ def test_predict(
     ],
 )
 def test_errors_have_the_words_of_the_command_line(
-    server: Server, facts: Path, asked: dict[str, Any], options: tuple[object, ...]
+    server: JsonServer, facts: Path, asked: dict[str, Any], options: tuple[object, ...]
 ) -> None:
     reply = ask(server, "/ask", asked)
     done = call("ask", facts, *options)
@@ -159,7 +159,7 @@ def test_errors_have_the_words_of_the_command_line(
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(
-    server: Server, path: str, asked: Any, status: int, words: str
+    server: JsonServer, path: str, asked: Any, status: int, words: str
 ) -> None:
     reply = ask(server, path, asked)
     assert (reply.status, list(reply.json)) == (status, ["error"])
@@ -167,7 +167,7 @@ def test_what_is_wrong_is_said(
     assert ask(server, "/ask", ASKED).status == 200
 
 
-def test_only_json(server: Server) -> None:
+def test_only_json(server: JsonServer) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         reply = post(server, "/ask", ASKED, **BEARER, **{"Content-Type": kind})
         assert (reply.status, "Content-Type" in reply.json["error"]) == (415, True)
@@ -175,7 +175,7 @@ def test_only_json(server: Server) -> None:
     assert post(server, "/ask", ASKED, **BEARER, **{"Content-Type": kind}).status == 200
 
 
-def test_a_body_that_never_ends(server: Server) -> None:
+def test_a_body_that_never_ends(server: JsonServer) -> None:
     """Its length is counted, not believed."""
     part = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     headers = {"Content-Type": "application/json", "Transfer-Encoding": "chunked", **BEARER}
@@ -183,7 +183,7 @@ def test_a_body_that_never_ends(server: Server) -> None:
     assert reply.status == 413
 
 
-def test_what_needs_no_token(server: Server) -> None:
+def test_what_needs_no_token(server: JsonServer) -> None:
     health = send(server, "/health", "GET", {})
     assert health.json["status"] == "ok"
     assert health.json["facts"] > 100
@@ -192,7 +192,7 @@ def test_what_needs_no_token(server: Server) -> None:
         assert post(server, path, {}).status == 401
 
 
-def test_the_description(server: Server, query: Query) -> None:
+def test_the_description(server: JsonServer, query: Query) -> None:
     """Requests and replies are what it says."""
     described = send(server, "/openapi.json", "GET", {}).json
     assert described["openapi"].startswith("3.1.")
@@ -226,7 +226,7 @@ def test_the_description(server: Server, query: Query) -> None:
 
 def test_without_a_token(query: Query) -> None:
     access = Access(port=0)
-    with Server(Service(query), access, access.listen()).start() as server:
+    with JsonServer(Service(query), access, access.listen()).start() as server:
         assert post(server, "/ask", ASKED).status == 200
         assert "security" not in send(server, "/openapi.json", "GET", {}).json
 
@@ -249,7 +249,7 @@ def test_access(options: dict[str, Any], words: str) -> None:
 def test_other_machines(query: Query) -> None:
     """With a token any host may be asked for, since nobody knows by which name it is known."""
     access = Access("0.0.0.0", 0, TOKEN)
-    with Server(Service(query), access, access.listen()).start() as server:
+    with JsonServer(Service(query), access, access.listen()).start() as server:
         assert post(server, "/ask", ASKED, **BEARER, Host="splime.example").status == 200
         assert post(server, "/ask", ASKED, Host="splime.example").status == 401
 
@@ -264,9 +264,9 @@ def test_time_is_limited(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
         return {}
 
     access = Access(port=0)
-    with Server(Service(query, 0.5), access, access.listen()).start() as server:
+    with JsonServer(Service(query, 0.5), access, access.listen()).start() as server:
         with monkeypatch.context() as patch:
-            patch.setitem(VERBS, "ask", VERBS["ask"]._replace(answer=slow))  # type: ignore[arg-type]
+            patch.setitem(VERBS, "ask", VERBS["ask"]._replace(answer=slow))
             for _ in range(2):  # one that is being answered, and one that waits for it
                 reply = post(server, "/ask", ASKED)
                 assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
@@ -283,10 +283,10 @@ def test_time_is_limited(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_work_ends_when_its_time_is_over(query: Query) -> None:
     service = Service(query, 5)  # whose time has not begun
     with pytest.raises(serving.Busy, match="answering took too long"):
-        service.ask_many(serving.AskMany(questions=[serving.messages.TimedQuestion(**ASKED)]))
+        service.ask_many(AskMany(questions=[TimedQuestion(**ASKED)]))
 
 
-def test_not_too_many_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_too_many_wait(server: JsonServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "WAITING", 1)
     go_on = threading.Event()
 
@@ -294,7 +294,7 @@ def test_not_too_many_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> N
         assert go_on.wait(60)
         return {}
 
-    monkeypatch.setitem(VERBS, "ask", VERBS["ask"]._replace(answer=slow))  # type: ignore[arg-type]
+    monkeypatch.setitem(VERBS, "ask", VERBS["ask"]._replace(answer=slow))
     with ThreadPoolExecutor(8) as pool:
         replies = [pool.submit(ask, server, "/ask", ASKED) for _ in range(8)]
         while sum(reply.done() for reply in replies) < 6:
@@ -304,7 +304,7 @@ def test_not_too_many_wait(server: Server, monkeypatch: pytest.MonkeyPatch) -> N
     assert codes == [200, 200, *[503] * 6]
 
 
-def test_many_at_once(server: Server) -> None:
+def test_many_at_once(server: JsonServer) -> None:
     with ThreadPoolExecutor(20) as pool:
         replies = list(pool.map(lambda _: ask(server, "/ask", ASKED), range(40)))
     assert {reply.status for reply in replies} == {200}
@@ -313,6 +313,6 @@ def test_many_at_once(server: Server) -> None:
 
 def test_in_python(facts: Path) -> None:
     with splime.serve(facts, port=0, token=TOKEN, device="cpu") as server:
-        assert repr(server) == f"Server({server.address})"
+        assert repr(server) == f"JsonServer({server.address})"
         assert server.address == f"http://127.0.0.1:{server.server_port}"
         assert ask(server, "/ask", ASKED).json["question"]["object"] == "?"

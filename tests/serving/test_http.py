@@ -13,7 +13,7 @@ from splime.explorer import Explorer
 from splime.explorer.server import Server as PageServer
 from splime.query import Query
 from splime.serving import http
-from splime.serving.api import Server
+from splime.serving.api import JsonServer
 from splime.serving.http import WebServer
 from tests.serving.client import Reply, send
 
@@ -43,12 +43,12 @@ class Asking(NamedTuple):
         """An error that it does not expect."""
         if isinstance(self.server, PageServer):
             patch.setattr(self.server.explorer, "answer", lambda *_: 1 / 0)
-        elif isinstance(self.server, Server):
+        elif isinstance(self.server, JsonServer):
             patch.setattr(self.server.service.query, "ask", lambda *_, **__: 1 / 0)
 
 
 @pytest.fixture(params=["page", "service"])
-def asking(request: pytest.FixtureRequest, query: Query, server: Server) -> Iterator[Asking]:
+def asking(request: pytest.FixtureRequest, query: Query, server: JsonServer) -> Iterator[Asking]:
     if request.param == "page":
         with PageServer(Explorer([query.run]), 0) as page:
             header = "X-Splime-Token"

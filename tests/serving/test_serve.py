@@ -17,15 +17,16 @@ from typing import Any
 
 import pytest
 
-from splime.serving.api import Server
-from tests.runs.small import call
+import splime
+from splime.serving.api import JsonServer
+from tests.runs.small import call, small_graph
 from tests.serving.client import post, send
 from tests.serving.conftest import TOKEN
 from tests.serving.test_api import ASKED, BEARER
 
 
 def test_on_the_command_line(facts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def served(server: Server) -> None:
+    def served(server: JsonServer) -> None:
         """Answer one request, and then somebody presses Ctrl-C."""
         monkeypatch.undo()
         server.start()
@@ -33,7 +34,7 @@ def test_on_the_command_line(facts: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert post(server, "/ask", ASKED, **BEARER).status == 200
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Server, "serve_forever", served)
+    monkeypatch.setattr(JsonServer, "serve_forever", served)
     done = call("serve", facts, "--port", 0, "--device", "cpu", SPLIME_TOKEN=TOKEN)
     assert done.code == 130
     assert re.search(r"http://127\.0\.0\.1:\d+", done.out)
@@ -56,7 +57,7 @@ def test_what_is_wrong_is_said(
     options: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = call("serve", *options)
+    done = call("serve", "--port", 0, *options)
     assert done.code == 2
     assert words in done.err
 
@@ -80,7 +81,7 @@ def serving(facts: Path, *options: str, **environment: str) -> Iterator[tuple[An
         yield program, SimpleNamespace(server_port=int(found[1]))
     finally:
         program.kill()
-        program.wait()
+        program.communicate()
 
 
 def children(program: Any) -> list[int]:
@@ -108,8 +109,9 @@ def is_gone(number: int) -> bool:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("number", "code", "workers"), [(signal.SIGINT, 130, "2"), (signal.SIGTERM, 143, "1")]
+)
 def test_it_ends_gracefully(facts: Path, number: signal.Signals, code: int, workers: str) -> None:
     with serving(facts, "--workers", workers) as (program, server):
         assert post(server, "/ask", ASKED).status == 200
@@ -156,16 +158,26 @@ def test_workers_end_with_the_program(facts: Path) -> None:
         started = children(program)
         assert len(started) == 2
         program.kill()
+        program.wait()
         until(lambda: all(map(is_gone, started)))
 
 
 @pytest.mark.system
-def test_facts_that_are_gone_are_said_once(facts: Path, tmp_path: Path) -> None:
-    """A worker that cannot begin ends the program, instead of being begun again and again."""
-    copy = tmp_path / "copy.parquet"
-    copy.write_bytes(facts.read_bytes())
+def test_workers_read_the_facts_anew(facts: Path, tmp_path: Path) -> None:
+    """At SIGHUP. One that cannot begin ends the program, instead of being begun for ever."""
+    copy = splime.save(small_graph(test=10), tmp_path / "copy.parquet")
     with serving(copy, "--workers", "2") as (program, server):
-        assert send(server, "/health", "GET", {}).status == 200
+
+        def stated() -> int:
+            count: int = send(server, "/health", "GET", {}).json["facts"]
+            return count
+
+        few = stated()
+        before = {*children(program)}
+        copy.write_bytes(facts.read_bytes())
+        program.send_signal(signal.SIGHUP)
+        until(lambda: stated() > few)
+        until(lambda: not before & {*children(program)})
         copy.unlink()
         os.kill(children(program)[0], signal.SIGKILL)
         _, err = program.communicate(timeout=120)

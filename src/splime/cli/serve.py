@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from splime.cli import options
-from splime.cli.console import show
+from splime.cli.console import say, show
 from splime.errors import UsageError
 from splime.progress import progress_bar
 from splime.workers import check_workers
@@ -60,21 +60,22 @@ def serve(
             raise UsageError("--mcp uses no network and one process; leave out the other options")
         from splime.serving.agents import run_tools
 
+        say("ready for an agent, on standard input and output (MCP)")
         run_tools(Service(Query(open_run()), brief=True))
         return
     from splime.serving.access import Access
-    from splime.serving.api import Server
+    from splime.serving.api import JsonServer
     from splime.serving.workers import serve_with_workers
 
     access = Access(**given)
-    at = access.listen()  # an error before the work
-    service = Service(Query(open_run()), access.timeout)
-    with progress_bar() as progress:
-        service.prepare(progress)
-    address = access.address(at)
-    show(f"answers at {address}, described at {address}/openapi.json; Ctrl-C ends it")
-    if workers == 1:
-        Server(service, access, at).serve_forever()
-    else:
-        del service
-        serve_with_workers(open_run, access, at, workers)
+    with access.listen() as at:  # an error before the work
+        service = Service(Query(open_run()), access.timeout)
+        with progress_bar() as progress:
+            service.prepare(progress)
+        address = access.address(at)
+        show(f"answers at {address}, described at {address}/openapi.json; Ctrl-C ends it")
+        if workers == 1:
+            JsonServer(service, access, at).serve_forever()
+        else:
+            del service  # each worker has its own
+            serve_with_workers(open_run, access, at, workers)

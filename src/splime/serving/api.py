@@ -151,7 +151,7 @@ def describe(with_token: bool) -> dict[str, Any]:
     return described
 
 
-class Server(WebServer):
+class JsonServer(WebServer):
     """Answers programs over HTTP, in this process."""
 
     def __init__(self, service: Service, access: Access, at: socket.socket) -> None:
@@ -159,7 +159,7 @@ class Server(WebServer):
         super().__init__(make_service(service, access.hosts(at), access.token), at)
 
     def __repr__(self) -> str:
-        return f"Server({self.address})"
+        return f"JsonServer({self.address})"
 
 
 def serve(
@@ -172,7 +172,7 @@ def serve(
     device: str = "auto",
     weights: str | None = None,
     **reading: Unpack[Reading],
-) -> Server:
+) -> JsonServer:
     """Answer programs in the background: JSON over HTTP, as `splime serve` does.
 
     Args:
@@ -190,4 +190,4 @@ def serve(
     """
     access = Access(host, port, token, timeout)
     query = Query(open_source(source, device=device, weights=weights, **reading))
-    return Server(Service(query, timeout), access, access.listen()).start()
+    return JsonServer(Service(query, timeout), access, access.listen()).start()

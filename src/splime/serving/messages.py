@@ -31,7 +31,7 @@ Best = Annotated[
 ]
 
 
-class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
+class BareQuestion(Struct, forbid_unknown_fields=True, kw_only=True):
     """A question, with ? for what is asked for."""
 
     subject: Entity
@@ -44,7 +44,7 @@ class Asked(Struct, forbid_unknown_fields=True, kw_only=True):
         return self.subject, self.predicate, self.object
 
 
-class TimedQuestion(Asked):
+class TimedQuestion(BareQuestion):
     """A question about a time: at, or begin and end; without one, the whole time of the graph, or
     where three names are given, when."""
 
@@ -83,14 +83,15 @@ class AskMany(Struct, forbid_unknown_fields=True, kw_only=True):
         """The questions as a table."""
         times = [one.during or (None, None) for one in self.questions]
         columns: dict[str, Any] = {
-            name: [getattr(one, name) for one in self.questions] for name in Asked.__struct_fields__
+            name: [getattr(one, name) for one in self.questions]
+            for name in BareQuestion.__struct_fields__
         }
         for name, column in zip(("begin", "end"), zip(*times, strict=True), strict=True):
             columns[name] = [None if each is None else str(each) for each in column]
         return pa.table({name: pa.array(each, pa.string()) for name, each in columns.items()})
 
 
-class When(Asked):
+class When(BareQuestion):
     """Three names, of which it is asked when they held."""
 
     limit: Limit = 10

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from splime.errors import SplimeError
 from splime.progress import SIGNALS
@@ -24,17 +24,21 @@ from splime.workers import available, begin_worker
 if TYPE_CHECKING:
     from splime.runs import Run
 
-_SILENT = 60
-"""Seconds without a sign of life after which a worker is replaced."""
+
+_BEGINNING = 600
+"""Seconds in which a worker must be ready, where it takes the place of one that still answers."""
 
 
 def serve_with_workers(
     open_run: Callable[[], Run], access: Access, at: socket.socket, workers: int
 ) -> None:
-    """Answer in so many processes until the first SIGINT or SIGTERM; a second one kills them."""
+    """Answer in so many processes until the first SIGINT or SIGTERM; a second one kills them.
+
+    SIGHUP replaces them one by one, by those that read the facts anew.
+    """
     make = partial(_open_worker, open_run, access, access.hosts(at), workers)
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    config = configure(make, factory=True, workers=workers, timeout_worker_healthcheck=_SILENT)
+    config = configure(make, factory=True, workers=workers, timeout_worker_healthcheck=_BEGINNING)
     supervisor = _Supervisor(config, [at])
     supervisor.run()
     for number, handler in before.items():
@@ -58,12 +62,17 @@ class _Supervisor(Multiprocess):
         self.should_exit.set()
 
     def keep_subprocess_alive(self) -> None:
-        """Replace those that died."""
-        before = [*self.processes]
-        super().keep_subprocess_alive()
-        for process in before:
-            if process not in self.processes:
-                LOG.warning(f"worker {process.pid} ended ({process.exitcode}); another one begins")
+        """Replace those that ended; a busy one is alive, however long it says nothing."""
+        for at, process in enumerate(self.processes):
+            if process.process.is_alive():
+                continue
+            if process.exitcode == STARTUP_FAILURE:  # another one would fail, too
+                self.should_exit.set()
+                return
+            LOG.warning(f"worker {process.pid} ended ({process.exitcode}); another one begins")
+            process.kill()  # which closes its pipes
+            self.processes[at] = Process(self.config, self.sockets)
+            self.processes[at].start()
 
     def join_all(self) -> None:
         """Wait for the answers that are being made."""
