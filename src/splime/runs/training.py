@@ -131,9 +131,7 @@ def train(
     config = describe(graph, source.segmentation, fitted.values(), entry.engine)
     writes = collective.rank() == 0
     with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
-        before = files.run_state(out, config) if writes else "new"
-        states = get_args(files.State)
-        state = states[collective.broadcast(states.index(before))]
+        state = _state(out, config)
         if state != "finished":
             shown = None if progress is silent else Showing(progress)
             watches = [one for one in (shown, watch) if one is not None]
@@ -159,6 +157,13 @@ def choose_cuts(
     entry.check_cuts(method)
     method = method or entry.method
     return make_method(method, **parameters, **parameters_of(method, settings))
+
+
+def _state(out: Path, config: Config) -> files.State:
+    """How far the run is, which the first worker sees and tells the others."""
+    states: tuple[files.State, ...] = get_args(files.State)
+    here = files.run_state(out, config) if collective.rank() == 0 else "new"
+    return states[collective.broadcast(states.index(here))]
 
 
 @dataclass(frozen=True, eq=False)
