@@ -227,7 +227,7 @@ def test_without_ray(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for command in ("run", "tune"):
         done = call(command, data, "--engine", "ray", "--out", tmp_path / "out")
         assert done.code == 1
-        assert "pip install 'splime[cluster]'" in done.err
+        assert "pip install 'splime-kg[cluster]'" in done.err
     assert call_experiments("main", "--engine", "ray").code == 1
     assert not (tmp_path / "out").exists()
 

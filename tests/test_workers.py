@@ -131,7 +131,7 @@ def test_what_cannot_be_asked_for() -> None:
 
 def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[cluster\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[cluster\]'"):
         [*map_unordered(squared, [1], engine="ray")]
 
 

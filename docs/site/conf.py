@@ -20,7 +20,7 @@ extensions = ["sphinx.ext.autodoc", "myst_parser", "sphinx_copybutton", "made"]
 
 root_doc = "docs/index"
 _pages = {"docs", "benchmarks", "experiments"}
-_documents = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"]
+_documents = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md"]
 include_patterns = ["docs/*.md", "docs/notebooks/*.ipynb", *_documents]
 include_patterns += ["docs/commands/*.md", "docs/python/*.md"]  # written by `made`
 # Folders that need not be searched for pages: .venv has a hundred thousand files.

@@ -8,7 +8,7 @@ import lazy_loader
 
 from splime import shown
 
-__version__ = "0.3.0.dev0"
+__version__ = "1.0.0"
 _public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 

@@ -227,7 +227,7 @@ def not_installed(what: str, error: ImportError) -> SplimeError:
         raise error
     return SplimeError(
         f"{what} needs {package} ({error}); install it with:"
-        f" pip install 'splime[{_EXTRAS[package]}]'"
+        f" pip install 'splime-kg[{_EXTRAS[package]}]'"
     )
 
 

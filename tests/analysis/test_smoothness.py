@@ -180,5 +180,5 @@ def test_odd_vectors(shape: tuple[int, int], spread: float) -> None:
 
 def test_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[plot\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[plot\]'"):
         flatten(np.zeros((9, 2)))

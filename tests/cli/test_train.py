@@ -424,7 +424,7 @@ def test_without_torch(arguments: list[str], tmp_path: Path) -> None:
         [sys.executable, "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pip install 'splime[train]'" in done.stderr
+    assert "pip install 'splime-kg[train]'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
 

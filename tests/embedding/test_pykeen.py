@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.system,
     pytest.mark.skipif(
         importlib.util.find_spec("pykeen") is None,
-        reason="pykeen is not installed (splime[pykeen])",
+        reason="pykeen is not installed (splime-kg[pykeen])",
     ),
 ]
 

@@ -19,7 +19,7 @@ from splime.static import StaticGraph
 from tests.exports.statics import one_fact, transformed
 
 needs_pykeen = pytest.mark.skipif(
-    importlib.util.find_spec("pykeen") is None, reason="pykeen is not installed (splime[pykeen])"
+    importlib.util.find_spec("pykeen") is None, reason="pykeen is not installed (splime-kg[pykeen])"
 )
 
 
@@ -48,7 +48,7 @@ def test_labelled_triples_of_an_unknown_split() -> None:
 def test_without_pykeen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pykeen.triples", None)
     static = Vanilla().fit_transform(one_fact())
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[pykeen\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[pykeen\]'"):
         to_pykeen(static)
 
 

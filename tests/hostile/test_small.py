@@ -112,7 +112,7 @@ for name in splime.__all__:
     except splime.SplimeError as error:
         missing += 1
         assert f"splime.{name} needs torch" in str(error), error
-        assert "pip install 'splime[train]'" in str(error), error
+        assert "pip install 'splime-kg[train]'" in str(error), error
 assert missing > 10
 sys.argv = ["splime", "models"]
 from splime.cli.main import main
@@ -129,7 +129,7 @@ def test_without_torch() -> None:
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     assert done.stderr == ""
-    assert "pip install 'splime[train]'" in done.stdout
+    assert "pip install 'splime-kg[train]'" in done.stdout
     from splime.embedding.models import MODELS
 
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]

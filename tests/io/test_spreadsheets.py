@@ -211,5 +211,5 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return real(name, *arguments, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[excel\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[excel\]'"):
         splime.read(path)

@@ -14,7 +14,7 @@ from splime.runs import Run
 from tests.runs.small import call, small_graph
 
 if importlib.util.find_spec("pykeen") is None:
-    pytest.skip("pykeen is not installed (splime[pykeen])", allow_module_level=True)
+    pytest.skip("pykeen is not installed (splime-kg[pykeen])", allow_module_level=True)
 
 # Others may have set PyTorch so that it warns of what PyKEEN does when it is imported.
 pytestmark = [

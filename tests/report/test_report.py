@@ -55,7 +55,7 @@ def test_a_part_of_a_graph_shows_the_predicates_that_it_has() -> None:
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[plot\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[plot\]'"):
         plots.plot_facts_over_time(splime.load("demo"))
 
 

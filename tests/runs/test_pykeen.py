@@ -24,7 +24,7 @@ from splime.runs import PROTOCOLS, Interrupted, Run, evaluate, is_finished
 from tests.runs.small import CUTS, StopAfter, call, small_graph
 
 if importlib.util.find_spec("pykeen") is None:
-    pytest.skip("pykeen is not installed (splime[pykeen])", allow_module_level=True)
+    pytest.skip("pykeen is not installed (splime-kg[pykeen])", allow_module_level=True)
 
 from splime.training import pykeen as module
 
@@ -247,7 +247,7 @@ def test_without_pykeen(
     graph: TemporalGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pykeen.models", None)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[pykeen\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[pykeen\]'"):
         pykeen_run(graph, tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

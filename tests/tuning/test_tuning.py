@@ -286,5 +286,5 @@ def test_nonsense(tmp_path: Path) -> None:
 
 def test_without_optuna(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    with pytest.raises(SplimeError, match=r"pip install 'splime\[tune\]'"):
+    with pytest.raises(SplimeError, match=r"pip install 'splime-kg\[tune\]'"):
         small_search(tmp_path / "search")

@@ -58,8 +58,12 @@ def _launch(workers: int) -> int:
         """The first signal asks the workers to end, another one kills them."""
         received.append(number)
         for process in context.processes if context else ():
-            if process.is_alive():
-                os.kill(process.pid, number if len(received) == 1 else signal.SIGKILL)
+            if not process.is_alive():
+                continue
+            if len(received) == 1:
+                os.kill(process.pid, number)
+            else:
+                process.kill()
 
     before = {number: signal.signal(number, forward) for number in SIGNALS}
     try:

@@ -140,7 +140,7 @@ def to_pykeen(static: StaticGraph) -> dict[str, TriplesFactory]:
         from pykeen.triples import TriplesFactory
     except ImportError as error:
         raise SplimeError(
-            f"PyKEEN cannot be imported ({error}); install it with: pip install 'splime[pykeen]'"
+            f"PyKEEN cannot be imported ({error}); install it with: pip install 'splime-kg[pykeen]'"
         ) from None
     _check_distinct(static)
     entities, predicates = (

@@ -177,7 +177,7 @@ def _remove(path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("r+b" if os.name == "nt" else "rb") as file:  # Windows syncs what it may write
         os.fsync(file.fileno())
 
 

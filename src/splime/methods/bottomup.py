@@ -205,81 +205,116 @@ def bottom_up(costs: Gram | EqualRows, limit: Limit, starts: Ints) -> Unions:
     more than `changes` change points. The total is compared *before* joining, so that it may end
     above `epsilon`. A step joins two segments of every signal that has not reached its limit.
     """
-    first, signal = costs.first, costs.signal
-    runs, signals = len(signal), len(first)
-    slack = costs.slack[signal]
-    inside = np.append(~differ(signal), False)
-    end, begin = np.zeros((2, runs + 1), np.int64)
-    end[starts] = np.append(starts[1:], runs)
-    begin[end[starts]] = starts
-    cost, union = np.zeros((2, runs))
-    cost[starts] = costs.near(starts, end[starts])
-    segments = np.bincount(signal[starts], minlength=signals)
-    total = np.zeros(signals)
-    np.add.at(total, signal[starts], cost[starts])
-    # Near gains are right to within the slack, so that only candidates that close to the best
-    # need the exact one: real signals are full of ties, and rounding must not decide them in
-    # another way than it does in ruptures.
-    low, high = np.full((2, runs), np.inf)
-    exact, exact_union = np.full((2, runs), np.nan)
-    begins = np.zeros(runs, bool)
-    begins[starts] = True
+    segments = _Segments(costs, limit, starts)
     middles, gains = [np.empty(0, np.int64)], [np.empty(0)]
-    new = starts[inside[starts]]
+    new = starts[segments.inside[starts]]
     while True:
-        union[new] = costs.near(begin[new], end[new])
-        gain = union[new] - (cost[begin[new]] + cost[new])
-        low[new], high[new] = gain - slack[new], gain + slack[new]
-        exact_union[new] = np.nan
-        while True:
-            best = np.minimum.reduceat(high, first)
-            middle = np.flatnonzero(low <= np.minimum(best, np.finfo(float).max)[signal])
-            whose = signal[middle]
-            unclear = np.bincount(whose, minlength=signals)[whose] > 1
-            if limit.penalty is not None:
-                unclear |= (low[middle] < limit.penalty) & (limit.penalty <= high[middle])
-            unclear &= low[middle] < high[middle]
-            if not unclear.any():
-                break
-            new = middle[unclear]
-            left = begin[new]
-            parts = np.concatenate([left, new])
-            parts = distinct(parts[np.isnan(exact[parts])])
-            exact[parts] = costs.exact(parts, end[parts])
-            exact_union[new] = costs.exact(left, end[new])
-            low[new] = high[new] = exact_union[new] - (exact[left] + exact[new])
-        middle = middle[differ(whose)]
-        whose = signal[middle]
-        if limit.changes is not None:
-            goes_on = segments[whose] > limit.changes + 1
-        elif limit.penalty is not None:
-            goes_on = low[middle] < limit.penalty
-        else:
-            assert limit.epsilon is not None
-            unsure = np.abs(total[whose] - limit.epsilon) <= (segments * costs.slack)[whose]
-            for one in whose[unsure]:
-                own = first[one] + np.flatnonzero(begins[signal == one])
-                total[one] = costs.exact(own, end[own]).cumsum()[-1]
-            goes_on = total[whose] < limit.epsilon
-        if not goes_on.all():
-            stops = np.zeros(signals, bool)
-            stops[whose[~goes_on]] = True
-            low[stops[signal]] = high[stops[signal]] = np.inf
-            middle, whose = middle[goes_on], whose[goes_on]
+        segments.weigh(new)
+        middle = segments.within_limit(segments.cheapest())
         if not len(middle):
             break
-        left, right = begin[middle], end[middle]
-        gain = union[middle] - (cost[left] + cost[middle])
+        new, gain = segments.join(middle)
         middles.append(middle)
         gains.append(gain)
-        total[whose] += gain
-        segments[whose] -= 1
-        low[middle] = high[middle] = np.inf
-        begins[middle] = False
-        end[left], begin[right] = right, left
-        cost[left], exact[left] = union[middle], exact_union[middle]
-        new = np.concatenate([left[inside[left]], right[inside[right]]])
-    return Unions(np.flatnonzero(begins), np.concatenate(middles), np.concatenate(gains))
+    return Unions(np.flatnonzero(segments.begins), np.concatenate(middles), np.concatenate(gains))
+
+
+class _Segments:
+    """The segments of all signals, each by its first run, and what the unions of two would cost.
+
+    A union is given by the *middle*, where its right segment begins. Near gains are right to within
+    the slack, so that only candidates that close to the best need the exact one: real signals are
+    full of ties, and rounding must not decide them in another way than it does in ruptures.
+    """
+
+    def __init__(self, costs: Gram | EqualRows, limit: Limit, starts: Ints) -> None:
+        self.costs, self.limit = costs, limit
+        self.first, self.signal = costs.first, costs.signal
+        runs = len(self.signal)
+        self.slack = costs.slack[self.signal]
+        self.inside = np.append(~differ(self.signal), False)
+        """Whether the segment that begins there has one before it in its signal."""
+        self.end, self.begin = np.zeros((2, runs + 1), np.int64)
+        """Where a segment ends, and where the one before it begins."""
+        self.end[starts] = np.append(starts[1:], runs)
+        self.begin[self.end[starts]] = starts
+        self.cost, self.union = np.zeros((2, runs))
+        self.cost[starts] = costs.near(starts, self.end[starts])
+        self.count = np.bincount(self.signal[starts], minlength=len(self.first))
+        self.total = np.zeros(len(self.first))
+        np.add.at(self.total, self.signal[starts], self.cost[starts])
+        self.low, self.high = np.full((2, runs), np.inf)
+        self.exact, self.exact_union = np.full((2, runs), np.nan)
+        self.begins = np.zeros(runs, bool)
+        self.begins[starts] = True
+
+    def weigh(self, middle: Ints) -> None:
+        """Compute the near gains of unions."""
+        left = self.begin[middle]
+        self.union[middle] = self.costs.near(left, self.end[middle])
+        gain, slack = self._gain(middle), self.slack[middle]
+        self.low[middle], self.high[middle] = gain - slack, gain + slack
+        self.exact_union[middle] = np.nan
+
+    def _gain(self, middle: Ints) -> Floats:
+        gain: Floats = self.union[middle] - (self.cost[self.begin[middle]] + self.cost[middle])
+        return gain
+
+    def cheapest(self) -> Ints:
+        """The cheapest union of each signal, the earliest on ties."""
+        low, high, penalty = self.low, self.high, self.limit.penalty
+        while True:
+            best = np.minimum.reduceat(high, self.first)
+            middle = np.flatnonzero(low <= np.minimum(best, np.finfo(float).max)[self.signal])
+            whose = self.signal[middle]
+            unclear = np.bincount(whose, minlength=len(self.first))[whose] > 1
+            if penalty is not None:
+                unclear |= (low[middle] < penalty) & (penalty <= high[middle])
+            unclear &= low[middle] < high[middle]
+            if not unclear.any():
+                return middle[differ(whose)]
+            self._weigh_exactly(middle[unclear])
+
+    def _weigh_exactly(self, middle: Ints) -> None:
+        left = self.begin[middle]
+        parts = np.concatenate([left, middle])
+        parts = distinct(parts[np.isnan(self.exact[parts])])
+        self.exact[parts] = self.costs.exact(parts, self.end[parts])
+        self.exact_union[middle] = self.costs.exact(left, self.end[middle])
+        gain = self.exact_union[middle] - (self.exact[left] + self.exact[middle])
+        self.low[middle] = self.high[middle] = gain
+
+    def within_limit(self, middle: Ints) -> Ints:
+        """The unions of signals that have not reached their limit; the others are done."""
+        whose = self.signal[middle]
+        if self.limit.changes is not None:
+            goes_on = self.count[whose] > self.limit.changes + 1
+        elif self.limit.penalty is not None:
+            goes_on = self.low[middle] < self.limit.penalty
+        else:
+            assert self.limit.epsilon is not None
+            far = np.abs(self.total[whose] - self.limit.epsilon)
+            for one in whose[far <= (self.count * self.costs.slack)[whose]]:
+                starts = self.first[one] + np.flatnonzero(self.begins[self.signal == one])
+                self.total[one] = self.costs.exact(starts, self.end[starts]).cumsum()[-1]
+            goes_on = self.total[whose] < self.limit.epsilon
+        if not goes_on.all():
+            stops = np.zeros(len(self.first), bool)
+            stops[whose[~goes_on]] = True
+            self.low[stops[self.signal]] = self.high[stops[self.signal]] = np.inf
+        return middle[goes_on]
+
+    def join(self, middle: Ints) -> tuple[Ints, Floats]:
+        """Join the segments of unions; the unions that change by it, and the gains."""
+        left, right, gain = self.begin[middle], self.end[middle], self._gain(middle)
+        whose = self.signal[middle]
+        self.total[whose] += gain
+        self.count[whose] -= 1
+        self.low[middle] = self.high[middle] = np.inf
+        self.begins[middle] = False
+        self.end[left], self.begin[right] = right, left
+        self.cost[left], self.exact[left] = self.union[middle], self.exact_union[middle]
+        return np.concatenate([left[self.inside[left]], right[self.inside[right]]]), gain
 
 
 class EqualRows:

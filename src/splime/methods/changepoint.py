@@ -10,7 +10,7 @@ import numpy as np
 from splime.arrays import batches, expand
 from splime.axes import Range, Values
 from splime.errors import UsageError, check_name
-from splime.graph import Ids, TemporalGraph
+from splime.graph import TemporalGraph
 from splime.methods.base import CHOOSING, FitInput, Method, parameter
 from splime.methods.bottomup import (
     Floats,
@@ -120,12 +120,6 @@ class ChangePointSplit(Method):
         return Limit(self.epsilon, self.penalty, self.changes)
 
 
-def _rows(sources: Ids, count: int) -> list[Ints]:
-    """The rows of each source."""
-    order = np.argsort(sources, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(sources, minlength=count))[:-1])
-
-
 @dataclass(frozen=True, eq=False)
 class Costs:
     """The total cost after every union, and the number of change points that the method keeps."""
@@ -155,17 +149,16 @@ def change_costs(graph: TemporalGraph, method: ChangePointSplit) -> dict[str, Co
     facts = method.facts(graph)
     columns = *graph.timestamps(facts), facts.subject, facts.object
     costs = {}
-    for source, rows in enumerate(_rows(facts.predicate, len(graph.predicates))):
-        if len(rows):
-            of_source = [column[rows] for column in columns]
-            linked = signatures(*of_source, proximity=method.measure)
-            gram = Gram(Signals.of_rows(linked.scores))
-            starts = first_segments(gram.counts, method.min_size)
-            gains = bottom_up(gram, Limit(changes=0), starts).gain
-            first = gram.near(starts, np.append(starts[1:], gram.counts)).sum()
-            costs[graph.predicates[source]] = Costs(
-                np.arange(len(gains), -1, -1),
-                first + np.append(0, gains.cumsum()),
-                len(method.change_points(*of_source)),
-            )
+    for source in np.unique(facts.predicate).tolist():
+        of_source = [column[facts.predicate == source] for column in columns]
+        linked = signatures(*of_source, proximity=method.measure)
+        gram = Gram(Signals.of_rows(linked.scores))
+        starts = first_segments(gram.counts, method.min_size)
+        gains = bottom_up(gram, Limit(changes=0), starts).gain
+        first = gram.near(starts, np.append(starts[1:], gram.counts)).sum()
+        costs[graph.predicates[source]] = Costs(
+            np.arange(len(gains), -1, -1),
+            first + np.append(0, gains.cumsum()),
+            len(method.change_points(*of_source)),
+        )
     return costs

@@ -189,9 +189,7 @@ class Run(Shown):
     @property
     def ignores_time(self) -> bool:
         """Whether answers are the same at all times."""
-        if self.members:
-            return all(member.ignores_time for member in self.members)
-        return self.uses_time is False and len(self.graph.timeline) > 1
+        return len(self.graph.timeline) > 1 and not any(part.uses_time for part in self.parts)
 
     @cached_property
     def static(self) -> StaticGraph:
@@ -248,6 +246,11 @@ class Run(Shown):
                 member = member._on(self.graph)
             members.append(member)
         return members
+
+    @property
+    def parts(self) -> list[Run]:
+        """The runs that are trained models: those that a combination adds up, or the run itself."""
+        return [part for member in self.members for part in member.parts] or [self]
 
     @property
     def forecast(self) -> Run | None:
@@ -338,23 +341,17 @@ class Run(Shown):
     @property
     def knows_any_predicate(self) -> bool:
         """Whether predicates may be new: what is said of them is counted in the facts."""
-        if self.members:
-            return all(member.knows_any_predicate for member in self.members)
-        return not self.settings.learns_predicates
+        return not any(part.settings.learns_predicates for part in self.parts)
 
     @property
     def reads_every_split(self) -> bool:
         """Whether valid and test are among the facts that it answers from."""
-        if self.members:
-            return any(member.reads_every_split for member in self.members)
-        return self.past in ("split", "all")
+        return any(part.past in ("split", "all") for part in self.parts)
 
     @property
     def reads_facts(self) -> bool:
         """Whether facts are an input of the model, so that it can be asked over others."""
-        if self.members:
-            return all(member.reads_facts for member in self.members)
-        return self.entry.reads_facts
+        return all(part.entry.reads_facts for part in self.parts)
 
     def _on(self, graph: TemporalGraph) -> Run:
         """The same with another graph of the same predicates."""

@@ -121,9 +121,7 @@ def train(
     config = describe(graph, source.segmentation, fitted.values(), entry.engine)
     writes = collective.rank() == 0
     with tracking(log if writes else None) as tracker, locked(out) if writes else nullcontext():
-        before = files.run_state(out, config) if writes else "new"
-        states = get_args(files.State)
-        state = states[collective.broadcast(states.index(before))]
+        state = _state(out, config)
         if state != "finished":
             shown = None if progress is silent else Showing(progress)
             watches = [one for one in (shown, watch) if one is not None]
@@ -132,6 +130,13 @@ def train(
                 told = (watches, tracker, save_seconds)
                 _Training(learner, source, fitted, out, config, *told).run(state == "started")
     return Run(out, device=device)
+
+
+def _state(out: Path, config: Config) -> files.State:
+    """How far the run is, which the first worker sees and tells the others."""
+    states: tuple[files.State, ...] = get_args(files.State)
+    here = files.run_state(out, config) if collective.rank() == 0 else "new"
+    return states[collective.broadcast(states.index(here))]
 
 
 @dataclass(frozen=True, eq=False)

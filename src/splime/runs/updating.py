@@ -60,7 +60,7 @@ def update_run(
         graph = now.over(kept).graph
         change = _change(now, graph, source, len(kept), len(facts) - len(kept), warn)
         before = [] if now.updates is None else now.updates.changes
-        if change.added or change.corrected:
+        if change.is_new:
             write_update(run.path, graph, [*before, change])
     return change
 

@@ -94,7 +94,7 @@ def _resolve(name: str) -> Any:
         from pykeen.models import model_resolver
     except ImportError as error:
         raise SplimeError(
-            f"PyKEEN cannot be imported ({error}); install it with: pip install 'splime[pykeen]'"
+            f"PyKEEN cannot be imported ({error}); install it with: pip install 'splime-kg[pykeen]'"
         ) from None
     try:
         return model_resolver.lookup(name)

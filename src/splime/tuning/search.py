@@ -129,13 +129,9 @@ def tune(
         warnings.warn("processes is now parallel", DeprecationWarning, stacklevel=2)
         parallel = processes
     pool = as_parallel(_PROCESSES if parallel is None else parallel, device)
-    if not isinstance(graph, TemporalGraph):
-        if is_stored(graph):  # else it may be other facts the next time, and they are saved
-            data = str(graph) if data is None else data
-        graph = load(graph, **(reading or {}))
-    for name in ("train", "valid"):
-        if not len(getattr(graph, name)):
-            raise UsageError(f"{name} has no facts; tuning learns from train, and needs valid")
+    if isinstance(graph, str | Path) and is_stored(graph) and data is None:
+        data = str(graph)  # else it may be other facts the next time, and they are saved
+    graph = _facts(graph, reading or {})
     need_optuna()
     choose_device(device)
     out = Path(out)
@@ -155,6 +151,15 @@ def tune(
         except OSError as error:  # optuna's, of its journal
             raise WriteError(f"{out / JOURNAL}: cannot be written: {error}") from None
         return _finish(search, search.results(), data, reading or {}, stop)
+
+
+def _facts(source: TemporalGraph | str | Path, reading: Mapping[str, Any]) -> TemporalGraph:
+    """The facts of a source; an error where there are none to learn from, or to choose by."""
+    graph = source if isinstance(source, TemporalGraph) else load(source, **reading)
+    for name in ("train", "valid"):
+        if not len(getattr(graph, name)):
+            raise UsageError(f"{name} has no facts; tuning learns from train, and needs valid")
+    return graph
 
 
 def _run(search: Search, trials: int, parallel: Parallel, progress: Progress, stop: Stop) -> None:

@@ -49,7 +49,8 @@ class _Softmax(torch.autograd.Function):
             candidates = pad(candidates, (0, 0, 0, more))
         of_query, of_candidates = torch.empty_like(query), torch.empty_like(candidates)
         loss = query.new_zeros(())
-        size = _rows_at_once(query.device.type, len(candidates))
+        columns = len(candidates)
+        size = max(1, _ROWS[query.device.type] // columns, min(_LEAST_ROWS, _MOST // columns))
         for start in range(0, len(query), size):
             rows = slice(start, min(start + size, len(query)))
             row, answers = _answers(rows, target, which)
@@ -77,10 +78,6 @@ class _Softmax(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         of_query, of_candidates = ctx.saved_tensors
         return of_query * gradients[0], of_candidates * gradients[0], None, None
-
-
-def _rows_at_once(device: str, columns: int) -> int:
-    return max(1, _ROWS[device] // columns, min(_LEAST_ROWS, _MOST // columns))
 
 
 def _answers(rows: slice, target: Tensor, which: Tensor | None) -> tuple[Tensor, Tensor]:
