@@ -80,6 +80,7 @@ from .runs import (
 )
 from .scoring.scorer import Scorer as Scorer
 from .segmentation import Segmentation as Segmentation
+from .serving.api import serve as serve
 from .settings import Settings as Settings
 from .splitting import split_graph as split_graph
 from .static import StaticGraph as StaticGraph, apply as apply

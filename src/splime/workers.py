@@ -259,7 +259,7 @@ class _Worker:
 
     def __init__(self, threads: int) -> None:
         self.context = _Spawn()
-        self.executor = ProcessPoolExecutor(1, self.context, _begin_worker, (threads,))
+        self.executor = ProcessPoolExecutor(1, self.context, begin_worker, (threads,))
         self.future: Future[_Outcome] | None = None
 
     def is_busy(self) -> bool:
@@ -329,7 +329,7 @@ _at_work = threading.Lock()
 """Held while this process, a worker, does a task."""
 
 
-def _begin_worker(threads: int) -> None:
+def begin_worker(threads: int) -> None:
     """Set up a worker process."""
     # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
     # Ctrl-C is, so that temporary folders are removed.

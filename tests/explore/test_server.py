@@ -1,18 +1,13 @@
-"""The rules of the server, by plain requests: who may ask what, how much, and how it refuses."""
+"""What the server of the page answers, and refuses; tests/serving/test_http.py has its rules."""
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from email.message import Message
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
@@ -21,37 +16,13 @@ from splime.errors import UsageError
 from splime.explorer import Explorer
 from splime.explorer.server import Server
 from splime.runs import Run
-from splime.serving import http
 from tests.runs.small import call
+from tests.serving.client import Reply, send
 
 
-class Reply(NamedTuple):
-    status: int
-    headers: Message  # whose names are in any case
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-def request(
-    server: Server, path: str, method: str = "GET", *, token: str | None = None, **headers: str
-) -> Reply:
+def request(server: Server, path: str, *, token: str | None = None) -> Reply:
     """One request; the right token unless another is given."""
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=60)
-    given = {"X-Splime-Token": server.token if token is None else token, **headers}
-    if "Host" in headers:
-        connection.putrequest(method, path, skip_host=True)
-    else:
-        connection.putrequest(method, path)
-    for name, value in given.items():
-        connection.putheader(name, value)
-    connection.endheaders()
-    reply = connection.getresponse()
-    made = Reply(reply.status, reply.headers, reply.read())
-    connection.close()
-    return made
+    return send(server, path, "GET", {"X-Splime-Token": server.token if token is None else token})
 
 
 def question(explorer: Explorer, **changed: str) -> str:
@@ -78,30 +49,6 @@ def test_it_answers(server: Server, explorer: Explorer) -> None:
         assert "http" not in each.headers["Content-Security-Policy"]
         assert each.headers["X-Content-Type-Options"] == "nosniff"
         assert "Access-Control-Allow-Origin" not in each.headers
-
-
-def test_who_may_ask(server: Server) -> None:
-    port = server.server_port
-    for token in ("", "x", server.token[:-1], server.token + "x", "é"):
-        assert request(server, "/api/about", token=token).status == 403
-    for host in ("example.org", f"example.org:{port}", "127.0.0.1", f"127.0.0.1:{port + 1}", ""):
-        reply = request(server, "/api/about", Host=host)
-        assert (reply.status, list(reply.json)) == (403, ["error"])
-        assert request(server, "/", Host=host).status == 403
-    assert request(server, "/api/about", Host=f"localhost:{port}").status == 200
-    for origin in ("https://example.org", "null", f"http://127.0.0.1:{port + 1}", ""):
-        assert request(server, "/api/about", Origin=origin).status == 403
-    assert request(server, "/api/about", Origin=f"http://127.0.0.1:{port}").status == 200
-
-
-@pytest.mark.parametrize(
-    "method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "get", "X"]
-)
-def test_only_get(server: Server, method: str) -> None:
-    reply = request(server, "/api/about", method)
-    assert reply.status == 405
-    assert reply.headers["Allow"] == "GET"
-    assert request(server, "/api/about").status == 200
 
 
 def test_what_is_wrong_is_said_as_json(server: Server, explorer: Explorer) -> None:
@@ -131,39 +78,6 @@ def test_what_is_wrong_is_said_as_json(server: Server, explorer: Explorer) -> No
         assert list(reply.json) == ["error"]
         assert reply.json["error"]
         assert request(server, about).status == 200
-
-
-def test_other_than_requests(server: Server) -> None:
-    """What is no HTTP is refused, and idle connections delay no other."""
-    silent = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(20)]
-    for sent in (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-                 b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n"):  # fmt: skip
-        with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as raw:
-            raw.sendall(sent)
-            assert b'"error"' in raw.recv(65536) + raw.recv(65536)
-    assert request(server, "/api/about").status == 200
-    for each in silent:
-        each.close()
-
-
-def test_idle_connections_are_closed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that say nothing, half of a request, or nothing more after one."""
-    monkeypatch.setattr(http, "IDLE", 0.2)
-    whole = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode()
-    for sent in (b"", b"GET / HTTP/1.1\r\nHost:", whole):
-        with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as raw:
-            raw.sendall(sent)
-            received = b"".join(iter(lambda: raw.recv(1 << 20), b""))
-            assert received.startswith(b"HTTP/1.1 200") == (sent == whole)
-
-
-def test_an_error_of_ours_does_not_end_it(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(server.explorer, "answer", lambda *_: 1 / 0)
-        reply = request(server, "/api/about")
-        assert reply.status == 500
-        assert "ZeroDivisionError" in reply.json["error"]
-    assert request(server, "/api/about").status == 200
 
 
 def test_many_requests_at_once(server: Server, explorer: Explorer) -> None:

@@ -105,6 +105,7 @@ def ask(
     """
     from splime.query import Query
     from splime.query.many import check_out
+    from splime.query.query import answer_json
     from splime.query.questions import ASKED, read_during
     from splime.reporting.answers import answer_parts, evidence_parts
     from splime.reporting.plots import plot_evidence
@@ -150,10 +151,7 @@ def ask(
     there = query.there_is_one(**question, **when) if near is None else None
     trust = query.trust if near is None else None
     if as_json:
-        parts = {"evidence": evidence, "trust": trust}
-        more: dict[str, Any] = {"there_is_one": None if there is None else there._asdict()}
-        more |= {name: part.to_json() for name, part in parts.items() if part is not None}
-        show_json(answers.to_json() | more)
+        show_json(answer_json(answers, there, trust, evidence))
         return
     for line in (there, trust):
         if line is not None:

@@ -24,6 +24,7 @@ from splime.cli.help import Command, Group
 from splime.cli.predict import predict
 from splime.cli.results import combine, compare, embeddings, evaluate, plot, report, reproduce
 from splime.cli.rules import rules
+from splime.cli.serve import serve
 from splime.cli.training import models, run, train, tune
 from splime.cli.update import update
 from splime.errors import SplimeError, not_installed, speaking_of_flags
@@ -31,7 +32,7 @@ from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Start": (run, ask, predict, doubts, backtest, explore),
+    "Start": (run, ask, predict, doubts, backtest, explore, serve),
     "Data": (inspect, rules, transform, methods, cache),
     "Train": (train, models, tune, update),
     "Results": (evaluate, compare, combine, plot, report),

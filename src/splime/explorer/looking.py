@@ -20,7 +20,6 @@ from rich.table import Table
 import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
-from splime.analysis.hidden import SIDES
 from splime.errors import SplimeError, UsageError, check_name, counted
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
@@ -126,13 +125,8 @@ class Explorer:
 
     def prepare(self, progress: Progress = silent) -> None:
         """Make what the first questions would wait for: temperatures, which the runs then keep."""
-        wanted = [(name, kind) for name in self.queries for kind in KINDS]
-        for done, (name, kind) in enumerate(wanted):
-            progress("calibrating", done, len(wanted), f"{name}, {kind}")
-            self.queries[name].calibration(kind)
-            if kind in SIDES:
-                self.queries[name].existence(kind)
-        progress("calibrating", len(wanted), len(wanted))
+        for query in self.queries.values():
+            query.prepare(progress)
 
     # Names
 

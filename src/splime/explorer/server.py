@@ -8,11 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from splime.errors import SplimeError, UsageError
+from splime.errors import UsageError
 from splime.explorer.looking import Explorer
 from splime.explorer.page import POLICY, page_html
-from splime.reading import LOG
-from splime.serving.http import HOST, Reply, WebServer, in_thread, listen, make_app
+from splime.serving.http import HOST, Reply, WebServer, in_thread, listen, make_app, refusing
 
 PORT = 8765
 """The default port, unless it is taken."""
@@ -60,10 +59,5 @@ class Server(WebServer):
         if not secrets.compare_digest(given, self.token.encode()):
             raise HTTPException(403, "open the address that splime explore has printed")
         asked = request.path_params["part"], dict(request.query_params)
-        try:
+        with refusing():
             return Reply(await in_thread(self.explorer.answer, *asked))
-        except SplimeError as error:
-            raise HTTPException(400, str(error)) from None
-        except Exception as error:  # the server continues
-            LOG.warning("a request failed: %s: %s", type(error).__name__, error)
-            raise HTTPException(500, f"this should not happen: {type(error).__name__}") from None

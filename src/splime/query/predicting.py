@@ -137,7 +137,8 @@ def predict(
     """The most probable facts that a graph does not state, with probability and evidence.
 
     Args:
-        source: a graph, a file, the name of a dataset, a run or its folder.
+        source: a graph, a file, the name of a dataset, a run or its folder; or a `Query`, which
+            keeps what several calls need.
         out: a file (.csv, .parquet, .jsonl) that they are written to. What is done is kept beside
             it until then, so that the same call goes on where one was interrupted.
         predicate: only facts of these predicates.
@@ -167,8 +168,9 @@ def predict(
     if path is not None:
         check_suffix(path)
     with memory_errors():
-        run = open_source(source, device=device, weights=weights, **reading)
-        asking = _Asking(*_question(run, at, next), options, least, (predicate, entity), new)
+        if not isinstance(source, Query):
+            source = Query(open_source(source, device=device, weights=weights, **reading))
+        asking = _Asking(*_question(source, at, next), options, least, (predicate, entity), new)
         asking.choose(progress)
         work = Unfinished(path, asking.fingerprint(), _State, _State())
         if work.done.questions:
@@ -186,26 +188,27 @@ def predict(
     return found
 
 
-def _question(run: Run, at: When | None, next: str | int | None) -> tuple[Query, int, int]:
+def _question(query: Query, at: When | None, next: str | int | None) -> tuple[Query, int, int]:
     """What is asked, and about which ticks."""
+    run = query.run
     timeline = run.graph.timeline
     if next is not None:
         if at is not None:
             raise UsageError("next (--next) is a time after the graph's; leave out at (--at)")
-        if not (ahead := run.forecast or run).settings.forecasts:
+        if not (ahead := query.forecast or query).run.settings.forecasts:
             raise UsageError(
                 f"{run.path}: this run does not forecast; give its facts, or a run that was trained"
                 " with past (--past)"
             )
-        return Query(ahead), timeline.last + 1, after(timeline.last, next, timeline.granularity)
+        return ahead, timeline.last + 1, after(timeline.last, next, timeline.granularity)
     if run.settings.forecasts:
         raise UsageError(
             f"{run.path}: this run forecasts: it knows only facts before a time, and cannot fill in"
             " what a graph does not state; say for how long with next (--next), or give a graph"
         )
     if at is None:
-        return Query(run), timeline.last, timeline.last
-    return Query(run), *timeline.interval(at, at)
+        return query, timeline.last, timeline.last
+    return query, *timeline.interval(at, at)
 
 
 class _Best(NamedTuple):
@@ -281,7 +284,7 @@ class _Asking:
         if query.run.settings.forecasts:
             self.existence = Coming(self.graph, begin, end)
         else:
-            self.existence = Existence(self.graph)
+            self.existence = query.existence("object")
 
     # Which questions
 

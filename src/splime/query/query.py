@@ -217,6 +217,15 @@ class Query:
         stated = existence.holding(int(given[0]), int(facts.predicate[0]), *times)
         return ThereIsOne(float(existence.estimate(*ids, *times)[0]), stated)
 
+    def prepare(self, progress: Progress = silent) -> None:
+        """Make what the first questions would wait for; where that is possible, it is kept."""
+        for done, kind in enumerate(KINDS):
+            progress("calibrating", done, len(KINDS), kind)
+            self.calibration(kind)
+            if kind in SIDES:
+                self.existence(kind)
+        progress("calibrating", len(KINDS), len(KINDS))
+
     def existence(self, kind: str) -> Existence:
         """What estimates whether there is a fact whose object, or subject, is asked for."""
         if kind not in self._existence:
@@ -224,14 +233,14 @@ class Query:
         return self._existence[kind]
 
     @cached_property
-    def _forecast(self) -> Query | None:
+    def forecast(self) -> Query | None:
         """The same for the time after the facts; None where the run itself answers for it."""
         return None if self.run.forecast is None else Query(self.run.forecast)
 
     def _later(self, facts: Facts) -> Query | None:
         """What answers questions about the time after the facts."""
         last = int(self.run.graph.train.end.max(initial=self.run.graph.timeline.first))
-        return self._forecast if int(facts.begin.min()) > last else None
+        return self.forecast if int(facts.begin.min()) > last else None
 
     def near(
         self,
@@ -322,6 +331,19 @@ class Query:
             why = "the best scoped predicates of all are not all candidates at that time"
             return Calibration(None, 0, why)
         return self.calibration(kind)
+
+
+def answer_json(
+    answers: Answers,
+    there: ThereIsOne | None,
+    trust: Trust | None,
+    evidence: Evidence | None = None,
+) -> dict[str, Any]:
+    """All that there is to say of a question and its answers."""
+    more = {"there_is_one": None if there is None else there._asdict()}
+    parts = {"evidence": evidence, "trust": trust}
+    given = {name: part.to_json() for name, part in parts.items() if part is not None}
+    return answers.to_json() | more | given
 
 
 class Asking(TypedDict, total=False):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from threading import Thread
 from types import FrameType
 from typing import Any, Self, TypeVar
@@ -24,7 +25,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from splime.errors import UsageError
+from splime.errors import SplimeError, UsageError
+from splime.reading import LOG
 
 HOST = "127.0.0.1"
 IDLE = 10
@@ -79,6 +81,20 @@ def make_app(
     )
     app.router.redirect_slashes = False
     return app
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Refuse what is asked wrongly, in the words of the error; no error ends the server."""
+    try:
+        yield
+    except HTTPException:
+        raise
+    except SplimeError as error:
+        raise HTTPException(400, str(error)) from None
+    except Exception as error:
+        LOG.warning("a request failed: %s: %s", type(error).__name__, error)
+        raise HTTPException(500, f"this should not happen: {type(error).__name__}") from None
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
