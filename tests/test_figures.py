@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from experiments.commands import STORED
+from experiments.forecast import tables as forecast_tables
 from experiments.rivals import by_dataset, entries
 from experiments.rows import (
     FAIR,
@@ -166,7 +167,15 @@ def _universal() -> Iterator[Figures]:
             yield Figures(frozenset([exact, overlap]), frozenset([(exact, overlap)]))
 
 
+def _forecast() -> Iterator[Figures]:
+    """Forecasts, beside published ones."""
+    for table in forecast_tables(STORED):
+        for row in table.rows:
+            yield Figures(frozenset(ALONE.findall(" ".join(map(str, row)))))
+
+
 _SOURCES: Mapping[str, Any] = {
+    "forecast": _forecast,
     "paths": _paths,
     "universal": _universal,
     "rivals": _rivals,
@@ -184,6 +193,8 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "docs/paths.md": ("paths", "rivals", "published"),
     "docs/paths.md: A bound on what a question reads": ("benchmarks",),
     "docs/training.md": ("rivals", "tries", "fair"),
+    "docs/which-model.md": ("paths", "rivals", "universal", "fair"),
+    "docs/which-model.md: Forecasts": ("paths", "forecast"),
     "experiments/paper.md": ("main", "published"),
     "experiments/rivals.md": ("paths", "rivals", "published"),
     "experiments/rivals-appendix.md": ("rivals", "tries", "strata", "published"),
@@ -193,7 +204,6 @@ PAGES: Mapping[str, tuple[str, ...]] = {
 _DEMO = "of `demo`, by the commands that stand there, in seconds or minutes"
 _SEARCH = "a search on valid whose runs were not kept"
 UNSTORED: Mapping[str, str] = {
-    "README.md: Train and compare": _DEMO,
     "benchmarks/README.md: Training the path model on a processor": _DEMO,
     "docs/asking.md: What probabilities mean": "errors of calibration, no MRR",
     "docs/asking.md: Real people": "two runs, by the commands that stand there",
@@ -205,6 +215,7 @@ UNSTORED: Mapping[str, str] = {
     "docs/training.md: Vectors from several levels": _SEARCH,
     "docs/training.md: Presets": _SEARCH,
     "docs/tuning.md": _DEMO,
+    "docs/which-model.md: On your own table": _DEMO,
     "experiments/paper.md: Where it differs, and why": "differences, and an independent program",
     "experiments/rivals-appendix.md: What is published, and what comes out here": (
         "two models trained by changed programs"

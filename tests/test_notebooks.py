@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,30 @@ def figures(shown: str) -> dict[str, float]:
 
 
 @pytest.mark.system
-def test_your_first_temporal_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = run("first-graph", tmp_path, monkeypatch)
+def test_the_idea_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("cuts", tmp_path, monkeypatch)
     mrr = figures(shown)
     assert mrr["split"] > mrr["vanilla"] + 0.05
     assert "1  Melcourt" in shown
+    assert "Sara Finnby livesIn[1967..1976] Quenwick" in shown
+
+
+@pytest.mark.system
+def test_your_own_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("notebooks", "data"):
+        (tmp_path / name).mkdir()
+    shutil.copy(ROOT / "docs" / "data" / "staff.csv", tmp_path / "data")
+    shown = run("own-csv", tmp_path / "notebooks", monkeypatch)
+    assert "1  Data Platform" in shown
+    assert "Birgit Berg reports to Jonas Jansen" in shown
+    assert re.search(r"^0 +Yusuf Romano +Search", shown, re.M)
+
+
+@pytest.mark.system
+def test_forecasting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("forecasting", tmp_path, monkeypatch)
+    assert re.search(r"Backtest\(demo: 4 windows, MRR path 0.4", shown)
+    assert "at 2021" in shown
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ def test_the_tutorial(
             exec(compile(block, "tutorial.md", "exec"), {})
             check_promises(block, capsys.readouterr().out)
             continue
-        for line in block.splitlines():
+        for line in block.replace("\\\n", "").splitlines():
             dollar, program, *arguments = shlex.split(line)
             assert (dollar, program) == ("$", "splime")
             done = call(*arguments)

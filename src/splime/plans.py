@@ -143,7 +143,16 @@ _EXAMPLE = 'a plan has data = "demo" and at least one [[run]] with method = "spl
 
 
 def read_plan(path: str | Path) -> Plan:
-    """Read a plan from a TOML file; a mistake in it is an error that says where it is."""
+    """Read a plan from a TOML file; a mistake in it is an error that says where it is.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     path = Path(here, "plan.toml")
+    ...     _ = path.write_text('data = "demo"\\n[[run]]\\nmethod = "vanilla"\\n')
+    ...     read_plan(path).runs[0].name
+    'vanilla'
+    """
     path = Path(path)
     tables = read_toml(path)
     try:
@@ -438,6 +447,12 @@ def run(
         progress: called with the progress of each step; for bars, see `splime.progress_bar`.
         watching: watches the training of the run with a name, and can stop it.
         settings: changes to the preset, see `splime.Settings`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     done = run("demo", here, method=["vanilla", "split"], dimension=8, epochs=1)
+    ...     done.report.name
+    >>> list(done.runs)
     """
     out = Path(out)
     graph, plan = data if isinstance(data, TemporalGraph) else None, data

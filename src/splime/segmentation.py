@@ -265,7 +265,13 @@ class Scopes(Immutable):
 
 @dataclass(frozen=True)
 class Segmentation(Shown):
-    """The cuts of predicates and entities, whatever chose them; `method` records it."""
+    """The cuts of predicates and entities, whatever chose them; `method` records it.
+
+    >>> import splime
+    >>> cuts = splime.Split(grow=5).fit(splime.load("demo"))
+    >>> [scope.name for scope in cuts.scopes_at("livesIn", 1982)]
+    ['livesIn[1980..1985]']
+    """
 
     predicates: Scopes
     entities: Scopes | None = None

@@ -44,7 +44,13 @@ class Triples(Statements):
 
 @dataclass(frozen=True, eq=False)
 class StaticGraph(Splits[Triples], Shown):
-    """A temporal graph cut by a segmentation: triples for any static model."""
+    """A temporal graph cut by a segmentation: triples for any static model.
+
+    >>> import splime
+    >>> static = splime.Merge(shrink=4).fit_transform(splime.load("demo"))
+    >>> next(static.rows("train"))[1]
+    'playsFor[1975..1978]'
+    """
 
     segmentation: Segmentation
     graph: TemporalGraph
@@ -122,7 +128,13 @@ def first_and_last(
 
 
 def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
-    """Cut the facts of a graph: a triple for every scope in which a fact holds."""
+    """Cut the facts of a graph: a triple for every scope in which a fact holds.
+
+    >>> import splime
+    >>> graph = splime.load("demo")
+    >>> apply(splime.Split(grow=5).fit(graph), graph)
+    StaticGraph(demo: 14,339 / 1,784 / 1,788 triples, 1,029 entities, 45 scoped predicates)
+    """
     _check(segmentation, graph)
     train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())
     return StaticGraph(train, valid, test, segmentation, graph)

@@ -198,6 +198,14 @@ def compare(
         device: where to evaluate.
         progress: how many queries are ranked, over all runs.
         warn: called where an evaluation cannot be kept.
+
+    >>> import splime, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     for name in ("vanilla", "split"):
+    ...         _ = splime.train("demo", name, f"{here}/{name}", dimension=16, epochs=3)
+    ...     comparison = compare([f"{here}/vanilla", f"{here}/split"], samples=100)
+    >>> comparison.rows[0].name  # the better one
+    'split'
     """
     check_name("protocol", protocol, PROTOCOLS)
     check_split(split)

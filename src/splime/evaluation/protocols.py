@@ -119,6 +119,13 @@ def evaluate_facts(
     are cut too, every timestamp of the interval is a part of weight 1. The options are those of
     `splime.evaluate`. By default all queries are ranked, or 20,000 where there would be more than
     5 * 10^9 scores.
+
+    >>> import splime, tempfile
+    >>> graph = splime.load("demo")
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     run = splime.train(graph, "split", here, dimension=8, epochs=1)
+    ...     evaluate_facts(run.scorer(), graph, run.segmentation, questions=200).candidates
+    1029
     """
     scoring = ScopedScoring(scorer, Scoping(apply(segmentation, graph)))
     return evaluate_scoring(scoring, "fact", EvaluationOptions(**options))

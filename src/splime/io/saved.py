@@ -101,6 +101,12 @@ def save(graph: TemporalGraph, path: str | Path) -> Path:
 
     The file holds names and dates and opens in pandas, polars or DuckDB too. It is written beside
     and renamed over, so a killed save leaves what was there before.
+
+    >>> import splime, tempfile
+    >>> graph = splime.load("demo")
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     splime.load(save(graph, f"{here}/demo.parquet")) == graph
+    True
     """
     path = Path(path)
     if path.suffix.lower() != ".parquet":

@@ -54,7 +54,14 @@ class _Description:
 
 
 def save_segmentation(segmentation: Segmentation, path: str | Path) -> Path:
-    """Write a segmentation to a JSON file."""
+    """Write a segmentation to a JSON file.
+
+    >>> import splime, tempfile
+    >>> cuts = splime.Split(grow=5).fit(splime.load("demo"))
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     load_segmentation(save_segmentation(cuts, f"{here}/cuts.json")) == cuts
+    True
+    """
     path = Path(path)
     timeline, entities = segmentation.timeline, segmentation.entities
     ticks = _Ticks(timeline.granularity, timeline.starts.tolist(), timeline.ends.tolist())

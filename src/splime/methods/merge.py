@@ -23,7 +23,12 @@ _FEW = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Timestamp(Method):
-    """Cuts between every two neighbouring timestamps at which facts hold."""
+    """Cuts between every two neighbouring timestamps at which facts hold.
+
+    >>> import splime
+    >>> len(Timestamp().fit(splime.load("demo")).predicates)
+    594
+    """
 
     name = "timestamp"
 
@@ -53,6 +58,10 @@ class Merge(Method):
 
     A fact counts once for every timestamp. It stops when the predicates that timestamps added are
     divided by `shrink`, or at an absolute number of `predicates`.
+
+    >>> import splime
+    >>> len(Merge(shrink=4).fit(splime.load("demo")).predicates)
+    155
     """
 
     shrink: float | None = parameter(

@@ -29,6 +29,10 @@ class Split(Method):
     `by="time"` cuts in the middle of its time, `by="count"` where as many facts have ended as are
     still to begin. It stops when there are `grow` times as many predicates as at first, or an
     absolute number of `predicates` or `triples`.
+
+    >>> import splime
+    >>> Split(grow=5).fit(splime.load("demo"))
+    Segmentation(45 scoped predicates of 9, ...)
     """
 
     by: Literal["time", "count"] = parameter(

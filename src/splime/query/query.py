@@ -357,6 +357,10 @@ def ask(
     """Ask a run, or the one in a folder, one question: `Query.ask` says how, and its options.
 
     For many questions to one run make a `Query`, which looks only once at what all of them need.
+
+    >>> import splime
+    >>> splime.ask("demo", "Sara Finnby", "livesIn", "?", at=1982)[0].name
+    'Melcourt'
     """
     query = Query(Run.of(run, device=device), aggregate=aggregate)
     return query.ask(subject, predicate, object, time, **options)

@@ -65,6 +65,11 @@ def plot(
         predicate: the one that the picture predicate is of; by default the one that all runs cut
             most.
         device: where to compute, if runs are given by their folders.
+
+    >>> import splime
+    >>> figure = plot(splime.load("demo"), "facts")  # figure.savefig("facts.png")
+    >>> len(figure.axes) > 1
+    True
     """
     check_name("picture", what, PICTURES)
     if isinstance(shown, TemporalGraph):

@@ -53,6 +53,14 @@ def combine(
         out: the folder of the new run, which must not be there.
         device: cpu, cuda or auto.
         progress: reports the weights that are tried.
+
+    >>> import splime, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     paths = [f"{here}/{model}" for model in ("distmult", "transe")]
+    ...     small = {"dimension": 8, "epochs": 1}
+    ...     runs = [splime.train("demo", "vanilla", p, model=p.rpartition("/")[2], **small) for p in paths]
+    ...     len(combine(runs, f"{here}/both").parts)
+    2
     """
     began, out = time.monotonic(), Path(out)
     members = [run if isinstance(run, Run) else Run(run, device=device) for run in runs]

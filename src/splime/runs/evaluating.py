@@ -57,6 +57,13 @@ def evaluate(
             the others), ties, bootstrap, questions, seed, memory and progress, as
             `EvaluationOptions` has them. Where None, distinct and aggregate are as the run was
             trained.
+
+    >>> import splime, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     run = splime.train("demo", "split", here, dimension=8, epochs=1)
+    ...     evaluation = evaluate(run, questions=200)
+    >>> evaluation.queries, sorted(evaluation.metrics)
+    (200, ['exact', 'overlap', 'static'])
     """
     began, run = perf_counter(), Run.of(run, device=device)
     chosen = EvaluationOptions(**options).of_protocol(protocol, **_as_trained(run))

@@ -66,6 +66,13 @@ class Run(Shown):
     """A run: what it was trained with, the graph, the cuts, the embeddings, the scores.
 
     Opening one reads data only: nothing in the folder can run code.
+
+    >>> import splime, tempfile
+    >>> with tempfile.TemporaryDirectory() as here:
+    ...     _ = splime.train("demo", "split", f"{here}/split", dimension=8, epochs=1)
+    ...     run = Run(f"{here}/split")
+    ...     run.segmentation
+    Segmentation(45 scoped predicates of 9, ...)
     """
 
     basis = ""
