@@ -46,7 +46,7 @@ class ResultTable:
             return "\n".join(f"{escaped(note)}\n" for note in self.notes)
         header, *body = [[*map(escaped, cells)] for cells in (self.columns, *self.rows)]
         lines = [f"**{self.title}**\n"] if self.title else []
-        lines += [*markdown_lines(header, body, words=self.words), ""]
+        lines += [*markdown_lines(header, body, words=range(self.words)), ""]
         for note in self.notes:
             lines += [escaped(note), ""]
         return "\n".join(lines)

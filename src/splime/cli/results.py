@@ -186,8 +186,8 @@ def plot(
     what: Annotated[
         str,
         options.name(
-            "predicates, predicate, segmentation, facts, learning, strata, costs; or all (the"
-            " default) that the runs allow. predicate, learning and strata compare several runs."
+            "predicates, predicate, segmentation, cuts, facts, learning, strata, costs; or all (the"
+            " default) that the runs allow. cuts, predicate, learning and strata compare runs."
         ),
     ] = "all",
     predicate: Annotated[
