@@ -11,6 +11,7 @@ import click
 import pytest
 import typer
 
+import splime
 from splime.cli.main import app
 from splime.io import save
 from tests.runs.small import call, small_graph, small_run
@@ -68,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     names["newer"].write_text("entity 1\tp1\tentity 2\t2004\n", encoding="utf-8")
     small_run(graph, names["run"])
     small_run(graph, names["other"], None)
-    small_run(graph, names["latest"], None, model="latest")
+    splime.train(graph, None, names["latest"], model="latest")
     return {name: str(path) for name, path in names.items()}
 
 
