@@ -52,6 +52,7 @@ from splime.paths.evidence import passing
 from splime.paths.model import LearnedPathModel, Start, Starter
 from splime.paths.relative import EventScopes, Times
 from splime.paths.scorer import PathScorer
+from splime.reporting.style import make_figure, save_picture, series_style
 from splime.scoring.scoping import NAMES
 from splime.scoring.timed import TimedScoring
 from splime.settings import PathSettings
@@ -119,21 +120,19 @@ def growth(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (seconds, memory) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    figure = make_figure(9, 3.6)
+    seconds, memory = figure.subplots(1, 2)
+    colors = [series_style(number)["color"] for number in range(3)]
     for reach, line in zip(REACH, ("o-", "s--", "^:"), strict=True):
         name = "all facts" if reach is None else f"reach {reach:,}"
         there = [row for row in rows if row["reach"] == reach]
         at = [row["facts"] for row in there]
-        for key, what, color in (("one s", "one question", "C0"), ("batch s", "batch of 32", "C1")):
+        kinds = (("one s", "one question"), ("batch s", "batch of 32"))
+        for (key, what), color in zip(kinds, colors, strict=False):
             values = [row[key] for row in there]
             seconds.loglog(at, values, line, color=color, label=f"{what}, {name}", markersize=4)
         values = [row["batch peak MB"] for row in there]
-        memory.loglog(at, values, line, color="C2", label=name, markersize=4)
+        memory.loglog(at, values, line, color=colors[2], label=name, markersize=4)
     seconds.set_ylabel("CPU seconds")
     memory.set_ylabel("peak MB, all included")
     megabytes = (500, 1000, 2000)
@@ -146,8 +145,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     figure.suptitle(
         "random facts, 10 to an entity; 4 layers, dimension 32; one thread", fontsize=10
     )
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    save_picture(figure, path)
 
 
 def path_scorer(run: splime.Run) -> PathScorer:

@@ -30,6 +30,7 @@ import torch
 from peers import as_triples, random_model, rounded, wait_for_quiet
 from record import peak_mb, write_results
 from splime.embedding.tables import Lookup
+from splime.reporting.style import make_figure, save_picture, series_style
 from splime.training.registry import make_settings
 from splime.training.trainer import Trainer
 
@@ -104,19 +105,15 @@ def key_of(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def plot(table: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6), sharey="row", layout="constrained")
+    figure = make_figure(11, 6)
+    axes = figure.subplots(2, 3, sharey="row")
     rows = (("epoch_s", "seconds of an epoch"), ("peak_mb", "peak MB"))
     for (key, label), line in zip(rows, axes, strict=True):
         for axis, panel in zip(AXES, line, strict=True):
-            for who, name in NAMES.items():
+            for number, (who, name) in enumerate(NAMES.items()):
                 there = [one for one in table if one["axis"] == axis and one["who"] == who]
                 at, values = [one[axis] for one in there], [one[key] for one in there]
-                panel.loglog(at, values, "o-", label=name, markersize=4)
+                panel.loglog(at, values, label=name, markersize=5, **series_style(number))
             panel.set_xticks(AXES[axis])
             if axis == "dimension":
                 panel.set_xticks(AXES[axis], [str(one) for one in AXES[axis]])
@@ -129,7 +126,7 @@ def plot(table: list[dict[str, Any]], path: Path) -> None:
     axes[1][0].set_yticks(megabytes, [f"{one:,}" for one in megabytes])
     axes[0][2].legend(frameon=False, fontsize=8)
     figure.suptitle("otherwise 10^4 entities, 10^5 triples, dimension 100; 2 cores", fontsize=10)
-    figure.savefig(path, dpi=130)
+    save_picture(figure, path)
 
 
 def main() -> None:

@@ -186,23 +186,21 @@ def grow(folder: Path, facts: int, repeats: int) -> dict[str, Any]:
 
 
 def plot(sizes: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
+    from splime.reporting.style import make_figure, save_picture, series_style
 
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    figure = make_figure(9, 3.6)
+    axes = figure.subplots(1, 2)
     lines = {"stream": "streaming", "in_memory": "in memory", "copy": "Arrow copies the triples"}
     for axis, key, label in ((axes[0], "seconds", "seconds"), (axes[1], "peak_mb", "peak MB")):
-        for who, name in lines.items():
+        for number, (who, name) in enumerate(lines.items()):
             there = [size for size in sizes if who in size]
-            values = [size[who][key] for size in there]
-            axis.loglog([size["facts"] for size in there], values, "o-", label=name, markersize=4)
+            at, values = [size["facts"] for size in there], [size[who][key] for size in there]
+            axis.loglog(at, values, label=name, markersize=5, **series_style(number))
         axis.set(xlabel="facts", ylabel=label)
         axis.grid(alpha=0.3)
     axes[1].set_ylim(bottom=50)
     axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=130)
+    save_picture(figure, path)
 
 
 def main() -> None:

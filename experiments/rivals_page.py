@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from experiments import rows
 from experiments.factwise import GROUPS, PATH, SAMPLES, Factwise
 from experiments.rivals import (
     KEPT,
+    RANKS,
     STRATA,
     Entry,
     by_dataset,
@@ -24,10 +22,15 @@ from experiments.rivals import (
 )
 from experiments.rows import DATA, TITLES, Case, Combination, Results
 from experiments.tables import ResultTable, cells, mrr, percent
-from splime.reporting.style import SMALL, add_legend, make_figure, open_axes, series_style
+from splime.reporting.style import (
+    add_legend,
+    label_rows,
+    make_figure,
+    open_axes,
+    series_style,
+)
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ALL = DATA["rivals"]
@@ -279,31 +282,32 @@ def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:
 
 
 def _picture(results: Results, dataset: str) -> Figure:
-    """MRR on test against the number of parameters, a labelled mark for each model."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    figure = make_figure(8.5, 5.6)
-    axes = figure.subplots()
+    """MRR on test with its interval, best first, and beside it the number of parameters."""
     ran = [entry for entry in entries(results, dataset) if entry.cases]
-    handles = [
-        axes.plot([], [], linestyle="none", **series_style(at))[0] for at in range(len(_KINDS))
-    ]
-    places = []
-    for entry in ran:
-        place = entry.about("parameters") or 1, entry.mean("exact")["mrr"]
-        axes.plot(*place, markersize=6, linestyle="none", **series_style(_kind(entry)))
-        places.append(place)
-    axes.set_xscale("log")
-    axes.margins(0.09)
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
-    axes.yaxis.set_major_formatter(lambda value, _: mrr(value))
-    open_axes(
-        axes, _title(dataset), "parameters", "MRR on test (protocol fact, filter exact)", grid="y"
-    )
+    ran.sort(key=lambda entry: -entry.mean("exact")["mrr"])
+    figure = make_figure(8.5, 1.3 + 0.19 * len(ran))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=[3, 1])
+    for at, entry in enumerate(ran):
+        mark = {"markersize": 6, "linestyle": "none", **series_style(_kind(entry))}
+        found = entry.mean("exact")["mrr"]
+        if entry.kept(RANKS):
+            facts = entry.reciprocals("exact").mean(axis=1)
+            half = 1.96 * facts.std() / len(facts) ** 0.5
+            left.plot([found - half, found + half], [at, at], color=mark["color"], linewidth=1.5)
+        left.plot(found, at, **mark)
+        right.plot((entry.about("parameters") or 1) / 1e6, at, **mark)
+    label_rows(left, [entry.title for entry in ran])
+    left.xaxis.set_major_formatter(lambda value, _: mrr(value))
+    label = "MRR on test (protocol fact, filter exact)\nlines: 95 % confidence over its facts"
+    open_axes(left, _title(dataset), f"{label}, where their ranks are kept", grid="x")
+    open_axes(right, "", "million parameters", grid="x")
+    right.set_xscale("log")
+    right.xaxis.set_major_formatter("{x:g}")
+    right.minorticks_off()
+    right.tick_params(axis="y", length=0)
+    kinds = range(len(_KINDS))
+    handles = [left.plot([], [], linestyle="none", **series_style(at))[0] for at in kinds]
     add_legend(figure, handles, _KINDS, loc="outside lower center", ncols=len(_KINDS))
-    _label(axes, places, [entry.title for entry in ran])
     return figure
 
 
@@ -314,59 +318,3 @@ def _kind(entry: Entry) -> int:
     if "levels" in training:
         return 2
     return 0 if entry.knows_time else 1
-
-
-def _label(axes: Axes, places: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Write a name beside each mark, at the nearest place where it lies on nothing else.
-
-    A name that is not next to its mark has a line to it, which crosses as few others as can be.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    figure.draw_without_rendering()  # places are known afterwards
-    marks = np.asarray(axes.transData.transform(places)) * 72 / figure.dpi
-    inside = np.asarray(axes.get_window_extent().extents) * 72 / figure.dpi
-    # Boxes of what is there, in points: left, bottom, right, top.
-    taken = [_box(x, y, 10, 10) for x, y in marks.tolist()]
-    for (x, y), place, name in zip(marks.tolist(), places, names, strict=True):
-        wide, high = 0.58 * SMALL * len(name) + 6, 1.2 * SMALL
-        options = []
-        for across, up in _AROUND:
-            middle = across + (wide / 2 if across > 1 else -wide / 2 if across < -1 else 0)
-            line = max(abs(across), abs(up)) > 9
-            far = [part for part in _PARTS if line and part * math.hypot(middle, up) > 8]
-            boxes = [_box(x + middle, y + up, wide, high)]
-            boxes += [_box(x + middle * part, y + up * part, 2, 2) for part in far]
-            at, others = np.array(boxes), np.array(taken)
-            apart = (at[:, None, :2] >= others[:, 2:]) | (others[:, :2] >= at[:, None, 2:])
-            hits = (~apart.any(2)).sum(1)
-            outside = (inside[:2] > at[0, :2]).any() or (at[0, 2:] > inside[2:]).any()
-            cost = 1000 * outside + 10 * hits[0] + hits[1:].sum()
-            options.append((cost, middle, up, line, boxes))
-        _, middle, up, line, boxes = min(options, key=lambda option: option[0])
-        taken += boxes
-        axes.annotate(
-            name,
-            place,
-            (middle, up),
-            textcoords="offset points",
-            fontsize=SMALL,
-            ha="center",
-            va="center",
-            arrowprops=_LINE if line else None,
-        )
-
-
-def _box(x: float, y: float, wide: float, high: float) -> tuple[float, float, float, float]:
-    return x - wide / 2, y - high / 2, x + wide / 2, y + high / 2
-
-
-_PARTS = np.linspace(0.05, 0.95, 19).tolist()
-"""At these parts of a line from a mark to its name, something else may lie in its way."""
-_LINE: Any = {"arrowstyle": "-", "linewidth": 0.5, "color": "#888888", "shrinkA": 0, "shrinkB": 3}
-_AROUND = [
-    (far * math.cos(math.tau * part / 16), far * math.sin(math.tau * part / 16))
-    for far in (8, 12, 18, 26, 36, 48, 62, 78, 96, 116, 138, 162, 188)
-    for part in (0, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15)
-]
-"""Where a label may stand, in points from its mark: the nearest first."""

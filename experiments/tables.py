@@ -46,7 +46,7 @@ class ResultTable:
             return "\n".join(f"{escaped(note)}\n" for note in self.notes)
         header, *body = [[*map(escaped, cells)] for cells in (self.columns, *self.rows)]
         lines = [f"**{self.title}**\n"] if self.title else []
-        lines += [*markdown_lines(header, body, words=self.words), ""]
+        lines += [*markdown_lines(header, body, words=range(self.words)), ""]
         for note in self.notes:
             lines += [escaped(note), ""]
         return "\n".join(lines)
@@ -334,7 +334,7 @@ def main_pictures(results: Results, _: Path) -> dict[str, Figure]:
     marks = {
         f"printed, and {mrr(TOLERANCE)} around it": _PRINTED,
         "ours, from the lowest run to the highest": series_style(0),
-        "with what explains the difference": {**series_style(1), "fillstyle": "none"},
+        "ours, with one setting changed": {**series_style(1), "fillstyle": "none"},
     }
     handles = [panels[0].plot([], [], linestyle="none", **mark)[0] for mark in marks.values()]
     add_legend(figure, handles, list(marks), loc="outside lower center", ncols=3)

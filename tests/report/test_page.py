@@ -18,8 +18,8 @@ from tests.runs.small import call, small_graph, small_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 SECTIONS = (
-    "metrics", "data", "leaks", "cuts", "training", "by-predicate-and-period", "embeddings",
-    "questions", "how-it-was-made",
+    "summary", "data", "cuts", "training", "by-predicate-and-period", "embeddings", "questions",
+    "how-it-was-made",
 )  # fmt: skip
 
 
@@ -67,11 +67,24 @@ def test_it_has_its_pictures_and_needs_nothing_else(page: Path) -> None:
     html = page.read_text(encoding="utf-8")
     pictures = re.findall(r'<img src="data:image/(svg\+xml|png);base64,[^"]+" alt="([^"]+)"', html)
     about = " ".join(alt for _, alt in pictures)
-    for part in ("MRR of every run", "Facts that hold", "scopes of each predicate", "cost",
-                 "Loss and MRR", "each predicate", "each period", "t-SNE", "from old"):  # fmt: skip
+    for part in ("MRR of every run", "Facts that hold", "Scopes of the most frequent", "cost",
+                 "Loss and MRR", "each predicate and period", "t-SNE", "from old"):  # fmt: skip
         assert part in about, part
+    assert about.count("Scopes") == 1  # not one for each run
     assert len(pictures) == html.count("<img")
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//|@import|url\((?!data:)""", html)
+
+
+def test_the_summary_comes_first_and_mrr_after_the_name(page: Path) -> None:
+    html = page.read_text(encoding="utf-8")
+    summary = html.partition('id="data"')[0].partition('id="summary"')[2]
+    assert "Best: " in summary
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", summary)[:2] == ["run", "MRR"]
+    mark = "†" in words(summary.partition("<tbody>")[2].partition("</tbody>")[0])
+    assert ("† The difference" in words(summary)) == mark  # explained where it is used
+    # All questions but the first wait for a click.
+    questions = html.partition('id="questions"')[2].partition("</section>")[0]
+    assert questions.partition("<details>")[0].count("<h3>") == 1
 
 
 def browse(path: Path, screenshot: Path, *more: str) -> tuple[str, list[str]]:
@@ -108,8 +121,8 @@ class TestInABrowser:
     def test_it_fits_a_phone_and_sorts(self, page: Path, tmp_path: Path) -> None:
         """Nothing is wider than the window, and a click sorts a table."""
         probe = """<script>
-          const head = document.querySelectorAll("#metrics th");
-          const cells = () => [...document.querySelectorAll("#metrics tbody td:first-child")].map(
+          const head = document.querySelectorAll("#summary th");
+          const cells = () => [...document.querySelectorAll("#summary tbody td:first-child")].map(
             cell => cell.textContent).join(";");
           head[0].click(); const up = cells(); head[0].click(); const down = cells();
           document.body.dataset.sizes = [window.innerWidth,

@@ -23,7 +23,9 @@ _MANY = "Many questions, and similar names"
 _MARK = "_"
 """The same as `?`, which some shells take for a file name."""
 
-Name = Annotated[str | None, Argument(help="A name, or ? for the answer.")]
+
+def _name(what: str) -> Any:
+    return Argument(metavar=what, help="A name, or ? for the answer.")
 
 
 def _interval(text: str | None) -> tuple[str, str] | None:
@@ -60,9 +62,9 @@ def _interval(text: str | None) -> tuple[str, str] | None:
 )
 def ask(
     run: options.RunFolder,
-    subject: Name = None,
-    predicate: Name = None,
-    object: Name = None,
+    subject: Annotated[str | None, _name("SUBJECT")] = None,
+    predicate: Annotated[str | None, _name("PREDICATE")] = None,
+    object: Annotated[str | None, _name("OBJECT")] = None,
     *,
     given: dict[str, Any],
     why: Annotated[
@@ -197,7 +199,7 @@ def explore(
         Path | None, options.file("A file that splime backtest --out has written: draw it.")
     ] = None,
     device: options.Device = "auto",
-    opened: options.Open = False,
+    show_page: options.Open = False,
 ) -> None:
     """Ask a file or runs in the browser, on a page that only this machine can open.
 
@@ -220,7 +222,7 @@ def explore(
         with progress_bar() as progress:
             held = write_explorer(explorer, out, megabytes=size, progress=progress)
         show(f"written to {out}: {held}")
-        if opened:
+        if show_page:
             open_page(out)
         return
     from splime.explorer.server import Server  # which a page in a file does not need
@@ -229,6 +231,6 @@ def explore(
         explorer.prepare(progress)
     with Server(explorer, port) as server:
         show(f"open {server.address} in a browser; Ctrl-C ends it")
-        if opened:
+        if show_page:
             open_page(server.address)
         server.serve_forever()

@@ -183,7 +183,7 @@ def show_dataset(
 
 @datasets.command(cls=Command)
 def fetch(
-    names: Annotated[list[str], Argument(metavar="NAME…", help="The names of datasets.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="The names of datasets.")],
 ) -> None:
     """Download datasets into the cache, and check every byte."""
     from splime.datasets import fetch_dataset
@@ -194,17 +194,16 @@ def fetch(
 
 @options.with_options()
 def cache(
-    clear: Annotated[bool, Option("--clear", help="Remove all that is kept.")] = False,
+    clear: Annotated[bool, Option("--clear", help="Empty the cache.")] = False,
     on: Annotated[
         bool | None,
-        Option("--on/--off", help="Keep files from now on, or no more.", show_default=False),
+        Option("--on/--off", help="Switch the cache on or off.", show_default=False),
     ] = None,
 ) -> Result:
-    """List what is kept of files that were asked without training, so that they need not be read
-    and counted again.
+    """List the cache: files that were asked without training are not read and counted again.
 
     Each is known by its content, and what was used least recently goes first. SPLIME_NO_CACHE=1
-    switches it off for one command.
+    switches the cache off for one command.
 
     Example: splime cache --clear
     """

@@ -36,14 +36,14 @@ def _told(found: Sized, noun: str, given: Mapping[str, Any]) -> list[str]:
     entity=options.some("Only facts of these subjects."),
     at=options.option("TIME", "The time: 1985, 2014-05-03. Default: the last one of the graph."),
     next=options.option(
-        "TIME", "Forecast what begins in so much time after the graph's: 7, week, 2 months."
+        "TIME", "Forecast what begins within this time after the graph's: 7, week, 2 months."
     ),
-    new=options.flag("--new", "Only facts that the graph states at no other time."),
+    new=options.flag("--new", "Only facts that the graph states at no other time, either."),
     least=Annotated[
         float | None,
-        options.option("P", "Only facts at least as probable: 0.8. Default: 0."),
+        options.option("P", "Only facts at least this probable: 0.8. Default: 0."),
     ],
-    limit=options.number("At most so many facts. Default: 1000 in the file, else 20."),
+    limit=options.number("The most facts to list. Default: 1000 with --out, else 20."),
 )
 def predict(
     run: options.RunFolder,
@@ -55,9 +55,11 @@ def predict(
     """Predict the most probable facts that a graph does not state.
 
     The probability of a fact is that of its object, if the subject has such a fact (or one more)
-    then, times how often a graph like this one states one. Where it was interrupted, the same
-    command goes on. Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv,
-    splime predict demo --next 2
+    then, times how often a graph like this one states one. The same command resumes what was
+    interrupted.
+
+    Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv; splime predict
+    demo --next 2
     """
     from splime.query.predicted import check_suffix
     from splime.query.predicting import predict as predict_facts
@@ -82,8 +84,8 @@ def predict(
     ],
     predicate=options.some("Only facts of these predicates."),
     entity=options.some("Only facts of these entities."),
-    limit=options.number("At most so many. Default: 1000 in the file, else 20."),
-    evidence=options.flag("--why", "Show what speaks for something else, or against the fact."),
+    limit=options.number("The most facts to list. Default: 1000 with --out, else 20."),
+    evidence=options.flag("--why", "Also show the facts that speak against it."),
 )
 def doubts(
     run: options.RunFolder,
@@ -92,10 +94,11 @@ def doubts(
     device: options.Device = "auto",
     facts: dict[str, Any],
 ) -> Result:
-    """List the facts that look wrong: those that the others speak against come first.
+    """List the facts that look wrong, the most doubtful first.
 
-    Each fact is hidden and asked for: a wrong object, subject, predicate or time; an object too
-    many at a time; one thing under two names. Where it was interrupted, the same command goes on.
+    Each fact is hidden and asked for: a wrong object, subject, predicate or time; one object too
+    many at a time; one thing under two names. The same command resumes what was interrupted.
+
     Example: splime doubts facts.csv --why --out doubts.csv
     """
     from splime.query.doubting import doubts as find_doubts
@@ -117,8 +120,8 @@ def doubts(
         "How long a window is: day, week, month, quarter, year, 2 weeks, or a number in the"
         " unit of the graph. Default: ten windows.",
     ),
-    questions=options.number("At most so many questions in a window. Default: 400."),
-    out=options.file("A .json for the result; interrupted, the same command goes on."),
+    questions=options.number("The most questions in a window. Default: 400."),
+    out=options.file("The .json file to write; the same command resumes what was interrupted."),
     begin=options.option(
         "TIME",
         "Where the first window begins. Default: after three quarters of the facts.",
@@ -136,8 +139,8 @@ def backtest(
 ) -> Result:
     """Make forecasts as they would have been made, and compare them with what happened.
 
-    For each window of time only the facts that began before it are known. Beside the model without
-    training there are two baselines: what held lately or often (recurrency), and the latest fact.
+    In each window of time only the facts that began before it are known. The model without training
+    is compared with two baselines: what held lately or often (recurrency), and the latest fact.
 
     Example: splime backtest demo --from 2010 --every year --plot backtest.png
     """
@@ -152,24 +155,25 @@ def backtest(
 
 
 @options.with_options(
-    support=options.number("How many known facts end at the answer, at least. Default: 5."),
+    support=options.number("The least number of known facts that lead to the answer. Default: 5."),
     limit=options.number(
-        "How many rules of a kind for a question. Default: 10; of each predicate, 3."
+        "Rules of each kind for a question. Default: 10; 3 where all predicates are listed."
     ),
-    examples=options.number("Also so many examples of each rule: facts with their dates."),
+    examples=options.number("Examples of each rule to show: facts with their dates."),
 )
 def rules(
     source: Annotated[
         str,
         Argument(
             metavar="DATA|RUN",
-            help="A file, a folder of files or the name of a dataset; or the folder of a run whose"
-            " model answers from facts: its graph is counted.",
+            help="A file, a folder of files or a dataset; or a run of the path model.",
         ),
     ],
     predicate: Annotated[
         str | None,
-        Argument(help="What is asked about. Default: a few rules of every predicate."),
+        Argument(
+            metavar="PREDICATE", help="What is asked about. Default: every predicate, briefly."
+        ),
     ] = None,
     *,
     given: dict[str, Any],
@@ -178,9 +182,9 @@ def rules(
     ] = None,
     reading: dict[str, Any],
 ) -> Result:
-    """Say what the counts of a graph say, as rules over relative time.
+    """List rules of a graph: which known facts lead to an answer, when, and how often.
 
-    A rule says how often a known fact, or two in a row, ends at the answer to a question about a
+    A rule counts how often a known fact, or two in a row, ends at the answer to a question about a
     predicate. Chains of two facts are counted where a predicate is named.
 
     Example: splime rules demo visited --examples 2 --plot visited.png

@@ -27,10 +27,11 @@ from splime.progress import SIGNALS
 from splime.reading import LOG
 
 _COMMANDS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Start": (run, ask, predict, doubts, backtest, explore, serve),
-    "Data": (inspect, rules, transform, methods, cache),
-    "Train": (train, models, tune, update),
-    "Results": (evaluate, compare, combine, plot, report),
+    "Start": (inspect, run, explore),
+    "Data": (transform, methods, cache),
+    "Ask": (ask, predict, doubts, rules, backtest, serve),
+    "Train": (train, models, tune, update, combine),
+    "Results": (evaluate, compare, report, plot),
 }
 
 app = typer.Typer(
@@ -40,8 +41,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # lines of a docstring become paragraphs
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Temporal knowledge graphs: look at the data, find what leaks into the test, predict"
-    " links at a time.",
+    help="Predict who, what and when in dated facts, and see why.\n\nTry it: splime ask demo"
+    ' "Sara Finnby" livesIn "?" --at 1982 --why\n\nYour own table: splime inspect facts.csv',
     epilog="Exit codes: 0 fine, 1 error, 2 wrong arguments, 3 bad data, 4 download failed,"
     " 130 interrupted, 143 terminated.",
 )
@@ -50,7 +51,7 @@ app = typer.Typer(
 for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(cls=Command, rich_help_panel=panel)(command)
-app.command(rich_help_panel="Results", context_settings={"ignore_unknown_options": True})(reproduce)
+app.command(hidden=True, context_settings={"ignore_unknown_options": True})(reproduce)
 app.add_typer(datasets, name="datasets", rich_help_panel="Data")
 app.add_typer(embeddings, name="embeddings", rich_help_panel="Results")
 

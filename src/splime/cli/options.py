@@ -80,22 +80,21 @@ RunFolder = Annotated[
     str,
     Argument(
         metavar="RUN|DATA",
-        help="The folder of a run; or a file, a folder of files or the name of a dataset, which the"
-        " weights that splime ships answer without training.",
+        help="The folder of a run; or a file, a folder of files or a dataset, which the shipped"
+        " weights answer without training.",
     ),
 ]
-RunFolders = Annotated[list[str], Argument(metavar="RUN…", help="The folders of runs.")]
+RunFolders = Annotated[list[str], Argument(metavar="RUN", help="The folders of runs.")]
 CUTS = f"How to choose the cuts: {', '.join(METHODS)}."
-Preset = name("Settings by name: strong (the default), quick, or another of `splime models`.")
-_TRAINS = "What trains: splime (the default), or pykeen for its models."
+Preset = name("Settings by name: strong (the default), quick or one of `splime models`.")
+_TRAINS = "What trains: splime (the default) or pykeen."
 Engine = name(_TRAINS)
 Engines = name(
-    f"{_TRAINS} Also what several trainings at once run on: processes of this machine, or ray for a"
-    " Ray cluster."
+    f"{_TRAINS} Also where several trainings at once run: processes (of this machine) or ray."
 )
-Device = Annotated[str, name("Where to compute: auto (the default), cpu or cuda.")]
+Device = Annotated[str, name("auto (the default), cpu or cuda.")]
 Split = name("test (the default) or valid.")
-Log = name("Also send settings, losses and metrics to tensorboard, mlflow or wandb.")
+Log = name("Also log to tensorboard, mlflow or wandb.")
 Together = option(
     "N",
     "How many processes work together on this machine, each on a part of each batch or of the"
@@ -103,9 +102,8 @@ Together = option(
     _TOGETHER,
 )
 Protocol = name(
-    "fact (the default: two questions for every fact), triple (the paper's: transformed triples, a"
-    " separate test set for each transform) or predicate (which predicate links two entities at a"
-    " time)."
+    "fact (the default: asks for the object and the subject of each fact), predicate (asks which"
+    " predicate) or triple (the paper's: transformed triples, a test set for each transform)."
 )
 Aggregate = name(
     "How scores of the scopes of an interval become one: mean (weighted by overlap), ends, begin,"
@@ -243,8 +241,8 @@ def _added() -> Iterator[tuple[str, Any]]:
 def _facts() -> Iterator[tuple[str, Any]]:
     """`--facts`, and how to read them: they are not split, and have no buckets."""
     about = (
-        "Answer from these facts too (a run of the path model): a file or folder as for `splime"
-        " train`. They replace facts of train that state the same at overlapping times."
+        "Answer from these facts too (path model): a file or folder. They replace facts of train"
+        " that state the same at overlapping times."
     )
     alone = Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS)
     yield "facts", Option("--facts", metavar="FILE", help=about, rich_help_panel=_OTHER_FACTS)

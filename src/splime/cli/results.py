@@ -66,14 +66,16 @@ def evaluate(
         bool,
         Option(
             "--evidence",
-            help="Instead: whether answers rest on the facts shown as evidence (path model).",
+            help="Instead, check that answers rest on the facts shown as evidence (path model).",
         ),
     ] = False,
     facts: dict[str, Any],
 ) -> Result:
-    """Rank the answers of a trained run; metrics and ranks are also kept in its folder.
+    """Measure how well a run answers the facts of test; metrics and ranks are kept in its folder.
 
-    Over --facts they are not kept, and valid and test are those of --facts where it has some.
+    Facts without a test are hidden one by one and asked for. Over --facts nothing is kept, and
+    valid and test are those of --facts where it has some.
+
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     from splime.analysis.faithfulness import check_evidence
@@ -139,8 +141,9 @@ def compare(
 ) -> Result:
     """Compare runs: metrics with confidence intervals, and tests of their differences.
 
-    Evaluations that the folders do not have yet are made, and kept there. Example: splime compare
-    runs/* --out table.tex --plot runs.png
+    Evaluations that the folders do not have yet are made, and kept there.
+
+    Example: splime compare runs/* --out table.tex --plot runs.png
     """
     from splime.analysis import compare as compare_runs
     from splime.reporting import comparison as shown
@@ -165,8 +168,9 @@ def combine(
 ) -> Result:
     """Combine runs on the same facts: add their log-probabilities, with weights chosen on valid.
 
-    The result is a run like others, and its folder holds copies of those that it adds up. Example:
-    splime combine runs/path runs/complex --out runs/both
+    The result is a run like others, and its folder holds copies of those that it adds up.
+
+    Example: splime combine runs/path runs/complex --out runs/both
     """
     from splime.runs import combine as combine_runs
 
@@ -186,8 +190,8 @@ def plot(
     what: Annotated[
         str,
         options.name(
-            "predicates, predicate, segmentation, facts, learning, strata, costs; or all (the"
-            " default) that the runs allow. predicate, learning and strata compare several runs."
+            "predicates, predicate, segmentation, cuts, facts, learning, strata, costs; or all (the"
+            " default) that the runs allow. cuts, predicate, learning and strata compare runs."
         ),
     ] = "all",
     predicate: Annotated[
@@ -226,19 +230,21 @@ def report(
     runs: options.RunFolders,
     out: Annotated[Path, options.file("The page to write.")] = Path("report.html"),
     device: options.Device = "auto",
-    opened: options.Open = False,
+    show_page: options.Open = False,
 ) -> None:
-    """Write one page about runs: metrics, data, leaks, cuts, training, embeddings, questions.
+    """Write one page about runs: metrics, data, cuts, training, embeddings, questions.
 
-    The page needs nothing but itself: it can be sent by mail, and read on a phone. What was not
-    evaluated yet is evaluated. Example: splime report runs/vanilla runs/merge --out report.html
+    The page needs nothing but itself: it can be sent by mail, and read on a phone. Missing
+    evaluations are made.
+
+    Example: splime report runs/vanilla runs/merge --out report.html
     """
     from splime.reporting.showing import report as write_report
 
     with progress_bar() as progress:
         write_report(runs, out, device=device, progress=progress)
     show(f"written to {out}")
-    if opened:
+    if show_page:
         open_page(out)
 
 

@@ -35,8 +35,7 @@ DataOrPlan = Annotated[
 
 @options.with_options(
     model=options.name(
-        "The model, see `splime models`. Default: path, begun from the shipped weights; complex"
-        " where there are cuts."
+        "See `splime models`. Default: path, begun from the shipped weights; with cuts complex."
     ),
     preset=options.Preset,
     engine=options.Engine,
@@ -60,7 +59,7 @@ def train(
     settings: dict[str, Any],
     parameters: dict[str, Any],
 ) -> Result:
-    """Train a model on a graph, which a method may cut in time, and write a run folder.
+    """Train a model on a graph, and write the folder of a run.
 
     The same command resumes a run that was interrupted. Options left out are those of the preset;
     `splime train --model NAME --help` shows the settings of a model. Examples: splime train
@@ -170,9 +169,9 @@ def run(
     settings: dict[str, Any],
     parameters: dict[str, Any],
     parallel: dict[str, Any],
-    opened: options.Open = False,
+    show_page: options.Open = False,
 ) -> Result:
-    """Inspect, cut, train, evaluate, compare and report, into one folder.
+    """Do a whole experiment: inspect, cut, train, evaluate, compare and report.
 
     The folder then has plan.toml (what was done; `splime run DIR/plan.toml` does it again),
     data.json, a run for each method in runs/, comparison.md and .json, and report.html. The same
@@ -198,7 +197,7 @@ def run(
             **given,
             **settings,
         )
-    if opened:
+    if show_page:
         open_page(done.report)
     parts = [*comparison_table(done.comparison), in_short(done.comparison)]
     after = [f"everything, with pictures: {done.report}", f"ask it: {_question(done)}"]
@@ -273,7 +272,7 @@ def update(
 ) -> Result:
     """Add facts to a run for good, without training it again.
 
-    They take the place of facts of train that state the same at overlapping times, as with --facts.
+    They replace facts of train that state the same at overlapping times, as with --facts.
     The model must be one that reads facts (path, latest); others are trained again. A run that was
     updated answers from the new facts at once, and its probabilities are calibrated anew.
 

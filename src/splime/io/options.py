@@ -56,10 +56,9 @@ class ReadOptions:
     """
 
     columns: Sequence[str] | None = _option(
-        "the 4 columns to use (subject, predicate, object, time) or 5 (subject, predicate, object,"
-        " begin, end), by name or by number from 1; SUBJECT,*,TIME makes each other column a"
-        " predicate. Default: by their names and by what they hold; without names, all in their"
-        " order",
+        "subject, predicate, object and time (or begin, end), by name or by number from 1;"
+        " SUBJECT,*,TIME makes each other column a predicate. Default: by their names and what they"
+        " hold; without names, in this order",
         metavar="A,B,…",
     )
     predicate_name: str | None = _option(

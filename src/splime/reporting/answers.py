@@ -13,7 +13,7 @@ from rich.text import Text
 from splime.query import Answer, Answers, Evidence
 from splime.query.answers import percent
 from splime.query.explained import Explained
-from splime.reporting.tables import make_table
+from splime.reporting.tables import BEST, HEADING, make_table
 from splime.scoring.scoping import NAMES
 
 _LEAST = {"answer": 24, "question": 32}
@@ -25,7 +25,7 @@ _SHOWN = 20
 def answer_parts(answers: Answers) -> Iterator[RenderableType]:
     """The question, a table of the answers, and what one should know to read them."""
     question, rows = answers.question, answers.rows
-    yield Text(question.text, style="bold")
+    yield Text(question.text, style=HEADING)
     if not rows:
         yield Text("no answers")
     elif question.kind == "time":
@@ -37,7 +37,7 @@ def answer_parts(answers: Answers) -> Iterator[RenderableType]:
         yield Text(f"scored by {_scope(rows[0])}", style="dim")
     for remark in answers.remarks:
         doubtful = bool(answers.doubt) and answers.doubt in remark
-        yield Text(remark, style="" if doubtful else "dim")
+        yield Text(remark, style="yellow" if doubtful else "dim")
 
 
 def explained_parts(explained: Explained) -> Iterator[RenderableType]:
@@ -62,7 +62,7 @@ def many_parts(answers: pa.Table, most: int = _SHOWN) -> Iterator[RenderableType
         "question": [_asked(row) * new for row, new in zip(rows, first, strict=True)],
         "": [str(row["rank"]) for row in rows],
         "answer": [_answer(row) for row in rows],
-        "score": [f"{row['score']:.4g}" for row in rows],
+        "score": [f"{row['score']:#.4g}" for row in rows],
         "probability": [
             "" if row["probability"] is None else percent(row["probability"]) for row in rows
         ],
@@ -139,7 +139,7 @@ def timeline_table(answers: Answers) -> Table:
         "rank": ["best" if row.rank == 1 else str(row.rank) for row in rows],
         **{name: columns[name] for name in ("score", "probability", "known")},
     }
-    return _table(shown, ["bold" if row.rank == 1 else "" for row in rows])
+    return _table(shown, [BEST if row.rank == 1 else "" for row in rows])
 
 
 def beside_best(answers: Answers) -> list[float]:
@@ -152,7 +152,7 @@ def _columns(rows: Sequence[Answer]) -> dict[str, list[str]]:
     return {
         "": [str(row.rank) for row in rows],
         "answer": [row.name for row in rows],
-        "score": [f"{row.score:.4g}" for row in rows],
+        "score": [f"{row.score:#.4g}" for row in rows],
         "probability": [
             "" if row.probability is None else percent(row.probability) for row in rows
         ],

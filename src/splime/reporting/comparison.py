@@ -21,7 +21,7 @@ from splime.reporting import results, style, tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WORDS = ("run", "method", "model")  # columns of words; those after them hold numbers
+_WORDS = ("run", "method", "model")
 _MOST = 6  # pairs, or settings, that are listed
 _MARK = "†"
 _COLORS = {
@@ -40,7 +40,8 @@ def comparison_table(comparison: Comparison) -> Iterator[RenderableType]:
 def comparison_markdown(comparison: Comparison) -> str:
     """The same as a table of Markdown."""
     header, *rows = _written(comparison, tables.escaped, "**{}**")
-    lines = tables.markdown_lines(header, rows, words=len(_WORDS))
+    words = [at for at, name in enumerate(header) if name in _WORDS]
+    lines = tables.markdown_lines(header, rows, words=words)
     below = [f"\n{tables.escaped(note)}" for note in notes(comparison)]
     return "\n".join([f"{title(comparison)}:\n", *lines, *below]) + "\n"
 
@@ -54,7 +55,7 @@ def _written(
         row = []
         for cell in cells:
             text, _, interval = map(escape, cell.plain.partition("\n"))
-            text = bold.format(text) if cell.style == "bold" else text
+            text = bold.format(text) if cell.style == tables.BEST else text
             row.append(f"{text} ({interval})" if interval else text)
         yield row
 
@@ -65,7 +66,7 @@ def comparison_latex(comparison: Comparison) -> str:
     first, *lines = (" & ".join(row) + r" \\" for row in (header, *rows))
     return _TABLE_LATEX.substitute(
         caption=latex_text(" ".join([f"{title(comparison)}.", *notes(comparison)])),
-        columns="l" * len(_WORDS) + "r" * (len(header) - len(_WORDS)),
+        columns="".join("l" if name in _WORDS else "r" for name in header),
         header=first,
         rows="\n".join(lines),
     )
@@ -153,16 +154,27 @@ def notes(comparison: Comparison) -> list[str]:
         lines.append(results.few_facts(f"{comparison.split} has only {', '.join(few)}", what))
     tested = sum(comparison.larger_than_chance(pair) is not None for pair in comparison.pairs)
     if tested:
-        best = "best of the column" + (" in its test set" if len(sizes) > 1 else "")
         lines.append(
-            f"{_MARK} The difference from the {best} could be chance: paired bootstrap over the"
-            f" same samples, {level}, Holm's correction for {counted(tested, 'pair')}."
+            f"{_could_be_chance(comparison)} (paired bootstrap over the same samples, {level},"
+            f" Holm's correction for {counted(tested, 'pair')})."
         )
-        lines += _alike(comparison)
     return lines + [f"{remark[0].upper()}{remark[1:]}." for remark in comparison.remarks]
 
 
-def _alike(comparison: Comparison) -> list[str]:
+def _could_be_chance(comparison: Comparison) -> str:
+    """What the mark in the table says, if it is there; and pairs without the best."""
+    cells = (str(cell) for column in _table(comparison).columns[1:] for cell in column.cells)
+    marked, alike = any(_MARK in cell for cell in cells), _alike(comparison)
+    best = "best of the column" + " in its test set" * (len(comparison.test_sets) > 1)
+    if not marked:
+        return (
+            f"{alike} could be chance" if alike else "Every difference in MRR is larger than chance"
+        )
+    also = f"; so could be {alike[0].lower()}{alike[1:]}" if alike else ""
+    return f"{_MARK} The difference from the {best} could be chance{also}"
+
+
+def _alike(comparison: Comparison) -> str:
     """The pairs without the best whose difference could be chance too."""
     best = {comparison.best(number).name for number in range(len(comparison.test_sets))}
     alike = [
@@ -172,7 +184,7 @@ def _alike(comparison: Comparison) -> list[str]:
     ]
     more = [f"and {len(alike) - _MOST:,} more pairs"] if len(alike) > _MOST else []
     listed = "; ".join([*alike[:_MOST], *more])
-    return [f"So could be the difference in MRR between {listed}."] if alike else []
+    return f"The difference in MRR between {listed}" if alike else ""
 
 
 def in_short(comparison: Comparison) -> str:
@@ -241,16 +253,16 @@ def title(comparison: Comparison) -> str:
 def _table(comparison: Comparison) -> Table:
     several = len(comparison.test_sets) > 1
     # What matters most comes first: narrow terminals leave out columns from the right.
-    header = [*_WORDS, *["test set"] * several, *results.HEADINGS]
+    header = ["run", *results.HEADINGS, "method", "model", *["test set"] * several]
     header += ["scopes", "parameters", "seconds"]
     table = tables.make_table(title(comparison), *header, words=_WORDS)
     for row in comparison.rows:
-        method = tables.described(row.method, row.method_parameters, most=_MOST)
-        texts = [row.name, method, _model(row, comparison.rows)]
-        texts += [str(row.test_set + 1)] * several
+        method = "–" if row.method == "none" else row.method
+        texts = [tables.described(method, row.method_parameters, most=_MOST)]
+        texts += [_model(row, comparison.rows), *[str(row.test_set + 1)] * several]
         metrics = (_metric(comparison, row, name) for name in COMPARED)
         costs = [f"{row.predicates:,}", f"{row.parameters:,}", f"{row.seconds:,.0f}"]
-        table.add_row(*map(Text, texts), *metrics, *map(Text, costs))
+        table.add_row(Text(row.name), *metrics, *map(Text, [*texts, *costs]))
     return table
 
 
@@ -264,7 +276,7 @@ def _metric(comparison: Comparison, row: ComparedRun, name: str) -> Text:
     if name == "mrr" and row.intervals is not None:
         # On a line of its own: side by side they would be too wide for most terminals.
         text += "\n{:.3f}–{:.3f}".format(*row.intervals["mrr"])
-    return Text(text, style="bold" if best else "")
+    return Text(text, style=tables.BEST if best else "")
 
 
 def _model(row: ComparedRun, rows: Sequence[ComparedRun]) -> str:

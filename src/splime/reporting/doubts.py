@@ -10,14 +10,14 @@ from rich.text import Text
 from splime.errors import counted
 from splime.query.answers import percent
 from splime.query.doubting import NAME, Doubt, Doubts, stated
-from splime.reporting.tables import make_table
+from splime.reporting.tables import HEADING, make_table
 
 _SHOWN = 20
 
 
 def doubt_parts(found: Doubts, most: int = _SHOWN) -> Iterator[RenderableType]:
     """The most doubtful facts, and how far to trust that."""
-    yield Text(f"{counted(found.facts, 'fact')}, each hidden in turn: what looks wrong", "bold")
+    yield Text(f"{counted(found.facts, 'fact')}, each hidden in turn: what looks wrong", HEADING)
     if not found.rows:
         yield Text("nothing")
     else:

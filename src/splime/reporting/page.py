@@ -43,9 +43,8 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
     evaluations = {name: kept(run) or evaluate(run) for name, run in ranked.items()}
     inspection = inspect(runs[0].graph)
     sections: dict[str, Iterator[str]] = {
-        "Metrics": _metrics(comparison),
+        "Summary": _summary(comparison, evaluations, inspection),
         "Data": _data(inspection),
-        "Leaks": _leaks(inspection),
         "Cuts": _cuts(ranked),
         "Training": _training(ranked),
         "By predicate and period": _strata(evaluations),
@@ -70,64 +69,73 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
 # The sections
 
 
-def _metrics(comparison: Comparison) -> Iterator[str]:
+def _summary(
+    comparison: Comparison, evaluations: Mapping[str, Evaluation], inspection: Inspection
+) -> Iterator[str]:
     yield tag("p", in_short(comparison))
+    best = comparison.rows[0].name
+    evaluation = evaluations[best]
+    groups = evaluation.strata[evaluation.filters[0]]["predicate"]
+    ranked = sorted(groups, key=lambda name: -groups[name].mrr)
+    if len(ranked) > 1:
+        first, last = ((name, groups[name].mrr) for name in (ranked[0], ranked[-1]))
+        text = "{}: MRR {:.3f} for {}, {:.3f} for {}."
+        yield tag(
+            "p", text.format("The easiest and the hardest predicate", *first[::-1], *last[::-1])
+        )
+    if known := inspection.leaks.in_train.get("test"):
+        yield tag(
+            "p",
+            f"Without their times, {known} of the triples of test are also in train: a model that"
+            " only remembers train answers them.",
+        )
     yield rendered(comparison_table(comparison))
     yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
 
 def _data(inspection: Inspection) -> Iterator[str]:
-    yield rendered(tables.data_tables(inspection))
     alt = "Facts that hold at each time, by predicate"
     yield _picture(alt, plots.plot_facts_over_time, inspection.graph)
-
-
-def _leaks(inspection: Inspection) -> Iterator[str]:
-    yield tag(
-        "p",
-        "Without their times, facts of test may also be facts of train. A model that only remembers"
-        " train then has good metrics. This table shows how many such facts there are.",
-    )
-    yield rendered(tables.leak_table(inspection.leaks))
+    yield _folded("what was read", tables.data_tables(inspection))
+    yield _folded("what leaks into the test", tables.leak_table(inspection.leaks))
 
 
 def _cuts(runs: Mapping[str, Run]) -> Iterator[str]:
-    for name, run in runs.items():
-        yield tag("h3", name)
-        alt = f"{name}: scopes of each predicate, over the facts that hold"
-        yield _picture(alt, plots.plot_segmentation, run.segmentation, run.graph)
-        yield _folded("the scopes", tables.segmentation_table(run.segmentation))
+    cut = {name: run for name, run in runs.items() if run.is_cut}
+    if not cut:
+        yield tag("p", "No run cut a predicate.")
+        return
+    first = next(iter(cut.values()))
+    segmentations = {name: run.segmentation for name, run in cut.items()}
+    alt = "Scopes of the most frequent predicates, below the facts that hold"
+    yield _picture(alt, plots.plot_cuts, segmentations, first.graph)
+    if others := [name for name in runs if name not in cut]:
+        yield _note(f"Not cut: {', '.join(others)}.")
+    for name, run in cut.items():
+        parts = [rendered(tables.segmentation_table(run.segmentation))]
         if isinstance(run.method, ChangePointSplit):
             alt = f"{name}: what the scopes cost, for each number of change points"
-            yield _picture(alt, plots.plot_change_costs, run.segmentation, run.graph)
+            parts.append(_picture(alt, plots.plot_change_costs, run.segmentation, run.graph))
+        yield _folded(name, *parts)
 
 
 def _training(runs: Mapping[str, Run]) -> Iterator[str]:
     if histories := {name: run.history for name, run in runs.items() if run.history}:
         yield _picture("Loss and MRR on valid", plots.plot_learning, histories)
-    for name, run in runs.items():
-        yield _folded(name, results.run_table(run))
+    yield _folded("settings and times", *map(results.run_table, runs.values()))
 
 
 def _strata(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
-    for kind in ("predicate", "period"):
-        alt = f"MRR of each {kind} (filter exact)"
-        yield _picture(alt, plots.plot_strata, evaluations, kind)
-    for name, evaluation in evaluations.items():
-        yield _folded(f"{name}: all metrics", results.evaluation_tables(evaluation, strata=True))
+    alt = "MRR of each predicate and period (filter exact)"
+    yield _picture(alt, plots.plot_strata, evaluations)
+    every = (
+        join(tag("h3", name), rendered(results.evaluation_tables(each, strata=True)))
+        for name, each in evaluations.items()
+    )
+    yield _folded("all metrics", *every)
 
 
 def _embeddings(runs: Mapping[str, Run]) -> Iterator[str]:
-    table = tables.make_table("smooth over time", "run", "neighbours in time / others")
-    for name, run in runs.items():
-        value = smoothness(run).overall if run.entry.entity_vectors else None
-        table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
-    yield rendered(table)
-    yield _note(
-        "The mean distance between the vectors of scopes that follow each other in time, divided by"
-        " that between other scopes of the same predicate: 1 where time does not matter, less where"
-        " neighbours are closer."
-    )
     cut = [name for name, run in runs.items() if run.is_cut and run.entry.entity_vectors]
     if not cut:
         yield tag("p", "No run cut a predicate.")
@@ -136,10 +144,20 @@ def _embeddings(runs: Mapping[str, Run]) -> Iterator[str]:
     others = [name for name in cut if name not in random]
     # The best run that cut predicates at random, and the best one that cut otherwise.
     shown = [name for name in cut if name in (*others[:1], *random[:1])]
-    alt = f"{shown[0]}: t-SNE of the most frequent predicates"
-    yield _picture(alt, lambda: plots.plot_predicates(project(runs[shown[0]])))
     alt = "One predicate, from old (red) to recent (blue)"
     yield _picture(alt, lambda: plots.plot_predicate([project(runs[name]) for name in shown]))
+    alt = f"{shown[0]}: t-SNE of the most frequent predicates"
+    every = _picture(alt, lambda: plots.plot_predicates(project(runs[shown[0]])))
+    table = tables.make_table("smooth over time", "run", "neighbours in time / others")
+    for name in cut:
+        value = smoothness(runs[name]).overall
+        table.add_row(Text(name), "–" if value is None else f"{value:.3f}")
+    meaning = _note(
+        "The mean distance between the vectors of scopes that follow each other in time, divided by"
+        " that between other scopes of the same predicate: 1 where time does not matter, less where"
+        " neighbours are closer."
+    )
+    yield _folded("all predicates, and how smooth they are over time", every, table, meaning)
 
 
 def _questions(examples: Examples) -> Iterator[str]:
@@ -150,16 +168,22 @@ def _questions(examples: Examples) -> Iterator[str]:
         " predicate is not asked when its facts hold. A path model says which facts of train lead"
         " to its best answer and to the right one, and what they add to the score."
     )
-    for truth, answers, evidence in examples.questions:
-        yield tag("h3", next(iter(answers.values())).question.text)
+    for number, (truth, answers, evidence) in enumerate(examples.questions):
         parts = [
             tag("div", rendered(brief_table(each, name, truth)), *map(_note, each.remarks))
             for name, each in answers.items()
         ]
-        yield tag("div", *parts, class_="answers")
-        for name, every in evidence.items():
-            for each in every:
-                yield _evidence(each, name, each.answer == truth)
+        found = tag("div", *parts, class_="answers")
+        why = [
+            _evidence(each, name, each.answer == truth)
+            for name, every in evidence.items()
+            for each in every
+        ]
+        asked = next(iter(answers.values())).question.text
+        if number:
+            yield _folded(asked, found, *why)
+        else:
+            yield join(tag("h3", asked), found, *why)
     for note in examples.notes:
         yield _note(note)
 
@@ -175,22 +199,18 @@ def _made(runs: Mapping[str, Run], evaluation: Evaluation) -> Iterator[str]:
     for name, run in runs.items():
         about = run.about
         versions = ", ".join(f"{key} {value}" for key, value in about["versions"].items())
-        config = to_toml(run.config)
-        yield tag(
-            "details",
-            tag("summary", name),
-            _note(f"{about['device']}; {versions}"),
-            tag("pre", f"$ {about.get('command', '?')}\n\n{config}"),
-        )
+        command = f"$ {about.get('command', '?')}\n\n{to_toml(run.config)}"
+        yield _folded(name, _note(f"{about['device']}; {versions}"), tag("pre", command))
 
 
 def _note(text: str) -> Html:
     return tag("p", text, class_="note")
 
 
-def _folded(title: str, content: RenderableType | Iterable[RenderableType]) -> Html:
+def _folded(title: str, *content: RenderableType | Iterable[RenderableType]) -> Html:
     """Content that a click shows."""
-    return tag("details", tag("summary", title), rendered(content))
+    parts = (each if isinstance(each, Html) else rendered(each) for each in content)
+    return tag("details", tag("summary", title), *parts)
 
 
 def _picture(alt: str, draw: Callable[..., Figure], *shown: Any) -> Html:

@@ -10,14 +10,14 @@ from rich.text import Text
 from splime.analysis.existence import ALL, OTHER_TIMES
 from splime.query.answers import percent
 from splime.query.predicting import Predictions
-from splime.reporting.tables import make_table
+from splime.reporting.tables import HEADING, make_table
 
 _SHOWN = 20
 
 
 def prediction_parts(found: Predictions, most: int = _SHOWN) -> Iterator[RenderableType]:
     """The first facts, and how far to trust the estimates whether there are any."""
-    yield Text(f"facts that the graph does not state, {found.time}", style="bold")
+    yield Text(f"facts that the graph does not state, {found.time}", style=HEADING)
     if not found.rows:
         yield Text("none that is probable enough")
     else:

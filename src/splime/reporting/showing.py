@@ -59,9 +59,9 @@ def plot(
     """A picture of a run, of several, or of a graph, as a figure of matplotlib.
 
     Args:
-        shown: a run or its folder; several of them, which predicate, learning and strata compare;
-            or a graph, which only the picture facts is of.
-        what: facts, segmentation, costs, learning, strata, predicates or predicate.
+        shown: a run or its folder; several of them, which cuts, predicate, learning and strata
+            compare; or a graph, which only the picture facts is of.
+        what: facts, segmentation, cuts, costs, learning, strata, predicates or predicate.
         predicate: the one that the picture predicate is of; by default the one that all runs cut
             most.
         device: where to compute, if runs are given by their folders.
@@ -108,6 +108,14 @@ _BUILTIN: Mapping[str, Picture] = {
     "segmentation": Picture(
         "scopes over the facts they hold",
         lambda runs, _: plots.plot_segmentation(runs[0].segmentation, runs[0].graph),
+    ),
+    "cuts": Picture(
+        "where runs cut the frequent predicates",
+        lambda runs, _: plots.plot_cuts(
+            {name: run.segmentation for name, run in zip(run_names(runs), runs, strict=True)},
+            runs[0].graph,
+        ),
+        compares=True,
     ),
     "costs": Picture(
         "what change points cost",

@@ -292,6 +292,9 @@ def sparkline(values: npt.NDArray[Any]) -> str:
 
 # What all tables share
 
+HEADING, BEST = "bold cyan", "bold green"
+"""Colours of titles and questions, and of the best values."""
+
 
 def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
     """An empty table in the common style; columns of numbers are aligned right.
@@ -299,7 +302,7 @@ def make_table(title: str, *columns: str, words: Container[str] = ()) -> Table:
     The first column holds words, and so do those without a name and those that `words` names.
     """
     table = Table(
-        title=Text(title), title_justify="left", title_style="bold", show_header=any(columns)
+        title=Text(title), title_justify="left", title_style=HEADING, show_header=any(columns)
     )
     for position, column in enumerate(columns):
         line = "→" in column  # a broken line of bars says nothing
@@ -337,16 +340,16 @@ def described(name: str, values: Mapping[str, object], *, most: int | None = Non
 
 
 def markdown_lines(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, words: int
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, words: Container[int]
 ) -> list[str]:
-    """The lines of a table in Markdown; all columns but the first `words` are aligned right.
+    """The lines of a table in Markdown; columns that do not hold `words` are aligned right.
 
-    >>> print(*markdown_lines(("method", "MRR"), [("merge", ".358")], words=1), sep=chr(10))
+    >>> print(*markdown_lines(("method", "MRR"), [("merge", ".358")], words={0}), sep=chr(10))
     | method | MRR |
     |---|--:|
     | merge | .358 |
     """
-    rule = "|".join("---" if at < words else "--:" for at in range(len(header)))
+    rule = "|".join("---" if at in words else "--:" for at in range(len(header)))
     lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
     return [lines[0], f"|{rule}|", *lines[1:]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,10 @@ from splime.times import format_ticks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from splime.statistics import Floats
+    from splime.timeline import Timeline
+    from splime.times import Ints
 
 
 MOST = 25
@@ -110,8 +115,6 @@ def plot_segmentation(
     Neighbouring scopes have different tints; the height of the dark area is the number of facts
     that hold, scaled to the predicate's own maximum.
     """
-    from matplotlib.patches import StepPatch
-
     scopes = segmentation.predicates
     order, _ = frequent_predicates(graph)
     cuts = {source: scopes.cuts_of(source) for source in order[:most].tolist()}
@@ -120,26 +123,9 @@ def plot_segmentation(
     window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
-    starts, ends = graph.timeline.starts - window.origin, graph.timeline.ends - window.origin
     for row, cuts_of_row in enumerate(cuts.values()):
-        # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
-        at = (cuts_of_row + 1) // 2
-        places = np.where(cuts_of_row % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2)
-        bounds = np.concatenate([limits[:1], places, limits[-1:]])
-        axes.broken_barh(
-            list(zip(bounds[:-1], np.diff(bounds), strict=True)),
-            (row - 0.42, 0.84),
-            facecolors=[_TINTS[scope % 2] for scope in range(len(cuts_of_row) + 1)],
-            linewidths=0,
-            rasterized=heavy,
-            zorder=1,
-        )
-        share = holding[row] / max(int(holding[row].max()), 1)
-        steps = StepPatch(
-            row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
-            alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
-        )  # fmt: skip
-        axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
+        _draw_scopes(axes, row, cuts_of_row, graph.timeline, limits, window, heavy)
+        _draw_holding(axes, row, holding[row], limits, heavy)
     style.label_rows(
         axes, [f"{style.short(scopes.names[p])}  ({len(cuts[p]) + 1:,})" for p in cuts]
     )
@@ -159,6 +145,88 @@ def plot_segmentation(
         more=window.remark,
     )
     return figure
+
+
+def plot_cuts(
+    segmentations: Mapping[str, Segmentation], graph: TemporalGraph, *, most: int = 5
+) -> Figure:
+    """Where several segmentations cut the most frequent predicates: their facts, below the scopes.
+
+    The segmentations have names; those that cut nothing are left out.
+    """
+    cut = {
+        name: one.predicates
+        for name, one in segmentations.items()
+        if len(one.predicates) > len(one.predicates.names)
+    }
+    if not cut:
+        raise UsageError("no predicate is cut")
+    order, counts = frequent_predicates(graph)
+    shown = order[:most]
+    limits, _, holding = facts_over_time(graph, shown)
+    window = time_window(graph)
+    labels: list[str] = []
+    figure = style.make_figure(10, 1.0 + 0.19 * len(shown) * (len(cut) + 1.6))
+    axes, rows = figure.subplots(), []
+    row = 0.0
+    for predicate, held in zip(shown.tolist(), holding, strict=True):
+        cuts = {name: scopes.cuts_of(predicate) for name, scopes in cut.items()}
+        heavy = sum(map(len, cuts.values())) + len(graph.timeline) > style.HEAVY / most
+        _draw_holding(axes, row, held, limits, heavy)
+        labels.append(f"{style.short(graph.predicates[predicate])}  ({counts[predicate]:,} facts)")
+        rows.append(row)
+        for name, each in cuts.items():
+            row += 1
+            _draw_scopes(axes, row, each, graph.timeline, limits, window, heavy)
+            labels.append(f"{style.short(name, 24)}  ({len(each) + 1:,})")
+            rows.append(row)
+        row += 1.6
+    axes.set_yticks(rows, labels, fontsize=style.SMALL)
+    for label in axes.get_yticklabels()[:: len(cut) + 1]:
+        label.set_fontweight("bold")
+    axes.set_ylim(row - 1.0, -0.7)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[:].set_visible(False)
+    style.date_axis(axes, window, graph.timeline.granularity)
+    style.remark(
+        figure,
+        "dark: facts that hold, of the predicate's maximum; below, the scopes of each run: tints"
+        " change at cuts, numbers of scopes in brackets",
+        left_out=len(order) - len(shown),
+        more=window.remark,
+    )
+    return figure
+
+
+def _draw_scopes(
+    axes: Axes, row: float, cuts: Ints, timeline: Timeline, limits: Floats, window: Window,
+    heavy: bool,
+) -> None:  # fmt: skip
+    """Scopes as a row of tints that change at the cuts."""
+    # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
+    starts, ends, at = timeline.starts, timeline.ends, (cuts + 1) // 2
+    places = np.where(cuts % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2) - window.origin
+    bounds = np.concatenate([limits[:1], places, limits[-1:]])
+    axes.broken_barh(
+        list(zip(bounds[:-1], np.diff(bounds), strict=True)),
+        (row - 0.42, 0.84),
+        facecolors=[_TINTS[scope % 2] for scope in range(len(cuts) + 1)],
+        linewidths=0,
+        rasterized=heavy,
+        zorder=1,
+    )
+
+
+def _draw_holding(axes: Axes, row: float, holding: Ints, limits: Floats, heavy: bool) -> None:
+    """The number of facts that hold as a dark area, as high as its row."""
+    from matplotlib.patches import StepPatch
+
+    share = holding / max(int(holding.max()), 1)
+    steps = StepPatch(
+        row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
+        alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
+    )  # fmt: skip
+    axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
 
 
 def plot_change_costs(segmentation: Segmentation, graph: TemporalGraph, *, most: int = 9) -> Figure:
