@@ -21,6 +21,7 @@ import splime
 from splime.analysis.backtest import read_backtest
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
+from splime.analysis.existence import Existence
 from splime.analysis.hidden import SIDES, Measured
 from splime.analysis.rules import rules as find_rules
 from splime.errors import SplimeError, UsageError, check_name, counted
@@ -60,7 +61,11 @@ _PARTS = (*_ASKS, "about", "names", "facts", "predicate", "rules", "map", "metri
 
 
 class _Query(Query):
-    """A query that never takes minutes."""
+    """A query that never takes minutes, and shares what only the facts decide."""
+
+    def __init__(self, run: Run, existence: dict[str, Existence] | None = None) -> None:
+        super().__init__(run, memory=1 << 28)
+        self._existence = {} if existence is None else existence
 
     def calibration(self, kind: Kind) -> Calibration:
         """Where it takes one question to the model for each predicate or time, only a kept one."""
@@ -98,9 +103,8 @@ class Explorer:
         self.graph: TemporalGraph = first.graph
         self._doubts = [] if doubts is None else read_doubts(doubts)[:_DOUBTS]
         self._backtest = None if backtest is None else read_backtest(backtest).to_json()
-        self.queries = {
-            name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
-        }
+        existence: dict[str, Existence] = {}
+        self.queries = {name: _Query(run, existence) for name, run in zip(names, runs, strict=True)}
         # One question at a time: it takes all cores, and memory for its scores. What else there is
         # to see need not wait for it.
         self._locks = {name: Lock() for name in _PARTS} | dict.fromkeys(_ASKS, Lock())
@@ -462,7 +466,7 @@ class Explorer:
     def rules(self, predicate: str) -> dict[str, Any]:
         """What the counts of the graph say about a predicate; a few rules of each without one."""
         source = next((q.run for q in self.queries.values() if q.run.reads_facts), self.graph)
-        return find_rules(source, predicate or None, examples=bool(predicate)).to_json()
+        return find_rules(source, predicate or None, examples=int(bool(predicate))).to_json()
 
     def map(self, run: str) -> dict[str, Any]:
         """Scoped predicates on a flat map, each with a question about one of its facts."""

@@ -30,7 +30,7 @@ function aboutFact(fact, ask) {
   return asked;
 }
 
-const addressOf = (asked) => "?" + new URLSearchParams(Object.entries(asked).filter(([name, value]) => value || NAMES.includes(name)));
+const addressOf = (asked) => "?" + new URLSearchParams(Object.entries(asked).filter(([name, value]) => value || !["known", "about", "of"].includes(name)));
 const argumentsOf = (run, asked) =>
   ({ run, ask: asked.ask, subject: asked.subject, predicate: asked.predicate, object: asked.object, time: asked.time });
 
@@ -418,20 +418,21 @@ const ends = () => make("div", { class: "ends" }, make("span", {}, startOf(0)), 
 // The answers over time
 
 function showHistory() {
-  const charts = shownRuns().flatMap((run) => {
-    const result = results.get(run), step = stepOf(result);
-    return step && result.count > 1 ? historyOf(run, result, step) : [];
-  });
+  const shown = shownRuns().map((run) => [run, results.get(run), stepOf(results.get(run))]).filter(([, result, step]) => step && result.count > 1);
+  const best = (step) => shownRows(step).slice(0, 5).map(([, name]) => name);
+  const colours = [...new Set(shown.flatMap(([, , step]) => best(step)))]; // the same for both runs
+  const charts = shown.flatMap(([run, result, step]) => historyOf(run, result, best(step), colours));
   element("history").querySelector(".charts")?.replaceChildren(...charts);
 }
 
-function historyOf(run, result, step) {
+function historyOf(run, result, names, colours) {
   const count = about.times.length, steps = about.times.map((_, at) => stepAt(result, at));
   const scored = result.steps.every(({ rows }) => rows.every(([, , , sure]) => sure === null));
-  const lines = shownRows(step).slice(0, 5).flatMap(([, name], number) => {
+  const lines = names.flatMap((name) => {
+    const number = colours.indexOf(name);
     const rows = steps.map((each) => each && (each.rows.find((row) => row[1] === name) ?? null));
     const valueOf = (row, at) => (row === undefined ? null : row === null ? 0 : scored ? Math.exp(row[2] - steps[at].rows[0][2]) : row[3] ?? (row[4] ? 1 : null));
-    const look = { colour: number, dash: DASHES[number], stepped: true };
+    const look = { colour: number % COLOURS, dash: DASHES[number % DASHES.length], stepped: true };
     const taught = rows.map((row) => (row?.[3] === null && row[4] && !scored ? 1 : null));
     return [{ name, values: rows.map(valueOf), ...look }, ...(taught.some(Boolean) ? [{ values: taught, ...look, dash: "", kind: "stated" }] : [])];
   });
@@ -547,7 +548,7 @@ function chainList(facts, chains, picture) {
   };
   const level = ({ next }) => make("ul", { class: "chains" }, ...[...next].map(([number, node]) => {
     const line = make("div", { mouseenter: () => light(node.within), mouseleave: () => light(), focusin: () => light(node.within), focusout: () => light() },
-      ...sentence(facts[number]), node.adds === undefined ? "" : make("b", { title: "what it adds to the score" }, ` +${node.adds.toPrecision(2)}`));
+      ...sentence(facts[number]), node.adds === undefined ? "" : make("strong", { title: "what it adds to the score" }, ` +${node.adds.toPrecision(2)}`));
     return make("li", {}, line, node.next.size ? level(node) : "");
   }));
   return level(tree);
