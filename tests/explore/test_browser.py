@@ -42,12 +42,7 @@ def browser(chromium: Browser) -> Iterator[Browser]:
     chromium.run("0")  # what has not arrived yet
     assert chromium.console == []
     assert chromium.run("document.title").startswith("splime explore: <i>facts</i>")
-    assert (
-        chromium.run(
-            "document.querySelectorAll('img, i i, main script, u, main b').length"
-        )
-        == 0
-    )
+    assert chromium.run("document.querySelectorAll('img, i i, main script, u, main b').length") == 0
 
 
 def address(server: Server, **asked: str) -> str:
@@ -145,7 +140,7 @@ def test_asking_by_keys_alone(browser: Browser, server: Server, explorer: Explor
     assert browser.run("document.activeElement.id") == "slider"
     browser.key("ArrowLeft", "ArrowLeft")
     assert browser.run("document.getElementById('moment').textContent") == "1996"
-    browser.wait("document.querySelector('#reasons dl')")
+    browser.wait("document.querySelector('#reasons .evidence')")
     browser.key("Tab", " ")
     assert "known=drop" in browser.run("location.href")
     browser.key("Tab", "Enter")
@@ -299,7 +294,9 @@ def test_evidence_of_another_time_is_not_left(
 
 def test_bars_of_two_runs_have_one_scale(browser: Browser, server: Server) -> None:
     browser.open(address(server, subject="plain", beside="<u>plain"))
-    browser.run("document.querySelectorAll('#answers td:last-child')[0].textContent = '1'.repeat(30)")
+    browser.run(
+        "document.querySelectorAll('#answers td:last-child')[0].textContent = '1'.repeat(30)"
+    )
     lengths = browser.run(
         "[...document.querySelectorAll('#answers tbody tr')].map(row =>"
         " [parseFloat(row.children[2].textContent),"

@@ -249,7 +249,8 @@ def test_why(explorer: Explorer) -> None:
         assert adds == one.contribution
         for step, (at, scope) in zip(one.steps, chain, strict=True):
             shown = reply["facts"][at]
-            assert (Fact(*(shown[key] for key in Fact._fields)), scope) == step
+            assert step.fact == Fact(*(shown[key] for key in Fact._fields))
+            assert step.scope == scope
             begin_, end_ = step.fact.begin or step.fact.end, step.fact.end or step.fact.begin
             if begin_ and end_:
                 assert (times[shown["first"]], times[shown["last"]]) == (begin_, end_)

@@ -53,7 +53,7 @@ _TIMED, _SPANS = 128, 1_000
 """Questions to a model that is asked at a time itself, and takes longer for each; those to say
 when cannot be divided."""
 _NAMES, _PREDICATES, _FACTS, _REASONS, _TESTS, _DOUBTS = 20, 500, 200, 12, 100, 500
-_TRIED, _EXPLAINED = 16, 4
+_TRIED, _EXPLAINED = 16, 8
 """Facts among which questions to begin with are found, and those whose evidence is looked at."""
 _ASKS = ("ask", "times", "why")
 """The parts that ask a model."""
@@ -203,7 +203,8 @@ class Explorer:
                 key=lambda at: (rows[at]["predicate"] in used, -sure[at]),
             )
             # The longer a chain of facts, the more it shows.
-            best = sorted(best[:_EXPLAINED], key=lambda at: -_chain_length(query, kind, rows[at]))
+            length = {at: _chain_length(query, kind, rows[at]) for at in best[:_EXPLAINED]}
+            best.sort(key=lambda at: -length.get(at, 0.0))
             found += [_asked_about(rows[at], kind) for at in best[:1]]
         if rows and not found:
             found.append(_asked_about(rows[0], "object"))
@@ -551,12 +552,13 @@ def _asked_about(row: Mapping[str, Any], kind: Kind) -> dict[str, str]:
     return {"ask": kind, **names, "time": "" if kind == "time" else row["time"]}
 
 
-def _chain_length(query: Query, kind: Kind, row: Mapping[str, Any]) -> int:
-    """How many facts the evidence for the best answer has in its first chain."""
+def _chain_length(query: Query, kind: Kind, row: Mapping[str, Any]) -> float:
+    """How many facts in a row the best answer rests on, on average."""
     if kind not in SIDES or not _explains(query):
-        return 0
-    reasons = query.why(*_names_asked(row, kind), **_interval(row["time"]), most=1).reasons
-    return max((len(reason.steps) for reason in reasons), default=0)
+        return 0.0
+    reasons = query.why(*_names_asked(row, kind), **_interval(row["time"])).reasons
+    whole = sum(reason.contribution for reason in reasons)
+    return sum(one.contribution * len(one.steps) for one in reasons) / whole if whole > 0 else 0.0
 
 
 def _percents(measured: Measured) -> list[str]:

@@ -313,7 +313,7 @@ function showAnswers() {
 function bestOf(result) {
   // The name of the best answer, and how probable it is.
   if (result?.kind === "time") {
-    const best = result.spans.find(({ rank }) => rank === 1);
+    const [best] = shownSpans(result);
     return best && [between(best.begin, best.end), best.probability, best.name];
   }
   const step = stepOf(result), row = step && shownRows(step)[0];
@@ -383,6 +383,11 @@ function answerButton(run, name, text = name) {
   return make("button", { type: "button", class: "name", dir: "auto", title: "why?", click: () => explain(run, name, true) }, text);
 }
 
+function shownSpans({ spans }) {
+  const ranked = [...spans].sort((one, other) => one.rank - other.rank);
+  return question.known === "drop" ? ranked.filter(({ known }) => !known) : ranked;
+}
+
 const MANY = 30; // spans that are all in the table; of more it has the best, and a picture has all
 
 function spanTables(run, result) {
@@ -392,7 +397,7 @@ function spanTables(run, result) {
     make("td", {}, answerButton(run, name, between(begin, end)), make("div", { class: "note name", dir: "auto" }, [name === question.predicate ? "" : name, remark].filter(Boolean).join("; ")), bar(share)),
     make("td", { class: "number" }, scored ? digits(score) : sure === null ? "" : percent(sure)),
     make("td", {}, knownMark(known)));
-  const { spans } = result, ranked = [...spans].sort((one, other) => one.rank - other.rank), caption = `${run} – ${about.runs[run]}`;
+  const { spans } = result, ranked = shownSpans(result), caption = `${run} – ${about.runs[run]}`;
   const head = [["", "number"], "answer", [scored ? "score" : "probability", "number"], "known"];
   if (spans.length <= MANY) return [spanChart(run, spans), table(head, ranked.map(row), caption)];
   const best = ranked.filter(({ rank }) => rank <= 10), also = ranked.filter(({ rank, known }) => rank > 10 && known).slice(0, 5);
@@ -509,8 +514,9 @@ async function explain(run, answer, focus) {
 function showEvidence(where, { facts, chains }, run, answer) {
   const facing = { object: "subject", subject: "object" }[question.ask], given = question[facing] ?? question.subject;
   const last = facing ? answer : question.object, result = results.get(run);
+  const unknown = about.explains.includes(run) ? "Which facts an answer rests on is known of who and what." : "This model does not say which facts an answer rests on.";
   const lead = chains ? "The known facts that the answer rests on, at their times; a line leads from a fact to its object."
-    : "This model does not say which facts an answer rests on. These are the nearest known facts with the same predicate and one of the entities.";
+    : `${unknown} These are the nearest known facts with the same predicate and one of the entities.`;
   if (!facts.length) return where.replaceChildren(note(chains ? "No chain of known facts leads there." : `${lead} There are none.`));
   const weights = facts.map((_, at) => (chains ?? []).reduce((sum, [adds, steps]) => sum + (steps.some(([number]) => number === at) ? adds : 0), 0));
   const scopes = new Map((chains ?? []).flatMap(([, steps]) => steps));
@@ -518,8 +524,8 @@ function showEvidence(where, { facts, chains }, run, answer) {
   const [from, to] = spanOf(result) ?? [], asked = from === undefined ? null : { first: from, last: to };
   const detail = make("p", { class: "detail", "aria-live": "polite" }, "Choose a fact or a name in the picture.");
   const showFact = (fact) => detail.replaceChildren(...sentence(fact), " ", ...["object", "subject", "time"].flatMap((ask) => [linkTo(aboutFact(fact, ask), WORDS[ask].toLowerCase() + "?"), " "]));
-  const picture = make("div", { class: "picture" }), words = chains ? chainList(listed, chains, picture) : factList(facts);
-  where.replaceChildren(note(lead), make("div", { class: "beside" }, make("div", {}, picture, detail), words));
+  const picture = make("div"), drawn = make("div", {}, picture, detail);
+  where.replaceChildren(note(lead), chains ? make("div", { class: "beside" }, drawn, chainList(listed, chains, picture)) : drawn);
   const render = () => picture.replaceChildren(evidenceChart(picture, { facts: listed, weights, first: given, last, asked, showFact, showName: (name) => pageOf("entity", name).click() }));
   render();
   redraw = render;
