@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import splime
 from splime.errors import visible
 from splime.explorer import Explorer, write_explorer
 from splime.explorer.server import Server
+from splime.query.questions import quoted
 from splime.runs import Run
 from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser
@@ -79,7 +82,7 @@ def by_rank(spans: list[dict[str, Any]]) -> list[str]:
 
 def questions(browser: Browser) -> list[str]:
     browser.run("0")
-    return [each for each in browser.requests if "/api/ask?" in each]
+    return [each for each in browser.requests if "/api/ask?" in each or "/api/times?" in each]
 
 
 def asked_by(address: str) -> dict[str, str]:
@@ -133,7 +136,7 @@ def test_asking_by_keys_alone(browser: Browser, server: Server, explorer: Explor
     reply = explorer.answer("ask", given)
     assert answers(browser) == first_ten(reply["here"]["rows"])
     # From field to field to the slider, which then moves without a request.
-    for _ in range(6):
+    for _ in range(12):
         if browser.run("document.activeElement.id") == "slider":
             break
         browser.key("Tab")
@@ -151,7 +154,7 @@ def test_asking_by_keys_alone(browser: Browser, server: Server, explorer: Explor
 def test_the_slider(browser: Browser, server: Server, explorer: Explorer) -> None:
     """Every time has the answers that the question has then, and none needs a request."""
     browser.open(address(server, subject="plain", beside="entities"))
-    before, times = len(browser.requests), explorer.graph.timeline.labels()
+    before, times = len(questions(browser)), explorer.graph.timeline.labels()
     seen = set()
     for at, time in enumerate(times):
         browser.run(
@@ -166,7 +169,7 @@ def test_the_slider(browser: Browser, server: Server, explorer: Explorer) -> Non
             assert answers(browser, column) == first_ten(expected)
             seen.add(str(expected))
     browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
-    assert len(browser.requests) == before
+    assert len(questions(browser)) == before
     assert len(seen) > 4
 
 
@@ -180,7 +183,7 @@ def test_the_slider_of_a_model_that_takes_longer(
     parts = [urlsplit(each).path for each in browser.requests]
     assert parts.count("/api/ask") == parts.count("/api/times") == 1
     assert parts.index("/api/ask") < parts.index("/api/times")
-    before = len(browser.requests)
+    before = len(questions(browser))
     for at in range(0, len(times), 4):
         browser.run(
             f"(() => {{ const s = document.getElementById('slider'); s.value = {at};"
@@ -189,7 +192,7 @@ def test_the_slider_of_a_model_that_takes_longer(
         expected = explorer.answer("ask", {**given, "time": times[at]})["here"]["rows"]
         assert answers(browser) == first_ten(expected)
     browser.run("new Promise(done => setTimeout(done, 300))")  # longer than a request is held back
-    assert len(browser.requests) == before
+    assert len(questions(browser)) == before
 
 
 @pytest.mark.parametrize("run", ["split", "path"])
@@ -322,6 +325,8 @@ def test_marks_of_direction_are_seen(browser: Browser, server: Server, explorer:
     assert answers(browser) == first_ten(expected)
     browser.run("for (const each of document.querySelectorAll('details')) each.open = true")
     browser.wait("document.querySelectorAll('#tests a').length")
+    browser.wait("document.querySelector('#rules td') && document.querySelector('#map .points')")
+    browser.wait("document.querySelector('#metrics td')")
     assert "\u202e" not in browser.run("document.body.innerText")
     every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x11000)])) + "\U0001f469"
     assert browser.run(f"seen({json.dumps(every)})") == visible(every)
@@ -387,6 +392,76 @@ def test_looking_at_entities_evidence_and_metrics(
     browser.wait("document.getElementById('metrics').textContent.includes('MRR')")
     # The first run has no map, and the second one has.
     browser.wait("document.querySelector('#map svg.points')")
+
+
+def test_the_picture_of_evidence(browser: Browser, server: Server, explorer: Explorer) -> None:
+    """A bar for each fact, a lane for each name; both can be clicked, and reached by keys."""
+    first = explorer.answer("about", {})["examples"][0]
+    browser.open(address(server, **first, run="path"))
+    browser.wait("document.querySelector('#reasons .evidence')")
+    best = explorer.answer("ask", {"run": "path", **first})["here"]["rows"][0][1]
+    reply = explorer.answer("why", {"run": "path", **first, "answer": best})
+    names = {fact[side] for fact in reply["facts"] for side in ("subject", "object")}
+    assert browser.run("document.querySelectorAll('.evidence .fact').length") == len(reply["facts"])
+    lanes = browser.run("[...document.querySelectorAll('.evidence .node')].map(e => e.textContent)")
+    assert len(lanes) == len(names)
+    chains = browser.run("document.querySelectorAll('.chains strong').length")
+    assert chains == len(reply["chains"])
+    bar = "document.querySelector('.evidence .fact[data-number=\"0\"]')"
+    browser.run(f"{bar}.focus()")
+    browser.key("Enter")
+    fact = reply["facts"][0]
+    detail = browser.run("document.querySelector('.detail').textContent")
+    assert visible(f"{fact['subject']} {fact['predicate']} {fact['object']}") in detail
+    asks = "[...document.querySelectorAll('.detail a')].map(e => e.textContent).slice(-3)"
+    assert browser.run(asks) == ["what?", "who?", "when?"]
+    browser.click("document.querySelector('.evidence .node rect')")
+    browser.wait("!document.getElementById('page').hidden")
+    given = dict(parse_qsl(urlsplit(browser.run("location.href")).query))
+    assert given["about"] == "entity"
+    assert given["of"] in names
+
+
+def test_what_changed_between_two_runs(
+    browser: Browser, server: Server, explorer: Explorer
+) -> None:
+    browser.open(address(server, subject="plain", beside="entities"))
+    given = asked_by(browser.run("location.href"))
+    before, after = (
+        {row[1]: row[0] for row in explorer.answer("ask", {**given, "run": run})["here"]["rows"]}
+        for run in ("split", "entities")
+    )
+    expected = []
+    for name, rank in after.items():
+        by = before.get(name, 99) - rank
+        mark = "=" if by == 0 else f"{'↑' if by > 0 else '↓'}{abs(by)}"
+        expected += [mark if before.get(name, 99) <= 10 else "new"] * (rank <= 10)
+    shown = browser.run(
+        "[...document.querySelectorAll('#answers > div:nth-child(2) tbody tr')]"
+        ".map(row => row.children[3].textContent)"
+    )
+    assert shown == expected
+    assert len(set(shown)) > 2
+
+
+def test_copies(browser: Browser, server: Server, runs: dict[str, Run]) -> None:
+    """The command and the program ask the same, whatever names hold."""
+    for name in ENTITIES:
+        browser.open(address(server, subject=name, run="path", time="1993..1995"))
+        browser.click("document.getElementById('command')")
+        text = browser.run("document.getElementById('copied').textContent")
+        assert text == visible(text)
+        done = subprocess.run(
+            ["bash", "-c", f"printf '%s\\0' {text}"], capture_output=True, env={"LC_ALL": "C.UTF-8"}
+        )
+        path = str(runs["path"].path)
+        expected = ["splime", "ask", path, quoted(name), PREDICATES[0], "?", "--during"]
+        assert done.stdout.decode().split("\0")[:-1] == [*expected, "1993..1995", "--why"]
+        browser.click("document.getElementById('python')")
+        program = browser.run("document.getElementById('copied').textContent")
+        call = ast.parse(program).body[1].value.args[0]  # type: ignore[attr-defined]
+        assert [each.value for each in call.args] == [path, quoted(name), PREDICATES[0], "?"]
+        assert ast.literal_eval(call.keywords[0].value) == ("1993", "1995")
 
 
 def test_downloads(browser: Browser, server: Server, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ let question; // ask, subject, predicate, object, time, run, beside, known; and 
 let place = null; // the timestamp of the slider; null while it shows the time that was asked about
 let results = new Map(); // the answers of each run that is shown
 let turn = 0; // of the question; replies to earlier ones are dropped
+let reason = 0; // of the evidence, likewise
 
 // The address holds the question
 
@@ -160,6 +161,8 @@ const shownRuns = () => [...new Set([question.run, question.beside])].filter(Boo
 
 async function ask() {
   const own = ++turn, asked = { ...question };
+  reason += 1;
+  element("reasons").replaceChildren();
   place = null;
   results = new Map();
   element("message").textContent = "";
@@ -479,8 +482,6 @@ async function showScopes(own) {
 
 // Why
 
-let reason = 0; // of the evidence; what arrives for an earlier one is dropped
-
 function explainBest(wait) {
   // The best answer at the time that is shown, of a run that says what its answers rest on.
   const runs = shownRuns(), run = runs.find((each) => about.explains.includes(each) && bestOf(results.get(each))) ?? runs.find((each) => bestOf(results.get(each)));
@@ -563,7 +564,14 @@ function chainList(facts, chains, picture) {
 // Copies and downloads: what is shown
 
 // As a shell and Python read it; a name that is a mark of a question has a backslash before it.
-const inShell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`);
+const escaped = (text) => text.replace(UNSEEN, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
+const inPython = (text) => escaped(JSON.stringify(text));
+
+function inShell(text) {
+  if (text !== seen(text)) return `$'${escaped(text.replaceAll("\\", "\\\\").replaceAll("'", "\\'"))}'`;
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`;
+}
+
 const marked = (name, marks) => (marks.test(name) ? "\\" + name : name);
 
 function asCommand() {
@@ -575,10 +583,10 @@ function asCommand() {
 }
 
 function asPython() {
-  const text = JSON.stringify, names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*\?$/)));
-  const [begin, end] = question.time.split(".."), when = question.ask === "time" || !question.time ? "" : end ? `, during=(${text(begin)}, ${text(end)})` : `, at=${text(begin)}`;
+  const names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*\?$/)));
+  const [begin, end] = question.time.split(".."), when = question.ask === "time" || !question.time ? "" : end ? `, during=(${inPython(begin)}, ${inPython(end)})` : `, at=${inPython(begin)}`;
   const known = question.known === "drop" ? ', known="drop"' : "";
-  return `import splime\n\nprint(splime.ask(${[about.sources[question.run], ...names].map((one) => text(one)).join(", ")}${when}${known}))`;
+  return `import splime\n\nprint(splime.ask(${[about.sources[question.run], ...names].map(inPython).join(", ")}${when}${known}))`;
 }
 
 async function copy(text) {

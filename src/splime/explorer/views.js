@@ -210,7 +210,7 @@ const SECTIONS = { tests: showTests, doubts: showDoubts, rules: showRules, backt
 
 function refresh(name) {
   const section = element(name), where = section.querySelector("div");
-  if (section.open) attempt(() => SECTIONS[name](where), where);
+  if (section.open && !section.hidden) attempt(() => SECTIONS[name](where), where);
 }
 
 // The beginning
