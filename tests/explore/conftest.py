@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import zlib
+from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +81,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
 @pytest.fixture(scope="session")
 def explorer(runs: dict[str, Run]) -> Explorer:
     return Explorer(list(runs.values()))
+
+
+def stored_in(page: Path) -> dict[str, Any]:
+    """The replies that a page without a server holds."""
+    found = re.search(r'id="data">"([^"]*)"<', page.read_text("utf-8"))
+    assert found
+    replies: dict[str, Any] = json.loads(zlib.decompress(b64decode(found[1])))
+    return replies
 
 
 @pytest.fixture

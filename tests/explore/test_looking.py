@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,16 @@ import numpy as np
 import pytest
 
 import splime
-from splime.errors import UsageError
-from splime.explorer import Explorer, looking
+from splime.errors import DataError, UsageError
+from splime.explorer import Explorer, looking, write_explorer
 from splime.graph import Fact, Facts
 from splime.paths.scorer import PathScorer
 from splime.query import Answers, Query
 from splime.query.questions import quoted
 from splime.runs import Run
+from splime.runs.graph_run import GraphRun
 from splime.scoring.scoping import NAMES
-from tests.explore.conftest import ENTITIES
+from tests.explore.conftest import ENTITIES, stored_in
 from tests.runs.small import small_graph, small_run
 
 RUNS = ("split", "<u>plain", "entities", "rival", "path", "pykeen", "both")
@@ -33,7 +35,10 @@ def asked(query: Query, fact: dict[str, Any], kind: str, **when: Any) -> Answers
     return query.ask(subject, predicate, object_, "?" if kind == "time" else None, **when)
 
 
-def same(rows: list[list[Any]], answers: Answers) -> None:
+def same(rows: list[list[Any]], answers: Answers, *, known: str = "mark") -> None:
+    """The first ten, or of those that no fact states, are those that are asked for."""
+    kept = [row for row in rows if (row[4] is None if known == "drop" else row[0] <= 10)]
+    rows = [[at, *row[1:]] for at, row in enumerate(kept, 1)] if known == "drop" else kept
     assert [row[:2] for row in rows] == [[each.rank, each.name] for each in answers]
     for (_, _, score, sure, known, *_), each in zip(rows, answers, strict=True):
         assert score == pytest.approx(each.score, rel=1e-5, abs=1e-6)
@@ -70,6 +75,7 @@ def test_answers_at_all_times_are_those_of_questions(
         step = [each for each in steps if each["from"] <= at][-1]
         answers = asked(query, fact, kind, at=times[at])
         same(step["rows"], answers)
+        same(step["rows"], asked(query, fact, kind, at=times[at], known="drop"), known="drop")
         if kind != "predicate":
             assert step["scope"] == (", ".join(answers[0].scopes))
 
@@ -181,7 +187,7 @@ def test_names_by_search(explorer: Explorer) -> None:
 
 def test_facts_of_an_entity(explorer: Explorer) -> None:
     name = ENTITIES[0]
-    reply = explorer.answer("entity", {"name": name})
+    reply = explorer.answer("facts", {"kind": "entity", "name": name})
     expected = [fact for fact in explorer.graph.rows() if name in (fact.subject, fact.object)]
     assert reply["all"] == len(expected)
     own = [tuple(fact[key] for key in Fact._fields) for fact in reply["facts"]]
@@ -226,7 +232,7 @@ def test_the_map(explorer: Explorer) -> None:
         ids = run.static.train.take(run.static.train.predicate == at).fact
         assert run.graph.entities.id(subject) in run.graph.train.subject[ids]
     for run_name in ("path", "pykeen", "both"):
-        assert "no map" in explorer.answer("map", {"run": run_name})["remark"]
+        assert f"no map of {run_name}" in explorer.answer("map", {"run": run_name})["remark"]
 
 
 def test_why(explorer: Explorer) -> None:
@@ -238,9 +244,21 @@ def test_why(explorer: Explorer) -> None:
         quoted(fact["subject"]), fact["predicate"], "?",
         answer=fact["object"], during=(begin, end or begin),
     )  # fmt: skip
-    assert explorer.answer("why", given)["reasons"] == evidence.to_json()["reasons"]
-    assert "reasons" in explorer.answer("why", {**given, "run": "both"})
-    nearest = explorer.answer("why", {**given, "run": "split"})["nearest"]
+    reply, times = explorer.answer("why", given), explorer.graph.timeline.labels()
+    for one, (adds, chain) in zip(evidence.reasons, reply["chains"], strict=True):
+        assert adds == one.contribution
+        for step, (at, scope) in zip(one.steps, chain, strict=True):
+            shown = reply["facts"][at]
+            assert step.fact == Fact(*(shown[key] for key in Fact._fields))
+            assert step.scope == scope
+            begin_, end_ = step.fact.begin or step.fact.end, step.fact.end or step.fact.begin
+            if begin_ and end_:
+                assert (times[shown["first"]], times[shown["last"]]) == (begin_, end_)
+    assert len(reply["facts"]) == len({step.fact for one in evidence.reasons for step in one.steps})
+    assert explorer.answer("why", {**given, "run": "both"})["chains"] is not None
+    other = explorer.answer("why", {**given, "run": "split"})
+    assert other["chains"] is None
+    nearest = other["facts"]
 
     def far(row: Fact) -> tuple[bool, int]:
         both = (row.subject, row.object) == (fact["subject"], fact["object"])
@@ -288,3 +306,93 @@ def test_wrong_questions(explorer: Explorer, tmp_path: Path) -> None:
     other = small_run(small_graph(), tmp_path / "other")
     with pytest.raises(UsageError, match="other facts"):
         Explorer([explorer.queries["split"].run, other])
+
+
+def test_whether_there_is_such_a_fact_follows_the_time(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = explorer.answer("about", {})["tests"][0]
+    query, times = explorer.queries["split"], explorer.graph.timeline.labels()
+    monkeypatch.setattr(type(query.existence("object")), "works", True)
+    reply = explorer.answer("ask", about(fact, "object", "split"))
+    names = (quoted(fact["subject"]), fact["predicate"], "?")
+    for at in range(0, len(times), 4):
+        expected = query.there_is_one(*names, at=times[at])
+        probability, stated = reply["stated"][1 + at - reply["first"]]
+        assert expected is not None
+        assert (probability, stated) == (pytest.approx(expected.probability, abs=1e-4), expected[1])
+
+
+def test_the_first_questions_have_right_answers(explorer: Explorer) -> None:
+    found = explorer.answer("about", {})["examples"]
+    assert found
+    for question in found:
+        if question["ask"] != "time":
+            reply = explorer.answer("ask", {"run": "path", **question})
+            right = [name for at, name, *_ in reply["truths"] if at == -1]
+            assert reply["here"]["rows"][0][1] in right
+
+
+def test_a_file_without_test_begins_with_what_it_does_not_state() -> None:
+    rows = [(f"e{n % 5}", "p", f"e{(n + 1) % 7}", 1990 + n % 9) for n in range(60)]
+    explorer = Explorer([GraphRun(splime.read(rows, split="none"), device="cpu")])
+    seen = explorer.answer("about", {})
+    assert not seen["test"]
+    times = seen["times"]
+    for row in seen["tests"]:
+        assert times.index(row["time"]) in (row["first"] - 1, row["last"] + 1)
+    [first, *_] = seen["examples"]
+    [run] = explorer.queries
+    assert explorer.answer("ask", {"run": run, **first})["here"]["rows"]
+    reply = explorer.answer("ask", {"run": run, **first, "time": "2005"})  # a forecast
+    known = {**first, first["ask"]: "?"}
+    names = [known[name] for name in NAMES]
+    same(reply["here"]["rows"], explorer.queries[run].ask(*names, at=2005))
+    assert (reply["count"], reply["more"], reply["steps"]) == (0, False, [])
+    assert "forecast" in reply["remarks"][1]
+
+
+def test_graphs_with_other_facts_are_not_taken_for_the_same() -> None:
+    one, same_, other = (
+        GraphRun(replace(small_graph(seed), name=f"graph {n}"), device="cpu")
+        for n, seed in enumerate((1, 1, 2))
+    )
+    assert len(Explorer([one, same_]).queries) == 2
+    with pytest.raises(UsageError, match="other facts"):
+        Explorer([one, other])
+
+
+def test_rules(explorer: Explorer) -> None:
+    found = splime.rules(explorer.queries["path"].run, "lives in", examples=1)
+    assert explorer.answer("rules", {"predicate": "lives in"}) == found.to_json()
+    every = explorer.answer("rules", {"predicate": ""})["rules"]
+    assert {rule["predicate"] for rule in every} == set(explorer.graph.predicates)
+
+
+def test_a_backtest_is_read_from_its_file(tmp_path: Path) -> None:
+    graph, path = small_graph(), tmp_path / "backtest.json"
+    found = splime.backtest(graph, questions=20, every=4, out=path)
+    explorer = Explorer([GraphRun(graph, device="cpu")], backtest=path)
+    assert explorer.answer("about", {})["backtest"] == found.to_json()
+    for wrong in ("[]", "{}", '{"source": "x", "windows": [{"metrics": {}}]}', "x"):
+        path.write_text(wrong)
+        with pytest.raises(DataError, match=str(path)):
+            Explorer([GraphRun(graph, device="cpu")], backtest=path)
+
+
+def test_a_page_is_not_larger_than_asked_for(tmp_path: Path) -> None:
+    explorer, path = Explorer([GraphRun(small_graph(), device="cpu")]), tmp_path / "page.html"
+    held = write_explorer(explorer, path)
+    whole, replies = path.stat().st_size, stored_in(path)
+    assert "left" not in held
+    assert "room" not in held
+    tests = replies['["about"]']["tests"]
+    assert len(tests) == len(explorer.answer("about", {})["tests"])
+    held = write_explorer(explorer, path, megabytes=0.75 * whole / 1e6)
+    assert path.stat().st_size <= 0.75 * whole
+    assert "no room for more" in held
+    about_ = stored_in(path)['["about"]']
+    assert about_["held"] == held
+    assert 0 < len(about_["tests"]) < len(tests)
+    with pytest.raises(UsageError, match="above 0"):
+        write_explorer(explorer, path, megabytes=0)

@@ -176,7 +176,14 @@ def _unmarked(name: str) -> str:
 
 
 def explore(
-    runs: options.RunFolders,
+    runs: Annotated[
+        list[str],
+        Argument(
+            metavar="DATA|RUN…",
+            help="A file, a folder of files or the name of a dataset, which is asked without"
+            " training; the folders of runs; or both, on the same facts.",
+        ),
+    ],
     out: Annotated[
         Path | None,
         options.file(

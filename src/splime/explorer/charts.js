@@ -1,7 +1,7 @@
 // Pictures: all are SVG whose unit is a pixel of the page, so that letters keep their size
 
 const COLOURS = 8; // of `style`, which deuteranopes can tell apart; dashes and shapes differ too
-const DASHES = ["", "7 3", "2 3", "9 3 2 3", "4 4"];
+const DASHES = ["", "7 3", "2 3", "9 3 2 3", "5 5", "12 3", "2 6"]; // not as many as colours
 const widthOf = (where) => Math.max(260, where.clientWidth);
 
 const measure = (() => {
@@ -86,7 +86,7 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
   low = Math.max(0, low - room);
   high = Math.min(about.times.length - 1, high + room);
   const lanes = lanesOf(facts, first, last), names = lanes.map(({ name }) => name);
-  const left = narrow ? 4 : Math.min(190, Math.max(...names.map((name) => measure(seen(name), 13, 600))) + 34), right = width - 6;
+  const left = narrow ? 4 : Math.min(Math.max(190, width * 0.28), Math.max(...names.map((name) => measure(seen(name), 13, 600))) + 34), right = width - 6;
   const x = (at) => left + ((right - left) * (at - low)) / (high - low + 1);
   let bottom = 8;
   for (const lane of lanes) {
@@ -115,7 +115,7 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
       parts.push(draw("path", { class: `link ${colour}`, d: `M${middle} ${y}V${end}`, "stroke-width": (1.2 + 2.3 * strong).toFixed(1) }),
         draw("circle", { class: `dot ${colour}`, cx: middle, cy: end, r: 4 }));
     }
-    parts.push(draw("rect", { class: `bar ${colour}${fact.begin ?? fact.end ? "" : " timeless"}`, x: bar.from, y: y - 7, width: bar.to - bar.from, height: 14, rx: 3 }),
+    parts.push(draw("rect", { class: `bar ${colour}${bar.inside ? " light" : ""}${fact.begin ?? fact.end ? "" : " timeless"}`, x: bar.from, y: y - 7, width: bar.to - bar.from, height: 14, rx: 3 }),
       draw("text", { x: bar.start, y: y + 4.5, class: bar.inside ? "inside" : undefined }, bar.label));
     front.push(button(draw("g", { class: "fact", "data-number": fact.number }, ...parts), what, () => showFact(fact)));
   }

@@ -21,6 +21,7 @@ import splime
 from splime.analysis.backtest import read_backtest
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
+from splime.analysis.existence import Existence
 from splime.analysis.hidden import SIDES, Measured
 from splime.analysis.rules import rules as find_rules
 from splime.errors import SplimeError, UsageError, check_name, counted
@@ -52,7 +53,7 @@ _TIMED, _SPANS = 128, 1_000
 """Questions to a model that is asked at a time itself, and takes longer for each; those to say
 when cannot be divided."""
 _NAMES, _PREDICATES, _FACTS, _REASONS, _TESTS, _DOUBTS = 20, 500, 200, 12, 100, 500
-_TRIED, _EXPLAINED = 16, 4
+_TRIED, _EXPLAINED = 16, 8
 """Facts among which questions to begin with are found, and those whose evidence is looked at."""
 _ASKS = ("ask", "times", "why")
 """The parts that ask a model."""
@@ -60,7 +61,11 @@ _PARTS = (*_ASKS, "about", "names", "facts", "predicate", "rules", "map", "metri
 
 
 class _Query(Query):
-    """A query that never takes minutes."""
+    """A query that never takes minutes, and shares what only the facts decide."""
+
+    def __init__(self, run: Run, existence: dict[str, Existence] | None = None) -> None:
+        super().__init__(run, memory=1 << 28)
+        self._existence = {} if existence is None else existence
 
     def calibration(self, kind: Kind) -> Calibration:
         """Where it takes one question to the model for each predicate or time, only a kept one."""
@@ -98,9 +103,8 @@ class Explorer:
         self.graph: TemporalGraph = first.graph
         self._doubts = [] if doubts is None else read_doubts(doubts)[:_DOUBTS]
         self._backtest = None if backtest is None else read_backtest(backtest).to_json()
-        self.queries = {
-            name: _Query(run, memory=1 << 28) for name, run in zip(names, runs, strict=True)
-        }
+        existence: dict[str, Existence] = {}
+        self.queries = {name: _Query(run, existence) for name, run in zip(names, runs, strict=True)}
         # One question at a time: it takes all cores, and memory for its scores. What else there is
         # to see need not wait for it.
         self._locks = {name: Lock() for name in _PARTS} | dict.fromkeys(_ASKS, Lock())
@@ -194,7 +198,8 @@ class Explorer:
                 key=lambda at: (rows[at]["predicate"] in used, -sure[at]),
             )
             # The longer a chain of facts, the more it shows.
-            best = sorted(best[:_EXPLAINED], key=lambda at: -_chain_length(query, kind, rows[at]))
+            length = {at: _chain_length(query, kind, rows[at]) for at in best[:_EXPLAINED]}
+            best.sort(key=lambda at: -length.get(at, 0.0))
             found += [_asked_about(rows[at], kind) for at in best[:1]]
         if rows and not found:
             found.append(_asked_about(rows[0], "object"))
@@ -457,7 +462,7 @@ class Explorer:
     def rules(self, predicate: str) -> dict[str, Any]:
         """What the counts of the graph say about a predicate; a few rules of each without one."""
         source = next((q.run for q in self.queries.values() if q.run.reads_facts), self.graph)
-        return find_rules(source, predicate or None, examples=bool(predicate)).to_json()
+        return find_rules(source, predicate or None, examples=int(bool(predicate))).to_json()
 
     def map(self, run: str) -> dict[str, Any]:
         """Scoped predicates on a flat map, each with a question about one of its facts."""
@@ -542,12 +547,13 @@ def _asked_about(row: Mapping[str, Any], kind: Kind) -> dict[str, str]:
     return {"ask": kind, **names, "time": "" if kind == "time" else row["time"]}
 
 
-def _chain_length(query: Query, kind: Kind, row: Mapping[str, Any]) -> int:
-    """How many facts the evidence for the best answer has in its first chain."""
+def _chain_length(query: Query, kind: Kind, row: Mapping[str, Any]) -> float:
+    """How many facts in a row the best answer rests on, on average."""
     if kind not in SIDES or not _explains(query):
-        return 0
-    reasons = query.why(*_names_asked(row, kind), **_interval(row["time"]), most=1).reasons
-    return max((len(reason.steps) for reason in reasons), default=0)
+        return 0.0
+    reasons = query.why(*_names_asked(row, kind), **_interval(row["time"])).reasons
+    whole = sum(reason.contribution for reason in reasons)
+    return sum(one.contribution * len(one.steps) for one in reasons) / whole if whole > 0 else 0.0
 
 
 def _percents(measured: Measured) -> list[str]:

@@ -4,6 +4,7 @@ let question; // ask, subject, predicate, object, time, run, beside, known; and 
 let place = null; // the timestamp of the slider; null while it shows the time that was asked about
 let results = new Map(); // the answers of each run that is shown
 let turn = 0; // of the question; replies to earlier ones are dropped
+let reason = 0; // of the evidence, likewise
 
 // The address holds the question
 
@@ -30,7 +31,7 @@ function aboutFact(fact, ask) {
   return asked;
 }
 
-const addressOf = (asked) => "?" + new URLSearchParams(Object.entries(asked).filter(([name, value]) => value || NAMES.includes(name)));
+const addressOf = (asked) => "?" + new URLSearchParams(Object.entries(asked).filter(([name, value]) => value || !["known", "about", "of"].includes(name)));
 const argumentsOf = (run, asked) =>
   ({ run, ask: asked.ask, subject: asked.subject, predicate: asked.predicate, object: asked.object, time: asked.time });
 
@@ -160,6 +161,8 @@ const shownRuns = () => [...new Set([question.run, question.beside])].filter(Boo
 
 async function ask() {
   const own = ++turn, asked = { ...question };
+  reason += 1;
+  element("reasons").replaceChildren();
   place = null;
   results = new Map();
   element("message").textContent = "";
@@ -313,7 +316,7 @@ function showAnswers() {
 function bestOf(result) {
   // The name of the best answer, and how probable it is.
   if (result?.kind === "time") {
-    const best = result.spans.find(({ rank }) => rank === 1);
+    const [best] = shownSpans(result);
     return best && [between(best.begin, best.end), best.probability, best.name];
   }
   const step = stepOf(result), row = step && shownRows(step)[0];
@@ -383,6 +386,11 @@ function answerButton(run, name, text = name) {
   return make("button", { type: "button", class: "name", dir: "auto", title: "why?", click: () => explain(run, name, true) }, text);
 }
 
+function shownSpans({ spans }) {
+  const ranked = [...spans].sort((one, other) => one.rank - other.rank);
+  return question.known === "drop" ? ranked.filter(({ known }) => !known) : ranked;
+}
+
 const MANY = 30; // spans that are all in the table; of more it has the best, and a picture has all
 
 function spanTables(run, result) {
@@ -392,7 +400,7 @@ function spanTables(run, result) {
     make("td", {}, answerButton(run, name, between(begin, end)), make("div", { class: "note name", dir: "auto" }, [name === question.predicate ? "" : name, remark].filter(Boolean).join("; ")), bar(share)),
     make("td", { class: "number" }, scored ? digits(score) : sure === null ? "" : percent(sure)),
     make("td", {}, knownMark(known)));
-  const { spans } = result, ranked = [...spans].sort((one, other) => one.rank - other.rank), caption = `${run} – ${about.runs[run]}`;
+  const { spans } = result, ranked = shownSpans(result), caption = `${run} – ${about.runs[run]}`;
   const head = [["", "number"], "answer", [scored ? "score" : "probability", "number"], "known"];
   if (spans.length <= MANY) return [spanChart(run, spans), table(head, ranked.map(row), caption)];
   const best = ranked.filter(({ rank }) => rank <= 10), also = ranked.filter(({ rank, known }) => rank > 10 && known).slice(0, 5);
@@ -418,20 +426,21 @@ const ends = () => make("div", { class: "ends" }, make("span", {}, startOf(0)), 
 // The answers over time
 
 function showHistory() {
-  const charts = shownRuns().flatMap((run) => {
-    const result = results.get(run), step = stepOf(result);
-    return step && result.count > 1 ? historyOf(run, result, step) : [];
-  });
+  const shown = shownRuns().map((run) => [run, results.get(run), stepOf(results.get(run))]).filter(([, result, step]) => step && result.count > 1);
+  const best = (step) => shownRows(step).slice(0, 5).map(([, name]) => name);
+  const colours = [...new Set(shown.flatMap(([, , step]) => best(step)))]; // the same for both runs
+  const charts = shown.flatMap(([run, result, step]) => historyOf(run, result, best(step), colours));
   element("history").querySelector(".charts")?.replaceChildren(...charts);
 }
 
-function historyOf(run, result, step) {
+function historyOf(run, result, names, colours) {
   const count = about.times.length, steps = about.times.map((_, at) => stepAt(result, at));
   const scored = result.steps.every(({ rows }) => rows.every(([, , , sure]) => sure === null));
-  const lines = shownRows(step).slice(0, 5).flatMap(([, name], number) => {
+  const lines = names.flatMap((name) => {
+    const number = colours.indexOf(name);
     const rows = steps.map((each) => each && (each.rows.find((row) => row[1] === name) ?? null));
     const valueOf = (row, at) => (row === undefined ? null : row === null ? 0 : scored ? Math.exp(row[2] - steps[at].rows[0][2]) : row[3] ?? (row[4] ? 1 : null));
-    const look = { colour: number, dash: DASHES[number], stepped: true };
+    const look = { colour: number % COLOURS, dash: DASHES[number % DASHES.length], stepped: true };
     const taught = rows.map((row) => (row?.[3] === null && row[4] && !scored ? 1 : null));
     return [{ name, values: rows.map(valueOf), ...look }, ...(taught.some(Boolean) ? [{ values: taught, ...look, dash: "", kind: "stated" }] : [])];
   });
@@ -473,8 +482,6 @@ async function showScopes(own) {
 
 // Why
 
-let reason = 0; // of the evidence; what arrives for an earlier one is dropped
-
 function explainBest(wait) {
   // The best answer at the time that is shown, of a run that says what its answers rest on.
   const runs = shownRuns(), run = runs.find((each) => about.explains.includes(each) && bestOf(results.get(each))) ?? runs.find((each) => bestOf(results.get(each)));
@@ -508,8 +515,9 @@ async function explain(run, answer, focus) {
 function showEvidence(where, { facts, chains }, run, answer) {
   const facing = { object: "subject", subject: "object" }[question.ask], given = question[facing] ?? question.subject;
   const last = facing ? answer : question.object, result = results.get(run);
+  const unknown = about.explains.includes(run) ? "Which facts an answer rests on is known of who and what." : "This model does not say which facts an answer rests on.";
   const lead = chains ? "The known facts that the answer rests on, at their times; a line leads from a fact to its object."
-    : "This model does not say which facts an answer rests on. These are the nearest known facts with the same predicate and one of the entities.";
+    : `${unknown} These are the nearest known facts with the same predicate and one of the entities.`;
   if (!facts.length) return where.replaceChildren(note(chains ? "No chain of known facts leads there." : `${lead} There are none.`));
   const weights = facts.map((_, at) => (chains ?? []).reduce((sum, [adds, steps]) => sum + (steps.some(([number]) => number === at) ? adds : 0), 0));
   const scopes = new Map((chains ?? []).flatMap(([, steps]) => steps));
@@ -517,8 +525,8 @@ function showEvidence(where, { facts, chains }, run, answer) {
   const [from, to] = spanOf(result) ?? [], asked = from === undefined ? null : { first: from, last: to };
   const detail = make("p", { class: "detail", "aria-live": "polite" }, "Choose a fact or a name in the picture.");
   const showFact = (fact) => detail.replaceChildren(...sentence(fact), " ", ...["object", "subject", "time"].flatMap((ask) => [linkTo(aboutFact(fact, ask), WORDS[ask].toLowerCase() + "?"), " "]));
-  const picture = make("div", { class: "picture" }), words = chains ? chainList(listed, chains, picture) : factList(facts);
-  where.replaceChildren(note(lead), make("div", { class: "beside" }, make("div", {}, picture, detail), words));
+  const picture = make("div"), drawn = make("div", {}, picture, detail);
+  where.replaceChildren(note(lead), chains ? make("div", { class: "beside" }, drawn, chainList(listed, chains, picture)) : drawn);
   const render = () => picture.replaceChildren(evidenceChart(picture, { facts: listed, weights, first: given, last, asked, showFact, showName: (name) => pageOf("entity", name).click() }));
   render();
   redraw = render;
@@ -547,7 +555,7 @@ function chainList(facts, chains, picture) {
   };
   const level = ({ next }) => make("ul", { class: "chains" }, ...[...next].map(([number, node]) => {
     const line = make("div", { mouseenter: () => light(node.within), mouseleave: () => light(), focusin: () => light(node.within), focusout: () => light() },
-      ...sentence(facts[number]), node.adds === undefined ? "" : make("b", { title: "what it adds to the score" }, ` +${node.adds.toPrecision(2)}`));
+      ...sentence(facts[number]), node.adds === undefined ? "" : make("strong", { title: "what it adds to the score" }, ` +${node.adds.toPrecision(2)}`));
     return make("li", {}, line, node.next.size ? level(node) : "");
   }));
   return level(tree);
@@ -556,7 +564,14 @@ function chainList(facts, chains, picture) {
 // Copies and downloads: what is shown
 
 // As a shell and Python read it; a name that is a mark of a question has a backslash before it.
-const inShell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`);
+const escaped = (text) => text.replace(UNSEEN, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
+const inPython = (text) => escaped(JSON.stringify(text));
+
+function inShell(text) {
+  if (text !== seen(text)) return `$'${escaped(text.replaceAll("\\", "\\\\").replaceAll("'", "\\'"))}'`;
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\"'\"'")}'`;
+}
+
 const marked = (name, marks) => (marks.test(name) ? "\\" + name : name);
 
 function asCommand() {
@@ -568,10 +583,10 @@ function asCommand() {
 }
 
 function asPython() {
-  const text = JSON.stringify, names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*\?$/)));
-  const [begin, end] = question.time.split(".."), when = question.ask === "time" || !question.time ? "" : end ? `, during=(${text(begin)}, ${text(end)})` : `, at=${text(begin)}`;
+  const names = NAMES.map((name) => (name === question.ask ? "?" : marked(question[name], /^\\*\?$/)));
+  const [begin, end] = question.time.split(".."), when = question.ask === "time" || !question.time ? "" : end ? `, during=(${inPython(begin)}, ${inPython(end)})` : `, at=${inPython(begin)}`;
   const known = question.known === "drop" ? ', known="drop"' : "";
-  return `import splime\n\nprint(splime.ask(${[about.sources[question.run], ...names].map((one) => text(one)).join(", ")}${when}${known}))`;
+  return `import splime\n\nprint(splime.ask(${[about.sources[question.run], ...names].map(inPython).join(", ")}${when}${known}))`;
 }
 
 async function copy(text) {

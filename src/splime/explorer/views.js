@@ -84,7 +84,7 @@ async function showRules(where) {
 function ruleRow(rule) {
   const facts = rule.facts.map(({ subject, predicate, object, scope }) => make("div", {}, `${subject} `, pageOf("predicate", predicate), ` ${object} `, make("span", { class: "note" }, `(${scope})`)));
   const examples = rule.examples.map(({ asked, known }) => make("div", { class: "note" }, "such as ", ...known.flatMap((fact) => [...sentence(fact), "; "]), "so ", ...sentence(asked)));
-  return make("tr", {}, make("td", {}, ...facts, ...examples), make("td", { class: "number" }, make("b", {}, percent(rule.confidence))),
+  return make("tr", {}, make("td", {}, ...facts, ...examples), make("td", { class: "number" }, make("strong", {}, percent(rule.confidence))),
     ...[`${rule.support.toLocaleString("en")} of ${rule.begins.toLocaleString("en")}`, rule.pairs.toLocaleString("en"), percent(rule.at_least)].map((text) => make("td", { class: "number" }, text)));
 }
 
@@ -111,7 +111,7 @@ function showBacktest(where) {
   const cells = windows.map((window) => make("tr", {}, make("td", {}, between(window.begin, window.end)),
     ...[window.facts.toLocaleString("en"), window.probability === null ? "–" : percent(window.probability), percent(window.metrics.path.first), ...names.map((name) => window.metrics[name].mrr.toFixed(3))].map((text) => make("td", { class: "number" }, text))));
   const weighed = (value) => windows.reduce((sum, window) => sum + value(window) * window.metrics.path.questions, 0) / windows.reduce((sum, window) => sum + window.metrics.path.questions, 0);
-  where.replaceChildren(make("p", {}, `${source}: over ${many(windows.length, "window")} the first answer was right `, make("b", {}, percent(weighed((window) => window.metrics.path.first))),
+  where.replaceChildren(make("p", {}, `${source}: over ${many(windows.length, "window")} the first answer was right `, make("strong", {}, percent(weighed((window) => window.metrics.path.first))),
     ` of the time; MRR ${names.map((name, at) => `${weighed((window) => window.metrics[name].mrr).toFixed(3)} ${words[at]}`).join(", ")}.`),
   note("Each window is forecast from what was known before it."));
   for (const [title, lines] of [["MRR", series], ["how sure the first answers were, and how often right", said]]) {
@@ -210,7 +210,7 @@ const SECTIONS = { tests: showTests, doubts: showDoubts, rules: showRules, backt
 
 function refresh(name) {
   const section = element(name), where = section.querySelector("div");
-  if (section.open) attempt(() => SECTIONS[name](where), where);
+  if (section.open && !section.hidden) attempt(() => SECTIONS[name](where), where);
 }
 
 // The beginning
@@ -225,7 +225,8 @@ function showBeginning() {
   element("backtest").hidden = !about.backtest;
   element("run").append(...runs.map((run) => make("option", { value: run }, run)));
   element("beside").append(make("option", { value: "" }, "none"), ...runs.map((run) => make("option", { value: run }, run)));
-  element("own").hidden = Boolean(stored);
+  element("question").hidden = Boolean(stored);
+  element("own").hidden = stored && runs.length < 2;
   const phone = matchMedia("(max-width: 700px)"), fold = () => { element("own").open = !phone.matches; }; // there the answer comes first
   fold();
   phone.addEventListener("change", fold);
