@@ -69,8 +69,8 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     skip, (number, cells) = 0, next(lines)
     if above := _above(row for _, row in file.rows(delimiter, file.head)):
         remarks.append("rows above the table were left out")
-    for second in itertools.islice(lines, above):
-        skip, (number, cells) = number, second
+    for title in itertools.islice(lines, above):
+        skip, (number, cells) = number, title
     while _is_comment(cells) and (second := next(lines, None)):
         if len(second[1]) == len(cells):  # the names of the columns
             cells[0] = cells[0].lstrip("# ")

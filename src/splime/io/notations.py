@@ -51,7 +51,9 @@ _DAY_IN_WORDS = re.compile(
     rf"|{_MONTH}[ /-]{_DAY},?[ /-][0-9]{{4}}|[0-9]{{4}}[ /-]{_MONTH}[ /-]{_DAY})){_CLOCK}"
 )
 _MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
-_SHORT_WORDS = re.compile(rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-])(?P<year>[0-9]{{2}}){_CLOCK}")
+_SHORT_WORDS = re.compile(
+    rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-])(?P<year>[0-9]{{2}})(?P<clock>{_CLOCK})"
+)
 _QUARTER = re.compile(
     r"(?i)([0-9]{4})[ /-]?Q([1-4])|Q([1-4])[ /-]?([0-9]{4})|([1-4])Q[ /-]?([0-9]{4})"
 )
@@ -128,8 +130,7 @@ def _words(text: str) -> str | None:
 
 def _short_words(text: str) -> str | None:
     match = _SHORT_WORDS.fullmatch(text)
-    day = match and _parsed(f"{match['date']}{_full_year(match['year'])}")
-    return match and day and day + _clock(match)
+    return match and _words(f"{match['date']}{_full_year(match['year'])}{match['clock']}")
 
 
 def _parsed(text: str) -> str | None:
