@@ -78,10 +78,11 @@ def by_lines(pick: Pick, delimiter: str = "\t", spaced: bool = False) -> Any:
 
 
 def by_csv(pick: Pick) -> Any:
-    """Rows that may have quoted values."""
+    """Rows that may have quoted values; lines of blanks are none."""
 
     def facts(text: str) -> list[Fact | None]:
-        return [picked(pick, cells) for cells in csv.reader(io.StringIO(text, newline="")) if cells]
+        rows = csv.reader(io.StringIO(text, newline=""))
+        return [picked(pick, cells) for cells in rows if "".join(cells).strip() or len(cells) > 1]
 
     return facts
 

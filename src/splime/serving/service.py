@@ -16,7 +16,7 @@ from splime.query.explained import explain
 from splime.query.questions import ASKED
 from splime.serving import messages
 from splime.serving.http import in_thread
-from splime.serving.messages import Ask, Asked, AskMany, Predict, When, Why
+from splime.serving.messages import Ask, AskMany, BareQuestion, Predict, When, Why
 
 WAITING = 100
 """Questions that may wait for those before them."""
@@ -82,7 +82,7 @@ class Service:
         given = {name: getattr(asked, name) for name in ("limit", "known", "best", "why")}
         return self._explained(asked, during=asked.during, **given)
 
-    def _explained(self, asked: Asked, **given: Any) -> dict[str, Any]:
+    def _explained(self, asked: BareQuestion, **given: Any) -> dict[str, Any]:
         found = explain(self.query, *asked.names, **given).to_json()
         if self._brief and found.pop("trust", None) is not None:
             found["remarks"] = [*found["remarks"], str(self.query.trust)]
