@@ -137,6 +137,7 @@ def test_packages_install_in_an_empty_environment(
     for _ in range(2):  # from the source package, and then from the wheel
         assert run(program, "--version").split() == ["splime", splime.__version__]
         assert json.loads(run(program, "inspect", "demo", "--json"))
+        assert "pip install 'splime-kg[train]'" in run(program, "inspect", "demo")
         assert "complex" in run(program, "models")
         run(*pip, "--no-deps", "--force-reinstall", wheel)
 
