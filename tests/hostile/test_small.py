@@ -132,7 +132,7 @@ def test_without_torch() -> None:
         text=True,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
-    assert done.stderr == ""
+    assert done.stderr == "demo: read 10,000 facts\n"
     assert "pip install 'splime-kg[train]'" in done.stdout
     from splime.embedding.models import MODELS
 
