@@ -30,6 +30,14 @@ def test_one_line_installs_it_everywhere() -> None:
     assert LINE in (ROOT / "docs/cheatsheet.md").read_text("utf-8")
 
 
+def test_nothing_installs_another_project() -> None:
+    """On the public index `splime` is another project; so no message or document may name it."""
+    documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]
+    for path in (*documents, *ROOT.glob("src/**/*.py"), *ROOT.glob("experiments/**/*.py")):
+        wrong = re.search(r"pip install '?splime(?!-kg).*", path.read_text("utf-8"))
+        assert wrong is None, (path.name, wrong)
+
+
 def test_the_image_has_what_it_copies() -> None:
     """The recipe takes only files that the context lets through, and installs as the line does."""
     recipe = (ROOT / "Dockerfile").read_text("utf-8")
