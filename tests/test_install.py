@@ -89,10 +89,10 @@ def run(tmp_path: Path) -> Run:
 def python_of(minor: int) -> Path:
     """An interpreter of this machine, also one of pyenv that is not the chosen one."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = shutil.which(f"python3.{minor}")
-    for python in [*([found] if found else []), *pyenv.glob(f"3.{minor}.*/bin/python")]:
+    found = [Path(path)] if (path := shutil.which(f"python3.{minor}")) else []
+    for python in (*found, *pyenv.glob(f"3.{minor}.*/bin/python")):
         if not subprocess.run([python, "-c", ""], capture_output=True).returncode:
-            return Path(python)
+            return python
     pytest.skip(f"there is no Python 3.{minor}")
 
 
