@@ -32,7 +32,7 @@ def plot_backtest(found: Backtest) -> Figure:
     style.open_axes(below, "first answers of the model", y="share", grid="y")
     style.add_legend(below, lines, ["right", "probability, mean"])
     for axes in (above, below):
-        axes.set_ylim(0, None)
+        axes.set_ylim(0, 1.08 * axes.get_ylim()[1])  # marks are not cut off
     step = -(-len(found) // 12)
     below.set_xticks([*x][::step], [window.begin for window in found][::step], fontsize=style.SMALL)
     below.set_xlabel("begin of the window", fontsize=style.SMALL)
