@@ -32,6 +32,7 @@ def backtest_tables(found: Backtest) -> Iterator[RenderableType]:
     yield Text(
         f"{means[0].questions:,} questions for objects and subjects of facts that begin in a"
         " window, answered from those that began before it. probability: the mean of the model's"
-        " first answers, calibrated on the window before; right: how many of them came true. Other right answers at the time are left out.",
+        " first answers, calibrated on the window before; right: how many of them came true."
+        " Other right answers at the time are left out.",
         style="dim",
     )
