@@ -395,9 +395,10 @@ def tsne_pictures(_: Results, runs: Path) -> dict[str, Figure]:
     from splime.reporting.plots import plot_predicate, plot_predicates
     from splime.runs import Run
 
+    names = DATA["tsne"]["names"]  # Wikidata's
     merge, random = (Run(runs / row.folder, device="cpu") for row in rows.TSNE)
     return {
-        "tsne-predicates": plot_predicates(project(merge)),
-        "tsne-P54-merge": plot_predicate([project(merge)], "P54"),
-        "tsne-P551-random": plot_predicate([project(random)], "P551"),
+        "tsne-predicates": plot_predicates(project(merge), names=names),
+        "tsne-P54-merge": plot_predicate([project(merge)], "P54", names=names),
+        "tsne-P551-random": plot_predicate([project(random)], "P551", names=names),
     }

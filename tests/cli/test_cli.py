@@ -12,7 +12,7 @@ from rich.table import Table
 from typer.testing import CliRunner
 
 import splime
-from splime.cli.console import show
+from splime.cli.console import open_page, show, warn
 from splime.cli.main import app
 from splime.reporting.tables import make_table
 from tests.runs.small import call, call_program
@@ -304,3 +304,26 @@ def test_narrow_tables_leave_columns_out(
             assert (cell in printed) == (column not in left_out)
         assert ("not shown" in printed) == bool(left_out)
         assert max(map(len, printed.splitlines()[:2])) <= int(width)
+
+
+def test_open_shows_a_page_in_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda page: shown.append(page) or len(shown) < 2)
+    open_page(tmp_path / "a b.html")
+    assert shown == [(tmp_path / "a b.html").as_uri()]
+    assert capsys.readouterr().err == ""
+    open_page("http://127.0.0.1:8765/#token")
+    assert shown[1] == "http://127.0.0.1:8765/#token"
+    assert "no browser" in capsys.readouterr().err
+
+
+def test_errors_have_no_colour_where_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    styles: list[dict[str, object]] = []
+    monkeypatch.setattr("typer.secho", lambda _, **style: styles.append(style))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    warn("careful")
+    monkeypatch.setenv("NO_COLOR", "1")
+    warn("careful")
+    assert ["fg" in style for style in styles] == [True, False]

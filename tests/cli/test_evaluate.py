@@ -175,7 +175,7 @@ def test_wrong_arguments_of_embeddings(folder: Path, arguments: list[str], messa
 def test_help() -> None:
     shown = " ".join(call("evaluate", "--help").out.replace("│", " ").split())
     for word in (
-        "--protocol", "two questions for every fact", "--bootstrap SAMPLES",
+        "--protocol", "asks for the object and the subject", "--bootstrap SAMPLES",
         "--memory MIB", "none, intra, inter (the default) or both", "--json",
         "test (the default) or valid", "Choose it on valid",
         "splime evaluate run --protocol fact --bootstrap 1000",

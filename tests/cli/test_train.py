@@ -378,7 +378,7 @@ def test_help() -> None:
         "The same command resumes a run that was interrupted",
         "--segmentation FILE",
         "strong (the default), quick",
-        "splime (the default), or pykeen",
+        "splime (the default) or pykeen",
         "adam|adagrad|sgd",
         "0 for none",
         "--shrink",

@@ -14,7 +14,7 @@ from splime.reporting.tables import make_table
 
 def backtest_tables(found: Backtest) -> Iterator[RenderableType]:
     """A row for each window, and the means."""
-    heads = ("said", "came first", *(f"MRR {name}" for name in FORECASTERS))
+    heads = ("probability", "right", *(f"MRR {name}" for name in FORECASTERS))
     table = make_table("", "begins in", "facts", *heads)
     table.title = Text(f"{found.source}: forecasts and what happened")
     for window in found:
@@ -31,8 +31,8 @@ def backtest_tables(found: Backtest) -> Iterator[RenderableType]:
     yield table
     yield Text(
         f"{means[0].questions:,} questions for objects and subjects of facts that begin in a"
-        " window, answered from those that began before it. said: the mean probability of the"
-        " model's first answers, calibrated on the window before; came first: how many of them were"
-        " right. Other right answers at the time are left out.",
+        " window, answered from those that began before it. probability: the mean of the model's"
+        " first answers, calibrated on the window before; right: how many of them came true."
+        " Other right answers at the time are left out.",
         style="dim",
     )

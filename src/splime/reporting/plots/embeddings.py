@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,26 +22,32 @@ if TYPE_CHECKING:
 
 _PANEL = 6.0
 """Inches, of a panel's width and height."""
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _MEANING = (
     "smoothness: mean distance between scopes that are neighbours in time / between the others, of"
     " the vectors themselves; 1: time does not matter"
 )
 
 
-def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
-    """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn."""
+def plot_predicates(
+    projection: Projection, *, most: int = 10, names: Mapping[str, str] = _NO_NAMES
+) -> Figure:
+    """Figure 1: all scoped predicates on a map by t-SNE, those of the most frequent ones drawn.
+
+    `names` says what predicates are called where the graph only has their numbers.
+    """
     graph = projection.run.graph
     figure = style.make_figure(_PANEL + 3.2, _PANEL)
     axes = figure.subplots()
     order, _ = frequent_predicates(graph)
-    handles, names = [], []
+    handles, labels = [], []
     for number, predicate in enumerate(order[:most].tolist()):
         x, y = projection.positions[_sources(projection) == predicate].T
         marks = style.series_style(number)
         handles.append(axes.scatter(x, y, s=26, linewidths=0, alpha=0.85, **marks))
-        names.append(f"{style.short(graph.predicates[predicate])}  ({len(x):,})")
+        labels.append(f"{_called(graph.predicates[predicate], names)}  ({len(x):,})")
     _bare(axes)
-    style.add_legend(axes, handles, names)
+    style.add_legend(axes, handles, labels)
     style.heading(
         axes,
         f"{_title(projection, projection.run.path.resolve().name)}: t-SNE of"
@@ -52,7 +59,12 @@ def plot_predicates(projection: Projection, *, most: int = 10) -> Figure:
     return figure
 
 
-def plot_predicate(projections: Sequence[Projection], predicate: str | None = None) -> Figure:
+def plot_predicate(
+    projections: Sequence[Projection],
+    predicate: str | None = None,
+    *,
+    names: Mapping[str, str] = _NO_NAMES,
+) -> Figure:
     """Figure 2: the scopes of one predicate on the map, run beside run, joined in order of time.
 
     Without a name it is the one that is cut most in the run that cuts it least, since how smooth a
@@ -63,12 +75,12 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
 
     if not projections:
         raise UsageError("there are no runs to draw")
-    names = run_names([projection.run for projection in projections])
+    runs = run_names([projection.run for projection in projections])
     figure = style.make_figure(_PANEL * len(projections), _PANEL + 0.6)
     panels = figure.subplots(1, len(projections), squeeze=False)[0]
     predicate = predicate or _most_cut(projections)
     points = []
-    for axes, projection, name in zip(panels, projections, names, strict=True):
+    for axes, projection, name in zip(panels, projections, runs, strict=True):
         scopes = projection.run.segmentation.predicates
         shown = _sources(projection) == scopes.names.id(predicate)
         if not shown.any():
@@ -81,7 +93,7 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
         count = counted(int(shown.sum()), "scope")
         style.heading(
             axes,
-            f"{_title(projection, name)}\n{style.short(predicate, 30)}: {count}, smoothness"
+            f"{_title(projection, name)}\n{_called(predicate, names)}: {count}, smoothness"
             f" {_ratio(own and own.ratio)} (all predicates {_ratio(smooth.overall)})",
         )
     style.remark(figure, _MEANING)
@@ -89,6 +101,11 @@ def plot_predicate(projections: Sequence[Projection], predicate: str | None = No
     for axes, each in zip(panels, points, strict=True):
         _label_points(axes, *each)
     return figure
+
+
+def _called(predicate: str, names: Mapping[str, str]) -> str:
+    name = names.get(predicate)
+    return style.short(predicate if name is None else f"{name} ({predicate})", 36)
 
 
 def _most_cut(projections: Sequence[Projection]) -> str:

@@ -42,7 +42,7 @@ def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
         for nth, step in enumerate(reason.steps, 1):
             middles.append((_draw_step(axes, step, row, window, granularity, color), row))
             place = step.fact.object if place == step.fact.subject else step.fact.subject
-            adds = f"  +{reason.contribution:.2g}" if nth == len(reason.steps) else ""
+            adds = f"  +{reason.contribution:#.2g}" if nth == len(reason.steps) else ""
             axes.text(
                 1.01, row, f"→ {style.short(place, 28)}{adds}", va="center", fontsize=style.SMALL,
                 transform=axes.get_yaxis_transform(), color=style.INK,
