@@ -11,7 +11,7 @@ import pytest
 
 import splime
 from splime.errors import DataError, UsageError
-from splime.explorer import Explorer, looking, write_explorer
+from splime.explorer import Explorer, asking, write_explorer
 from splime.graph import Fact, Facts
 from splime.paths.scorer import PathScorer
 from splime.query import Answers, Query
@@ -147,7 +147,7 @@ def test_a_part_of_the_times_where_all_would_be_too_much_work(
     [fact, *_] = explorer.answer("about", {})["tests"]
     given = {**about(fact, "object", "split"), "time": explorer.graph.timeline.labels()[9]}
     whole = explorer.answer("ask", given)
-    monkeypatch.setattr(looking, "TIMES", 5)
+    monkeypatch.setattr(asking, "TIMES", 5)
     part = explorer.answer("ask", given)
     assert (part["first"], part["count"], part["place"]) == (7, 5, 9)
     assert part["here"] == whole["here"]
@@ -162,7 +162,7 @@ def test_a_part_of_the_times_where_all_would_be_too_much_work(
 
 def test_long_work_is_refused(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     [fact, *_] = explorer.answer("about", {})["tests"]
-    monkeypatch.setattr(looking, "_SPANS", 10)
+    monkeypatch.setattr(asking, "_SPANS", 10)
     with pytest.raises(UsageError, match="too long"):
         explorer.answer("ask", about(fact, "time", "path"))
     explorer.answer("ask", about(fact, "time", "split"))

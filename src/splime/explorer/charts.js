@@ -86,7 +86,7 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
   low = Math.max(0, low - room);
   high = Math.min(about.times.length - 1, high + room);
   const lanes = lanesOf(facts, first, last), names = lanes.map(({ name }) => name);
-  const left = narrow ? 4 : Math.min(Math.max(190, width * 0.28), Math.max(...names.map((name) => measure(seen(name), 13, 600))) + 34), right = width - 6;
+  const left = narrow ? 4 : Math.min(Math.max(220, width * 0.3), Math.max(...names.map((name) => measure(seen(name), 13, 600))) + 34), right = width - 6;
   const x = (at) => left + ((right - left) * (at - low)) / (high - low + 1);
   let bottom = 8;
   for (const lane of lanes) {

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
-from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import torch
 from rich.table import Table
 
 import splime
@@ -25,54 +23,24 @@ from splime.analysis.existence import Existence
 from splime.analysis.hidden import SIDES, Measured
 from splime.analysis.rules import rules as find_rules
 from splime.errors import SplimeError, UsageError, check_name, counted
+from splime.explorer.asking import TIMES, PageQuery, interval_of, time_text
+from splime.explorer.examples import find_examples
 from splime.graph import SPLITS, Fact, Facts, TemporalGraph
 from splime.progress import Progress, silent
-from splime.query import Calibration, Query
-from splime.query.answers import AnswerOptions, percent
+from splime.query.answers import percent
 from splime.query.doubting import read_doubts
-from splime.query.many import answer_tables
-from splime.query.questions import ASKED, Asked, quoted, read_during
-from splime.reporting.answers import beside_best
+from splime.query.questions import ASKED, quoted
 from splime.reporting.results import evaluation_tables
 from splime.reporting.trust import trust_tables
 from splime.runs import Run, evaluations
-from splime.scoring.queries import Block, Scoring
 from splime.scoring.scoping import KINDS, NAMES, Kind
 from splime.times import Ints, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 
-ANSWERS = 10
-"""Answers to a question at a time, and as many that no fact states."""
-_KNOWN = 50
-"""Answers among which those that no fact states are looked for, beyond the first ones."""
-TIMES = 400
-"""Timestamps that a question is answered at, at once, if that is not too much work."""
-_SCORES = 1 << 23
-"""Scores that one request may take."""
-_TIMED, _SPANS = 128, 1_000
-"""Questions to a model that is asked at a time itself, and takes longer for each; those to say
-when cannot be divided."""
 _NAMES, _PREDICATES, _FACTS, _REASONS, _TESTS, _DOUBTS = 20, 500, 200, 12, 100, 500
-_TRIED, _EXPLAINED = 16, 8
-"""Facts among which questions to begin with are found, and those whose evidence is looked at."""
 _ASKS = ("ask", "times", "why")
 """The parts that ask a model."""
 _PARTS = (*_ASKS, "about", "names", "facts", "predicate", "rules", "map", "metrics")
-
-
-class _Query(Query):
-    """A query that never takes minutes, and shares what only the facts decide."""
-
-    def __init__(self, run: Run, existence: dict[str, Existence] | None = None) -> None:
-        super().__init__(run, memory=1 << 28)
-        self._existence = {} if existence is None else existence
-
-    def calibration(self, kind: Kind) -> Calibration:
-        """Where it takes one question to the model for each predicate or time, only a kept one."""
-        if self.scoring.questions_for(kind) == 1:
-            return super().calibration(kind)
-        why = "to calibrate them takes long with this model; splime ask does it once"
-        return self._calibrations.kept(kind) or Calibration(None, 0, why)
 
 
 class Explorer:
@@ -104,7 +72,9 @@ class Explorer:
         self._doubts = [] if doubts is None else read_doubts(doubts)[:_DOUBTS]
         self._backtest = None if backtest is None else read_backtest(backtest).to_json()
         existence: dict[str, Existence] = {}
-        self.queries = {name: _Query(run, existence) for name, run in zip(names, runs, strict=True)}
+        self.queries = {
+            name: PageQuery(run, existence) for name, run in zip(names, runs, strict=True)
+        }
         # One question at a time: it takes all cores, and memory for its scores. What else there is
         # to see need not wait for it.
         self._locks = {name: Lock() for name in _PARTS} | dict.fromkeys(_ASKS, Lock())
@@ -133,7 +103,7 @@ class Explorer:
             "facts": len(graph),
             "runs": {name: _describe(query.run) for name, query in self.queries.items()},
             "sources": self._sources,
-            "explains": [name for name, query in self.queries.items() if _explains(query)],
+            "explains": [name for name, query in self.queries.items() if query.explains],
             "times": graph.timeline.labels(),
             "predicates": self._frequent(),
             "examples": self._examples,
@@ -143,7 +113,7 @@ class Explorer:
             "doubts": [
                 {
                     **row._asdict(),
-                    "time": _time(row.begin or row.end or "", row.end or row.begin or ""),
+                    "time": time_text(row.begin or row.end or "", row.end or row.begin or ""),
                     "ask": row.kind if row.kind in KINDS else "object",
                 }
                 for row in self._doubts
@@ -183,42 +153,7 @@ class Explorer:
 
     @cached_property
     def _examples(self) -> list[dict[str, str]]:
-        """Questions for an object, a subject and a time, with right answers where there are any."""
-        queries = [*self.queries.values()]
-        query = next(filter(_explains, queries), queries[0])
-        found: list[dict[str, str]] = []
-        rows = [row for row in self._tests if row["time"]][:_TRIED]
-        for kind in (*SIDES, "time"):
-            if kind == "time" and self._refuses_when(query):
-                continue
-            used = {question["predicate"] for question in found}
-            sure = [self._sure(query, kind, row) for row in rows]
-            best = sorted(
-                (at for at in range(len(rows)) if sure[at]),
-                key=lambda at: (rows[at]["predicate"] in used, -sure[at]),
-            )
-            # The longer a chain of facts, the more it shows.
-            length = {at: _chain_length(query, kind, rows[at]) for at in best[:_EXPLAINED]}
-            best.sort(key=lambda at: -length.get(at, 0.0))
-            found += [_asked_about(rows[at], kind) for at in best[:1]]
-        if rows and not found:
-            found.append(_asked_about(rows[0], "object"))
-        return found
-
-    def _sure(self, query: Query, kind: Kind, row: Mapping[str, Any]) -> float:
-        """How probable the best answer about a fact is; 0 unless it is right.
-
-        Without facts of test it need only be new, and there should be an answer at all.
-        """
-        names, when = _names_asked(row, kind), _interval(row["time"])
-        if kind == "time":
-            return float(query.ask(*names, ASKED, limit=1)[0].known is not None)
-        best = query.ask(*names, **when, limit=1)[0]
-        sure = best.probability or 1e-9
-        if len(self.graph.test):
-            return sure if best.name == row[kind] else 0.0
-        there = query.there_is_one(*names, **when)
-        return sure * (best.known is None) * (1.0 if there is None else there.probability)
+        return find_examples([*self.queries.values()], self._tests)
 
     # Names
 
@@ -258,17 +193,7 @@ class Explorer:
         Where these take longer, there is `more` to ask for afterwards.
         """
         query, kind, names = self._read(run, ask, (subject, predicate, object))
-        scoring = query.scoring
-        if kind == "time":
-            if self._refuses_when(query):
-                raise UsageError(
-                    "this model would take too long to say when; splime ask answers it"
-                )
-            return _when(query, names)
-        return self._answers(query, kind, names, time, around=scoring.scoping is not None)
-
-    def _refuses_when(self, query: Query) -> bool:
-        return query.scoring.scoping is None and query.scoring.questions_for("time") > _SPANS
+        return query.spans(names) if kind == "time" else query.answers(kind, names, time)
 
     def times(
         self, run: str, ask: str, subject: str, predicate: str, object: str, time: str
@@ -276,78 +201,11 @@ class Explorer:
         """The answers to a question at its time and at all others, as many as are affordable."""
         check_name("kind of question", ask, NAMES)
         query, kind, names = self._read(run, ask, (subject, predicate, object))
-        return self._answers(query, kind, names, time, around=True)
-
-    def _answers(
-        self, query: Query, kind: Kind, names: tuple[str, str, str], time: str, *, around: bool
-    ) -> dict[str, Any]:
-        """The answers at a time, and at the timestamps around it, or at it if it is one."""
-        timeline, when = self.graph.timeline, _interval(time)
-        _, facts = query.read(names, None, **when)
-        there = query.there_is_one(*names, **when)
-        if later := query.later(facts):
-            query, around = later, False
-        scoring = query.scoring
-        place = int(timeline.index(facts.begin)[0])
-        most = 0 if later else min(len(timeline), self._affordable(scoring, kind))
-        alone = (timeline.starts[place], timeline.ends[place]) == (facts.begin[0], facts.end[0])
-        count = most if around else int(alone)
-        first = int(np.clip(place - count // 2, 0, len(timeline) - count))
-        # The time that is asked about, which need not be a timestamp, and then all timestamps.
-        every = replace(
-            facts.take(np.zeros(1 + count, np.int64)),
-            begin=np.append(facts.begin, timeline.starts[first : first + count]),
-            end=np.append(facts.end, timeline.ends[first : first + count]),
-        )
-        calibration = query.calibration(kind)
-        asked = Asked(np.full(1 + count, KINDS.index(kind)), every)
-        temperatures: dict[Kind, float | None] = {kind: calibration.temperature}
-        truths = _Truths(scoring, kind, every)
-        known = np.bincount(scoring.known.answers(kind, every).question)
-        limit = ANSWERS + min(int(known.max(initial=0)), _KNOWN)
-        options = AnswerOptions(limit, watch=truths.see)
-        tables = answer_tables(scoring, asked, options, temperatures, silent)
-        here, *others = _by_question(pa.concat_tables(tables), 1 + count, kind)
-        [doubt] = scoring.coverage.reasons(kind, facts)
-        remarks = [f"no probabilities: {doubt}" if doubt else str(calibration)]
-        if query.run.basis:
-            remarks.append(f"answered {query.run.basis}")
-        stated = None
-        if there is not None:
-            # With a row for the time that was asked about, and then for each timestamp.
-            of = (facts.object if kind == "subject" else facts.subject, facts.predicate)
-            at = np.arange(first, first + count)
-            rows = query.existence(kind).over_time(int(of[0][0]), int(of[1][0]), at)
-            stated = [[*there], *zip(rows[0].round(4).tolist(), rows[1].tolist(), strict=True)]
-        return {
-            "kind": kind,
-            "remarks": remarks,
-            "stated": stated,
-            "place": place,
-            "last": int(timeline.index(facts.end)[0]),
-            "first": first,
-            "count": count,
-            "more": count < most,
-            "here": here,
-            # From which timestamp on the answers are so, without those that change nothing.
-            "steps": [
-                {**step, "from": at}
-                for at, (before, step) in enumerate(pairwise([{}, *others]), first)
-                if step != before
-            ],
-            # By timestamp; -1 is the time that was asked about.
-            "truths": [[first + at - 1 if at else -1, *rest] for at, *rest in truths.ranks],
-        }
-
-    def _affordable(self, scoring: Scoring, kind: Kind) -> int:
-        """How many timestamps one request may be answered at."""
-        if scoring.scoping is None:
-            return max(1, _TIMED // scoring.questions_for(kind))
-        return int(np.clip(_SCORES // len(scoring.names(kind)), 1, TIMES))
+        return query.answers(kind, names, time, around=True)
 
     def _read(
         self, run: str, ask: str, given: tuple[str, str, str]
-    ) -> tuple[Query, Kind, tuple[str, str, str]]:
+    ) -> tuple[PageQuery, Kind, tuple[str, str, str]]:
         """A query, what it asks for, and the names as a question has them."""
         check_name("kind of question", ask, KINDS)
         subject, predicate, object_ = (
@@ -363,8 +221,8 @@ class Explorer:
         With what chains of them add to the score, as places among them with relative scopes.
         """
         query, kind, names = self._read(run, ask, (subject, predicate, object))
-        if kind in SIDES and _explains(query):
-            evidence = query.why(*names, answer=answer, **_interval(time))
+        if kind in SIDES and query.explains:
+            evidence = query.why(*names, answer=answer, **interval_of(time))
             steps = [step for reason in evidence.reasons for step in reason.steps]
             facts = list(dict.fromkeys(step.fact for step in steps))
             chains = [
@@ -375,7 +233,7 @@ class Explorer:
         if kind == "time":
             _, asked = query.read(names, ASKED)
         else:
-            _, asked = query.read(names, None, **_interval(time))
+            _, asked = query.read(names, None, **interval_of(time))
             names_of = query.scoring.names(kind)
             given: dict[str, Any] = {kind: np.array([names_of.id(answer)], np.int32)}
             asked = replace(asked, **given)
@@ -390,7 +248,7 @@ class Explorer:
             unit = timeline.granularity
             ticks = np.array([tick_range(begin, unit)[0], tick_range(end, unit)[1]])
             first, last = timeline.index(ticks).tolist()
-        time = _time(begin or "", end or "")
+        time = time_text(begin or "", end or "")
         return {**fact._asdict(), "time": time, "first": first, "last": last}
 
     def _nearest(self, fact: Facts) -> Ints:
@@ -430,7 +288,7 @@ class Explorer:
         return [
             {
                 **fact._asdict(),
-                "time": _time(begin, end) if fact.begin or fact.end else "",
+                "time": time_text(begin, end) if fact.begin or fact.end else "",
                 "first": first,
                 "last": last,
                 "split": SPLITS[split],
@@ -531,31 +389,6 @@ def _same_facts(one: Run, other: Run) -> bool:
     )
 
 
-def _explains(query: Query) -> bool:
-    return query.scoring.explainer is not None
-
-
-def _names_asked(row: Mapping[str, Any], kind: Kind) -> tuple[str, str, str]:
-    """The names of a question about a fact."""
-    one, which, other = (ASKED if name == kind else quoted(row[name]) for name in NAMES)
-    return one, which, other
-
-
-def _asked_about(row: Mapping[str, Any], kind: Kind) -> dict[str, str]:
-    """A question about a fact, as the page has it."""
-    names = {name: "" if name == kind else row[name] for name in NAMES}
-    return {"ask": kind, **names, "time": "" if kind == "time" else row["time"]}
-
-
-def _chain_length(query: Query, kind: Kind, row: Mapping[str, Any]) -> float:
-    """How many facts in a row the best answer rests on, on average."""
-    if kind not in SIDES or not _explains(query):
-        return 0.0
-    reasons = query.why(*_names_asked(row, kind), **_interval(row["time"])).reasons
-    whole = sum(reason.contribution for reason in reasons)
-    return sum(one.contribution * len(one.steps) for one in reasons) / whole if whole > 0 else 0.0
-
-
 def _percents(measured: Measured) -> list[str]:
     """MRR, and how many right answers come first and among ten."""
     return [f"{measured.mrr:.3f}", percent(measured.first), percent(measured.ten)]
@@ -569,78 +402,6 @@ def _plain(labels: pa.Array) -> pa.Array:
 def _describe(run: Run) -> str:
     model = run.settings.model
     return f"{model}, cuts of {run.method_name}" if run.is_cut else model
-
-
-def _time(begin: str, end: str) -> str:
-    """What `_interval` reads."""
-    return begin if begin == end else f"{begin}..{end}"
-
-
-def _interval(time: str) -> dict[str, Any]:
-    """The time of a question: none, a date, or two with dots between them."""
-    if ".." in time:
-        return {"during": read_during(time)}
-    return {"at": time.strip() or None}
-
-
-def _when(query: Query, names: tuple[str, str, str]) -> dict[str, Any]:
-    """When something holds: scopes (or timestamps) in the order of time."""
-    answers = query.ask(*names, ASKED, limit=TIMES)
-    spans = [
-        {**row._asdict(), "known": row.known and str(row.known), "share": share}
-        for row, share in zip(answers.timeline(), beside_best(answers), strict=True)
-    ]
-    return {"kind": "time", "remarks": list(answers.remarks), "spans": spans}
-
-
-def _by_question(table: pa.Table, count: int, kind: Kind) -> list[dict[str, Any]]:
-    """The answers to each question, and the scopes that they were scored by.
-
-    They are the first ones, and the first ones that no fact states.
-    """
-    names = ("question", "rank", "answer", "score", "probability", "known", "remark", "scope")
-    columns = []
-    for column in map(table.column, names):
-        # Numbers of single precision have their digits, not those of double precision.
-        is_number = pa.types.is_floating(column.type)
-        columns.append(column.cast(pa.string()).cast(pa.float64()) if is_number else column)
-    steps: list[dict[str, Any]] = [{"scope": None, "rows": []} for _ in range(count)]
-    new = [0] * count
-    for question, *row, scope in zip(*(column.to_pylist() for column in columns), strict=True):
-        step, [rank, *_, known, _] = steps[question - 1], row
-        new[question - 1] += known is None
-        if rank > ANSWERS and (known is not None or new[question - 1] > ANSWERS):
-            continue
-        step["scope"] = scope
-        step["rows"].append([*row, scope] if kind == "predicate" else row)
-    return steps
-
-
-class _Truths:
-    """The answers that test states at the times of questions, each with the question, its rank, and
-    its rank among those that no other fact states then."""
-
-    def __init__(self, scoring: Scoring, kind: Kind, asked: Facts) -> None:
-        known = scoring.known
-        self._names = scoring.names(kind)
-        self._question, fact = known.pairs(kind, asked)
-        self._ids = getattr(known.facts, kind)[fact]
-        self._right = fact >= len(known.facts) - len(known.graph.test)
-        self.ranks: list[list[Any]] = []
-
-    def see(self, block: Block) -> None:
-        """Take them from the scores of some questions."""
-        wanted = np.isin(block.rows, self._question[self._right])
-        rows = block.scores[torch.from_numpy(wanted)].cpu().numpy()
-        for scores, number in zip(rows, block.rows[wanted], strict=True):
-            same = self._question == number
-            for answer in np.unique(self._ids[same & self._right]).tolist():
-                # Equal scores are in the order of ids, as among the answers.
-                above = scores > scores[answer]
-                above[:answer] |= scores[:answer] == scores[answer]
-                rank = 1 + int(above.sum())
-                others = int(above[np.unique(self._ids[same])].sum())
-                self.ranks.append([int(number), self._names[answer], rank, rank - others])
 
 
 def _table(table: Table) -> dict[str, Any]:

@@ -284,8 +284,8 @@ function shownRows(step) {
   return kept.slice(0, 10).map(([rank, ...rest], at) => [question.known === "drop" ? at + 1 : rank, ...rest]);
 }
 
-// The timestamps that are asked about; nothing where that is all of them.
-const spanOf = (result) => (question.ask === "time" || !question.time ? undefined : place === null ? [result.place, result.last] : [place, place]);
+// The timestamps that are asked about; nothing where that is all of them, or later.
+const spanOf = (result) => (question.ask === "time" || !question.time || (place === null && result.ahead) ? undefined : place === null ? [result.place, result.last] : [place, place]);
 
 const truthsOf = (result) => result.truths.filter(([at]) => at === (place === null ? -1 : place));
 

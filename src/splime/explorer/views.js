@@ -127,13 +127,13 @@ async function showMetrics(where) {
     const inner = make("details", {}, make("summary", {}, `${run}, in full`));
     await attempt(async () => {
       const reply = await get("metrics", { run });
-      for (const [what, ...cells] of reply.summary) rows.push(make("tr", {}, make("td", {}, run), make("td", {}, what), ...cells.map((cell) => make("td", { class: "number" }, cell))));
+      for (const [what, ...cells] of reply.summary) rows.push(make("tr", {}, make("td", {}, run, make("div", { class: "note" }, what)), ...cells.map((cell) => make("td", { class: "number" }, cell))));
       inner.append(...reply.parts.map((each) => typeof each === "string" ? note(each)
         : table(each.head, each.rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", { dir: "auto" }, cell)))), each.title)));
     }, inner);
     parts.push(inner);
   }
-  const head = ["run", "questions", ["MRR", "number"], ["right first", "number"], ["among ten", "number"]];
+  const head = ["run", ["MRR", "number"], ["right first", "number"], ["among ten", "number"]];
   if (!rows.length) for (const part of parts) part.open = true;
   where.replaceChildren(...(rows.length ? [table(head, rows, "Summary")] : []), ...parts);
   where.classList.add("plain");
@@ -142,7 +142,7 @@ async function showMetrics(where) {
 // The map
 
 const MAPPED = 24; // predicates that have a colour and a shape of their own
-const SHAPES = ["M-1 0A1 1 0 1 1 1 0A1 1 0 1 1 -1 0Z", "M0 -1.25L1.15 .8H-1.15Z", "M-.9 -.9H.9V.9H-.9Z"];
+const SHAPES = ["M-1 0A1 1 0 1 1 1 0A1 1 0 1 1 -1 0Z", "M0 -1.25L1.15 .8H-1.15Z", "M-.9 -.9H.9V.9H-.9Z", "M0 -1.3L1.1 0L0 1.3L-1.1 0Z"];
 
 async function findMap() {
   // Of any run that has one, the first of those that are shown.
@@ -163,7 +163,8 @@ async function showMap(where) {
   const order = new Map(names.map(([id], at) => [id, at])), text = named("Arrow keys move from point to point, and Enter asks.");
   const select = make("select", { "aria-label": "predicate on the map" }, make("option", { value: "" }, "all predicates"), ...names.map(([id, name]) => make("option", { value: id }, name)));
   const colours = make("select", { "aria-label": "colours of the map" }, make("option", { value: "predicate" }, "coloured by predicate"), make("option", { value: "time" }, "coloured by time"));
-  const shapeOf = (source) => (order.get(source) < MAPPED ? SHAPES[Math.floor(order.get(source) / COLOURS)] : SHAPES[0]);
+  // Neighbours in the order differ in shape, too, and no two are the same in both.
+  const shapeOf = (source) => (order.get(source) < MAPPED ? SHAPES[(order.get(source) + Math.floor(order.get(source) / COLOURS)) % SHAPES.length] : SHAPES[0]);
   const classOf = ([, , , source, time]) => (colours.value === "time" ? `t${Math.floor((9.99 * time) / about.times.length)}` : order.get(source) < MAPPED ? `c${order.get(source) % COLOURS}` : "other");
   const symbol = (source, scale, attributes, ...children) => draw("path", { d: shapeOf(source), transform: scale, ...attributes }, ...children);
   let now = -1;
