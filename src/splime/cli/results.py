@@ -79,7 +79,7 @@ def evaluate(
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     from splime.analysis.faithfulness import check_evidence
-    from splime.analysis.hidden import measure
+    from splime.analysis.hidden import HiddenFacts
     from splime.reporting.results import evaluation_parts
     from splime.runs import evaluate as evaluate_run
 
@@ -92,7 +92,7 @@ def evaluate(
             return Result(check_evidence(opened, progress=progress, **given))
         if not (opened.learned_from_facts or len(opened.graph.test)):
             options.check_only(given, "facts without a test, each of which is hidden in turn")
-            return Result(measure(opened, opened.scoring(), progress=progress))
+            return Result(HiddenFacts(opened, opened.scoring()).trust(progress))
         evaluation = evaluate_run(opened, progress=progress, warn=warn, **given)
     others = "facts" in facts and without_password(facts["facts"])
     source = others and f"{others} {'alone' if 'instead' in facts else 'beside train'}"

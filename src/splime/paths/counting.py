@@ -59,6 +59,26 @@ class FactsByEntity(NamedTuple):
     timeless: Bools
 
 
+class Questions(NamedTuple):
+    """Facts that are asked for their object or their subject."""
+
+    predicate: Ints
+    """Directed: the inverse one where the subject is asked for."""
+    given: Ints
+    answer: Ints
+    group: Ints
+    """The statement that is asked for, which is left out."""
+    begin: Ints
+    end: Ints
+    fact: Ints
+    """The number of the fact."""
+
+    def about(self, predicate: int, most: int | None = None) -> Questions:
+        """Those about a directed predicate, at most so many."""
+        rows = np.flatnonzero(self.predicate == predicate)[:most]
+        return Questions(*(column[rows] for column in self))
+
+
 def statement_groups(facts: Facts) -> Ints:
     """A number for each fact, the same for those that state the same at the same time."""
     return grouped([*facts.columns()])[0]
@@ -109,15 +129,29 @@ def scope_of(  # type: ignore[no-untyped-def]
     return 2 * bins + (4 if end < q_end else 5)
 
 
+class ScopeEdges(NamedTuple):
+    """Relative scopes as compiled code reads them."""
+
+    edges: Ints
+    kinds: int
+    past: bool
+
+    @classmethod
+    def of(cls, relative: IntervalScopes) -> ScopeEdges:
+        """Those of intervals."""
+        return cls(np.array(relative.edges, np.int64), len(relative), relative.past)
+
+
 @compiled
 def _count(  # type: ignore[no-untyped-def]
-    questions, given, answer, other, group, q_begin, q_end,
-    starts, predicate, target, of, begin, end, timeless, edges, kinds, past,
-    near_answer, near_other, near_given, values, used, touched,
-):  # fmt: skip
+    rows, questions, other, graph, scopes, near, values, used, touched
+):
     """Add up the counts of questions about one predicate; how many cells are not empty."""
-    cells = 0
-    for q in questions:
+    # Unpacked once: to look into a tuple for each fact would take ten times as long.
+    _, given, answer, group, q_begin, q_end, _ = questions
+    starts, predicate, target, of, begin, end, timeless = graph
+    (edges, kinds, past), (near_answer, near_other, near_given), cells = scopes, near, 0
+    for q in rows:
         asked, a, b, c, mark = group[q], given[q], answer[q], other[q], q + 1
         # Neighbours by all other facts are marked, so that each fact is looked at once.
         for i in range(starts[b], starts[b + 1]):
@@ -155,9 +189,11 @@ def _count(  # type: ignore[no-untyped-def]
 
 @compiled
 def _count_usual(  # type: ignore[no-untyped-def]
-    usual, drawn, group, q_begin, q_end,
-    starts, predicate, _target, of, begin, end, timeless, edges, kinds, past,
-):  # fmt: skip
+    usual, drawn, questions, graph, scopes
+):
+    _, _, _, group, q_begin, q_end, _ = questions
+    starts, predicate, _, of, begin, end, timeless = graph
+    edges, kinds, past = scopes
     for q in range(len(drawn)):
         for i in range(starts[drawn[q]], starts[drawn[q] + 1]):
             if of[i] != group[q]:
@@ -170,12 +206,12 @@ def _count_block(
     block: Sequence[int], parts: Sequence[Ints], columns: tuple[Any, ...], entities: int, cells: int
 ) -> list[tuple[Any, Any]]:
     """The cells of some predicates that are not empty, and their counts."""
-    marks = [np.zeros(entities, np.int64) for _ in range(3)]
+    near = tuple(np.zeros(entities, np.int64) for _ in range(3))
     values, used = np.zeros((cells, 6), np.int32), np.zeros(cells, bool)
     touched = np.empty(cells, np.int32)
     found = []
     for p in block:
-        count = _count(parts[p], *columns, *marks, values, used, touched)
+        count = _count(parts[p], *columns, near, values, used, touched)
         at = np.sort(touched[:count])
         found.append((at, values[at]))
         values[at], used[at] = 0, False
@@ -226,19 +262,16 @@ class FactCounts:
         questions = sample_questions(
             facts, graph, predicates, relative, random, most=most, about=about
         )
-        predicate, given, answer, group, begin, end, _ = questions
         drawn = np.concatenate([facts.subject, facts.object])[
-            random.integers(0, max(2 * len(facts), 1), len(given))
+            random.integers(0, max(2 * len(facts), 1), len(questions.given))
         ].astype(np.int64)
-        other = answer[random.permutation(len(answer))]
-        edges = np.array(relative.edges, np.int64)
-        fixed = (*graph, edges, kinds, relative.past)
-        usual = np.zeros(directed * kinds, np.int64)
-        _count_usual(usual, drawn, group, begin, end, *fixed)
-        asked = np.bincount(predicate, minlength=directed)
-        ordered = np.argsort(predicate, kind="stable")
+        other = questions.answer[random.permutation(len(questions.answer))]
+        usual, scopes = np.zeros(directed * kinds, np.int64), ScopeEdges.of(relative)
+        _count_usual(usual, drawn, questions, graph, scopes)
+        asked = np.bincount(questions.predicate, minlength=directed)
+        ordered = np.argsort(questions.predicate, kind="stable")
         parts = np.split(ordered, asked.cumsum()[:-1])
-        columns = (given, answer, other, group, begin, end, *fixed)
+        columns = (questions, other, graph, scopes)
 
         def count(block: Sequence[int]) -> list[tuple[Any, Any]]:
             return _count_block(block, parts, columns, entities, directed * kinds)
@@ -324,26 +357,6 @@ class FactCounts:
         columns = (self.asked[[*predicates]], self._of_predicates[[*predicates]])
         asked, totals = (torch.from_numpy(column).float().to(device) for column in columns)
         return asked, totals
-
-
-class Questions(NamedTuple):
-    """Facts that are asked for their object or their subject."""
-
-    predicate: Ints
-    """Directed: the inverse one where the subject is asked for."""
-    given: Ints
-    answer: Ints
-    group: Ints
-    """The statement that is asked for, which is left out."""
-    begin: Ints
-    end: Ints
-    fact: Ints
-    """The number of the fact."""
-
-    def about(self, predicate: int, most: int | None = None) -> Questions:
-        """Those about a directed predicate, at most so many."""
-        rows = np.flatnonzero(self.predicate == predicate)[:most]
-        return Questions(*(column[rows] for column in self))
 
 
 def sample_questions(

@@ -14,7 +14,7 @@ import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.analysis.existence import Existence
-from splime.analysis.hidden import SIDES, Trust, measure
+from splime.analysis.hidden import SIDES, HiddenFacts, Trust
 from splime.errors import UsageError, check_name
 from splime.graph import Facts, SplitName, TemporalGraph, check_split
 from splime.progress import Progress, silent
@@ -58,7 +58,8 @@ class Query:
         self.run = run = Run.of(run)
         self._ahead = run.settings.forecasts
         self.scoring = run.scoring(aggregate, memory)
-        self._calibrations = Calibrations(run, self.scoring)
+        self._hidden = HiddenFacts(run, self.scoring)
+        self._calibrations = Calibrations(run, self.scoring, self._hidden.calibration)
         self._existence: dict[str, Existence] = {}
 
     def ask(
@@ -318,7 +319,7 @@ class Query:
         if self.run.learned_from_facts:
             return None
         with memory_errors():
-            return measure(self.run, self.scoring)
+            return self._hidden.trust()
 
     def calibration(self, kind: Kind) -> Calibration:
         """How probabilities of a kind of answer (object, subject, predicate, time) are made."""

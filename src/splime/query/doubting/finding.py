@@ -14,30 +14,21 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from splime.analysis.aliases import Aliases, find_aliases
 from splime.analysis.calibration import Cases, fit_temperature
-from splime.analysis.doubting import (
-    ANSWERED,
-    PRIOR,
-    WAYS,
-    Judge,
-    TimeFit,
-    answered,
-    ask,
-    plan,
-    said_of,
-    statements_of,
-)
-from splime.analysis.hidden import FEWEST, Trust, measure
-from splime.analysis.overlaps import Overlaps, find_overlaps
+from splime.analysis.hidden import FEWEST, HiddenFacts, Trust
 from splime.errors import UsageError, check_name, counted, visible
 from splime.evaluation.metrics import Floats
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, Names
+from splime.graph import Fact, Facts, Names
 from splime.io.unfinished import SAVE, Unfinished
 from splime.paths.relative import IntervalScopes
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, duration, silent
 from splime.query.answers import percent
+from splime.query.doubting.aliases import Aliases, find_aliases
+from splime.query.doubting.asked import ANSWERED, WAYS, answered, ask, plan, statements_of
+from splime.query.doubting.judging import PRIOR, Judge, said_of
+from splime.query.doubting.overlaps import Overlaps, find_overlaps
+from splime.query.doubting.times import TIMELESS, TimeFit
 from splime.query.evidence import Step, make_evidence
 from splime.query.predicted import check_suffix, read_facts, write_predictions
 from splime.query.predicting import chosen_ids, fingerprint
@@ -59,8 +50,6 @@ thing under two names."""
 LIMIT = 1000
 _BOUNDED, _REACH = 15_000, 2_000
 """Of a graph with more facts a question reads so many, the nearest ones."""
-_LEAST = 0.05
-"""How often the right answer is among ten, at least."""
 _MEASURED = 8
 _OTHERS = 8
 """Predicates that a fact could have instead."""
@@ -68,7 +57,6 @@ _CALIBRATED = 60
 """Facts that the probabilities of predicates are calibrated on."""
 _BEGINS = 400
 """Times that a fact could have instead."""
-_TIMELESS = BEGIN_UNKNOWN | END_UNKNOWN
 _Instead: TypeAlias = tuple[str | None, float | None, str | None]
 """What is more probable, its probability, and why."""
 _TEXT, _NUMBER = pa.large_string(), pa.float64()
@@ -230,7 +218,7 @@ def readable(run: Run) -> Run:
         if len(whole.train) <= _BOUNDED:
             return run if len(graph.train) == len(graph) else run.of_graph(whole)
         return run.of_graph(whole, reach=_REACH)
-    if not isinstance(run.scoring().scorer, PathScorer):
+    if not run.scoring().can_hide:
         raise UsageError(
             f"{run.path}: this model has learned its facts by heart, and none can be hidden from"
             " it; give the facts themselves, or a run of the path model (--model path)"
@@ -296,7 +284,7 @@ class Doubting:
         self.chosen = first[wanted[first]]
         asked = self.chosen
         if not self.ways:  # only which of two is more probable is to be asked
-            some = self.overlapping.fact if self.overlaps and self.trusted else asked[:0]
+            some = self.overlapping.fact if self.overlaps and self.trust.works else asked[:0]
             asked = np.intersect1d(asked, np.unique(some))
         self.asked, self.starts = plan(self.scorer, self.graph, asked, wrong=bool(self.ways))
 
@@ -313,7 +301,7 @@ class Doubting:
     @cached_property
     def trust(self) -> Trust:
         """How far answers of the model can be trusted."""
-        return measure(self.run, self.scoring)
+        return HiddenFacts(self.run, self.scoring).trust()
 
     def _ways(self, kinds: Sequence[str]) -> list[int]:
         """The ways in which facts are judged, if the model can be trusted and there are times."""
@@ -324,22 +312,16 @@ class Doubting:
                 f" usual; {FEWEST} are needed at least"
             )
         ways = [number for number, way in enumerate(WAYS) if way in kinds]
-        if len(np.unique(self.known.begin[self.known.unknown != _TIMELESS])) < 2:
+        if len(np.unique(self.known.begin[self.known.unknown != TIMELESS])) < 2:
             self.remarks.append(
                 "the facts have no times, or all the same: nothing can be said about times"
             )
             ways = [number for number in ways if WAYS[number] != "time"]
-        if ways and not self.trusted:
+        if ways and not self.trust.works:
             names = ", ".join(WAYS[number] for number in ways)
-            why = "the facts hardly bear one another out"
-            self.remarks.append(f"nothing is said about {names}, for {why}: {self.trust}")
+            self.remarks.append(f"nothing is said about {names}: {self.trust}")
             ways = []
         return ways
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the other facts say enough about a hidden one."""
-        return self.trust.works and self.trust.all.ten >= _LEAST
 
     @cached_property
     def temperatures(self) -> Floats:
@@ -443,7 +425,7 @@ class Doubting:
         """The doubts by name, with what would be more probable."""
         best = self.judge(kept.done.answered())
         done = kept.done.evidence
-        for place in self._hidden(best.fact, len(done)):
+        for place in self.scorer.each_hidden(best.fact, len(done)):
             done.append(self._explained(best, place, kept.done.answered(), evidence))
             progress("what is more probable", place + 1, len(best.fact))
             kept.save(SAVE)
@@ -459,19 +441,6 @@ class Doubting:
         about = f"answered {self.run.basis}" if self.run.basis else ""
         remarks = [*self.remarks, about, str(self.trust) if self.ways else ""]
         return Doubts(rows[: self.limit], len(self.chosen), tuple(filter(None, remarks)))
-
-    def _hidden(self, facts: Ints, first: int = 0) -> Iterator[int]:
-        """The places of facts from the first on, while each is hidden.
-
-        Those beside it are left out of counts, the same ones wherever it begins.
-        """
-        size = max(1, len(self.known) // 10)
-        for start in range(first - first % size, len(facts), size):
-            own = self.statements[facts[start : start + size]]
-            with self.scorer.hiding(own) as hide:
-                for place in range(max(start, first), start + len(own)):
-                    hide(int(own[place - start]))
-                    yield place
 
     def _names(self) -> list[Doubt]:
         """The pairs of entities that look like one."""
@@ -527,7 +496,7 @@ class Doubting:
         return str(Step(named, scope))
 
     def _time(self, own: Facts, statement: Ints, evidence: bool) -> _Instead:
-        dated = self.known.begin[self.known.unknown != _TIMELESS]
+        dated = self.known.begin[self.known.unknown != TIMELESS]
         shares = np.linspace(0, 1, _BEGINS)
         begins = np.unique(np.quantile(dated, shares, method="nearest"))
         _, sure, begin, _ = self.times.answered(own, statement, begins)[0]
@@ -590,7 +559,7 @@ class Doubting:
         drawn = np.random.default_rng(0).permutation(np.unique(self.asked.fact))[:_CALIBRATED]
         found = [
             self._predicates(self.known.take(row), self.statements[row])[1]
-            for row in (drawn[[place]] for place in self._hidden(drawn))
+            for row in (drawn[[place]] for place in self.scorer.each_hidden(drawn))
         ]
         scores = torch.full((len(found), 1 + _OTHERS), -torch.inf)
         for row, one in enumerate(found):
