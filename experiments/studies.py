@@ -220,6 +220,8 @@ PAGES = {
     "document": "paper",
     "rivals-document": "rivals",
     "rivals-appendix-document": "rivals-appendix",
+    "rivals-strata-document": "rivals-strata",
+    "rivals-search-document": "rivals-search",
 }
 """The pages of docs that are made from results, by what they are called on the command line."""
 

@@ -198,6 +198,8 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "experiments/paper.md": ("main", "published"),
     "experiments/rivals.md": ("paths", "rivals", "published"),
     "experiments/rivals-appendix.md": ("rivals", "tries", "strata", "published"),
+    "experiments/rivals-strata.md": ("rivals", "tries", "strata", "published"),
+    "experiments/rivals-search.md": ("rivals", "tries", "strata", "published"),
     "benchmarks/README.md": ("benchmarks",),
 }
 """The documents with figures, or their sections, and the studies that they cite."""
@@ -220,7 +222,7 @@ UNSTORED: Mapping[str, str] = {
     "experiments/rivals-appendix.md: What is published, and what comes out here": (
         "two models trained by changed programs"
     ),
-    "experiments/rivals-appendix.md: Settings that were revised": "results that were set aside",
+    "experiments/rivals-search.md: Settings that were revised": "results that were set aside",
 }
 """Sections with other figures, and where these come from."""
 

@@ -130,17 +130,51 @@ class TestInABrowser:
         assert console == []
         assert re.findall(r'data-wide="([^"]*)"', document) == [";"]
 
-    def test_search_works_without_a_server(self, site: Path, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("query", "page"),
+        [
+            ("fallback", "glossary"),
+            ("which model", "which-model"),
+            ("deploy", "faq"),
+            ("forecast", "forecasting"),
+            ("own data", "faq"),
+            ("missing end", "faq"),
+        ],
+    )
+    def test_search_works_without_a_server(
+        self, site: Path, tmp_path: Path, query: str, page: str
+    ) -> None:
         search = site / "search.html"
-        probe = site / "probe.html"
-        script = '<script>history.replaceState(null, "", "?q=fallback");</script>'
+        probe = site / f"probe-{page}.html"
+        script = f'<script>history.replaceState(null, "", "?q={query.replace(" ", "+")}");</script>'
         text = search.read_text(encoding="utf-8")
         probe.write_text(text.replace("<head>", f"<head>{script}", 1), encoding="utf-8")
         document, console = browse(probe, tmp_path / "search.png", "--dump-dom")
         probe.unlink()
         assert console == []
-        assert 'href="docs/glossary.html' in document
+        assert f'href="docs/{page}.html' in document
         assert "Search finished" in document
+
+    def test_code_fits_its_box_and_can_be_copied(self, site: Path, tmp_path: Path) -> None:
+        """At 1400 pixels no line of code is cut, and each block has a button."""
+        for name in ("README", "docs/howto", "docs/training", "docs/python/train"):
+            page = site / f"{name}.html"
+            probe = page.with_name("probe.html")
+            script = """<script>addEventListener("load", () => setTimeout(() => {
+                const all = [...document.querySelectorAll("div.highlight pre")];
+                document.body.dataset.cut = all.filter(
+                  each => each.scrollWidth > each.clientWidth).length + " of " + all.length;
+                document.body.dataset.buttons = document.querySelectorAll("button.copybtn").length;
+                }, 500))</script></body>"""
+            text = page.read_text(encoding="utf-8")
+            probe.write_text(text.replace("</body>", script, 1), encoding="utf-8")
+            document, console = browse(
+                probe, tmp_path / "code.png", "--dump-dom", "--window-size=1400,1000"
+            )
+            probe.unlink()
+            assert console == []
+            assert re.search(r'data-cut="0 of [1-9]', document), name
+            assert re.search(r'data-buttons="[1-9]', document), name
 
     def test_the_cheat_sheet_is_one_page(self, site: Path, tmp_path: Path) -> None:
         sheet = tmp_path / "sheet.pdf"

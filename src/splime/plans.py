@@ -448,11 +448,7 @@ def run(
         watching: watches the training of the run with a name, and can stop it.
         settings: changes to the preset, see `splime.Settings`.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     done = run("demo", here, method=["vanilla", "split"], dimension=8, epochs=1)
-    ...     done.report.name
-    >>> list(done.runs)
+    For example `splime.run("demo", "all", method=["vanilla", "split"]).report`.
     """
     out = Path(out)
     graph, plan = data if isinstance(data, TemporalGraph) else None, data

@@ -133,7 +133,7 @@ def apply(segmentation: Segmentation, graph: TemporalGraph) -> StaticGraph:
     >>> import splime
     >>> graph = splime.load("demo")
     >>> apply(splime.Split(grow=5).fit(graph), graph)
-    StaticGraph(demo: 14,339 / 1,784 / 1,788 triples, 1,029 entities, 45 scoped predicates)
+    StaticGraph(demo: 17,991 triples (train 14,339, ...
     """
     _check(segmentation, graph)
     train, valid, test = (cut_facts(segmentation, facts, graph) for _, facts in graph.splits())

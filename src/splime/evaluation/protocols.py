@@ -124,7 +124,7 @@ def evaluate_facts(
     >>> graph = splime.load("demo")
     >>> with tempfile.TemporaryDirectory() as here:
     ...     run = splime.train(graph, "split", here, dimension=8, epochs=1)
-    ...     evaluate_facts(run.scorer(), graph, run.segmentation, questions=200).candidates
+    ...     evaluate_facts(run.scorer, graph, run.segmentation, questions=200).candidates
     1029
     """
     scoring = ScopedScoring(scorer, Scoping(apply(segmentation, graph)))

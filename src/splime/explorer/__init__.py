@@ -66,12 +66,7 @@ def explore(
         The file, or the server, which answers in the background until its `stop` is called. Its
         `address` is what to open in the browser.
 
-    >>> import splime, tempfile
-    >>> with tempfile.TemporaryDirectory() as here:
-    ...     page = explore(splime.train("demo", "split", here, dimension=8, epochs=1), port=0)
-    ...     page.stop()
-    >>> page.address
-    'http://127.0.0.1:...'
+    For example `splime.explore("facts.csv").address`, or `splime.explore(run, "page.html")`.
     """
     if out is not None and port is not None:
         raise UsageError("a page that is written to a file has no server; leave out port")
