@@ -166,6 +166,29 @@ async def measure_kill(server: Server, bodies: list[bytes], **options: Any) -> d
     return found
 
 
+PARTS = {
+    "one_connection": "1 worker, 1 connection",
+    "one_worker": "1 worker",
+    "batches": f"1 worker, {_BATCH:,} questions in a request",
+    "many_requests": "1 worker, for longer",
+    "two_workers": "2 workers",
+    "one_of_two_killed": "2 workers, one killed",
+}
+
+
+def print_table(kept: dict[str, Any]) -> None:
+    print("| | requests | failed | questions a second | CPU of a request | p50 | p99 |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for part, name in PARTS.items():
+        row = kept[part]
+        cpu = f"{row['cpu_ms_each']:,.0f} ms" if "cpu_ms_each" in row else ""
+        rate = row.get("questions_per_second", row["per_second"])
+        failed = row["requests"] - row["outcomes"]["200"]
+        times = (f"{row[name]:,.0f} ms" for name in ("p50_ms", "p99_ms"))
+        cells = (name, f"{row['requests']:,}", str(failed), f"{rate:,.0f}", cpu, *times)
+        print(f"| {' | '.join(cells)} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", default="demo")
@@ -175,7 +198,11 @@ def main() -> None:
     parser.add_argument("--only", default="one,many,two", help="of these parts; others stay")
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/serving.json")
+    parser.add_argument("--table", action="store_true", help="print what is stored")
     given = parser.parse_args()
+    if given.table:
+        print_table(json.loads(given.out.read_text()))
+        return
 
     rows = list(splime.load(given.data).rows("test"))
     questions = [
