@@ -244,7 +244,14 @@ def test_a_header_whose_words_may_end_facts(tmp_path: Path) -> None:
     path = table(tmp_path, "Treaty,Party,Signed,In force,Terminated", *rows)
     with pytest.raises(DataError, match="are the times") as refused:
         splime.read(path)
-    assert "'Treaty', 'Party', 'In force', 'Terminated'" in str(refused.value)
+    line = "'Treaty', 'Party', 'In force', 'Terminated'"
+    assert line in str(refused.value)
+    with pytest.raises(DataError, match="are the times") as refused:
+        splime.read(path, predicate_name="signed by")
+    assert line in str(refused.value)
+    chosen = ["Treaty", "Party", "In force", "Terminated"]
+    graph = splime.read(path, predicate_name="signed by", columns=chosen, split="none")
+    assert [fact.end for fact in graph.rows()] == [None, "1966-07-01"]
 
 
 def test_rows_above_a_table(tmp_path: Path) -> None:

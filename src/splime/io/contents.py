@@ -465,11 +465,12 @@ def _unclear(
     """What to say of columns that leave no reading, or more than one; `times` are those to try."""
     at_times = {at for when in times for at in when if isinstance(at, int)}
     free = _names(contents, missing, {*named.values(), *at_times})
+    wanted = [role for role in NAMES if role in named or role in missing]
     readings: list[list[int | str]] = []
     more = ""
     if len(free) == len(missing) - 1 and "predicate" in missing:
         rest = iter(free)
-        things = [named[r] if r in named else next(rest) for r in NAMES if r != "predicate"]
+        things = [named[r] if r in named else next(rest) for r in wanted if r != "predicate"]
         more = f" {option('predicate_name', 'worksFor')}"
         if len(times) == 1:
             whole = [things[0], "PREDICATE", things[1], *times[0]]
@@ -483,20 +484,20 @@ def _unclear(
         for predicate in _likely(contents, free)[:2]:
             others = iter(at for at in free if at != predicate)
             made = {**named, "predicate": predicate}
-            readings.append([made[r] if r in made else next(others) for r in NAMES])
+            readings.append([made[r] if r in made else next(others) for r in wanted])
     else:
         rest = iter(free)
-        readings.append([named[r] if r in named else next(rest, r.upper()) for r in NAMES])
-        if len(free) > len(missing):
+        readings.append([named[r] if r in named else next(rest, r.upper()) for r in wanted])
+        if len(free) > len(missing) and "predicate" in wanted:
             readings.append([named.get("subject", free[0]), WILDCARD])
     unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
     shown = [[*reading, *when] for when in times for reading in readings]
     lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
+    star = f" With {WILDCARD}, each other column is a predicate." if "predicate" in wanted else ""
     return DataError(
         f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
         f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, [*at_times]) or 'none'}. With {WILDCARD}, each other column is a"
-        " predicate."
+        f" {_listed(contents, [*at_times]) or 'none'}.{star}"
     )
 
 
