@@ -102,6 +102,23 @@ def test_seasons() -> None:
     assert times(events("2009/10", "2009/11")) == ["2009-10", "2009-11"]
 
 
+@pytest.mark.parametrize(
+    ("texts", "hint"),
+    [
+        (["40909", "42369", "41275"], "granularity='day' origin='1899-12-30'"),
+        (["31122003", "15062002"], "time_format='%d%m%Y'"),
+        (["3", "17"], "granularity='UNIT' origin='TIME'"),
+    ],
+)
+def test_numbers_that_are_no_times_by_themselves(
+    tmp_path: Path, texts: list[str], hint: str
+) -> None:
+    path = tmp_path / "facts.tsv"
+    path.write_text("".join(f"a\tp\tb\t{text}\n" for text in texts), encoding="utf-8")
+    (remark,) = splime.read(path, split="none").reading.remarks
+    assert remark.endswith(hint)
+
+
 def test_marks_of_footnotes() -> None:
     graph = events("4 May 1997[1]", "1999[a][12]", "2001 [citation needed]", "2003")
     assert times(graph) == ["1997", "1999", "2001", "2003"]
