@@ -50,6 +50,8 @@ RowsBySplit: TypeAlias = Sequence[tuple[SplitName, Bools | None]]
 _BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
 # What numbers with a common step often are: days in hours, quarters of an hour in minutes, …
 _USUAL_STEPS = {24: "hour", 15: "minute", 60: "minute", 3_600: "second", 86_400: "second"}
+_SERIAL = 20_000, 60_000  # the days of 1954 to 2064, as spreadsheets count them
+_DAY_FIRST = "^(?:(?:0[1-9]|[12][0-9]|3[01])(?:0[1-9]|1[0-2])(?:19|20)[0-9]{2})?$"
 _STEPS = 4  # so many of them, between different times, may show a common one
 _TRIED = 1000
 _NO_NAMES = {"n/a", "#n/a", "null", "none", "nan", "unknown", "-", "?", "(blank)", "(null)"}
@@ -387,10 +389,13 @@ def _number_unit(parsed: ParsedTimes, values: pa.Array) -> tuple[int, list[str]]
             f"times are steps of {step}, divided by it to 0, 1, 2, …;"
             f" {option('granularity', 'step')} keeps the numbers"
         )
-        unknown = (
-            "times are numbers of an unknown unit; to make dates of them:"
-            f" {option('granularity', _USUAL_STEPS.get(step, 'UNIT'))} {option('origin', 'TIME')}"
-        )
+        known = parsed.ticks[parsed.state == KNOWN]
+        days = len(known) and (known > _SERIAL[0]).all() and (known < _SERIAL[1]).all()
+        unit, origin = ("day", "1899-12-30") if days else (_USUAL_STEPS.get(step, "UNIT"), "TIME")
+        how = f"{option('granularity', unit)} {option('origin', origin)}"
+        if pc.all(pc.match_substring_regex(values, _DAY_FIRST)).as_py():
+            how = option("time_format", "%d%m%Y")
+        unknown = f"times are numbers of an unknown unit; to make dates of them: {how}"
         return step, [divided, unknown] if step > 1 else [unknown]
     if parsed.granularity == "year":
         odd = (parsed.state == KNOWN) & ((parsed.ticks < 1000) | (parsed.ticks > 2999))

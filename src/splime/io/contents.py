@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -319,24 +319,11 @@ def _times(
         if len(spoken) == 1:
             return {"begin": columns[0], "end": spoken[0]}
     if len(columns) == 2 and "time" not in named:
-        first, second = columns
-        if "begin" in named or "end" in named:
-            in_order = named.get("begin", first) == first and named.get("end", second) == second
-        else:
-            in_order = not _is_later(contents.cells[first], contents.cells[second])
-        if not in_order:
-            first, second = second, first
-        return {"begin": first, "end": second}
+        return _in_order(contents, named, *columns)
     if len(columns) == 1:
         is_begin = options.since or "begin" in named
-        spoken = [at for at in lengths if _UNITS.fullmatch(contents.names[at])]
-        if is_begin and spoken and not options.since:
-            raise DataError(
-                f"{where}: {contents.names[columns[0]]!r} is a begin, and there is no end; if"
-                f" {contents.names[spoken[0]]!r} is how long the fact holds:"
-                f" {option('duration', _unit(contents.names[spoken[0]]))}; {option('since')} lets"
-                " facts hold on"
-            )
+        if is_begin and not options.since:
+            _check_length(contents, columns[0], lengths, where)
         return {"begin" if is_begin else "time": columns[0]}
     if len(columns) > 2:
         known = {role: roles[role] for role in NAMES if role in roles}
@@ -350,6 +337,28 @@ def _times(
         f"The columns are {listed}. If one holds times, {option('time_format', '%d/%m/%Y')} says"
         " how they are written."
     )
+
+
+def _in_order(
+    contents: Contents, named: Mapping[str, int], first: int, second: int
+) -> dict[str, int]:
+    """Which of two columns of times is the begin: by its name, or as the earlier one."""
+    if "begin" in named or "end" in named:
+        swapped = named.get("begin") == second or named.get("end") == first
+    else:
+        swapped = _is_later(contents.cells[first], contents.cells[second])
+    return {"begin": second, "end": first} if swapped else {"begin": first, "end": second}
+
+
+def _check_length(contents: Contents, begin: int, lengths: Sequence[int], where: str) -> None:
+    """An error where a begin stands alone, and a column beside it has the name of a unit."""
+    for name in (contents.names[at] for at in lengths if _UNITS.fullmatch(contents.names[at])):
+        unit = name.lower() if name.lower() not in ("duration", "length") else "days"
+        raise DataError(
+            f"{where}: {contents.names[begin]!r} is a begin, and there is no end; if {name!r} is"
+            f" how long the fact holds: {option('duration', unit)}; {option('since')} lets facts"
+            " hold on"
+        )
 
 
 def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
@@ -366,19 +375,22 @@ def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
     return sum((one > other) - (one < other) for one, other in pairs if one[0] and other[0]) > 0
 
 
-def _unit(name: str) -> str:
-    return name.lower() if name.lower() not in ("duration", "length") else "days"
-
-
 def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> list[int]:
     """The columns that can be names: numbers only as ids of things where texts are too few."""
     texts = [at for at in contents.of_kind("name") if contents.filled(at) >= _SPARSE]
     texts, numbers = (
         [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
     )
-    texts = _without_doubles(contents, texts)
+    ids = [at for at in numbers if _is_repeated_id(contents, at)] if texts else []
+    texts = _without_doubles(contents, sorted([*texts, *ids]))
     things = [role for role in missing if role != "predicate"]
     return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
+
+
+def _is_repeated_id(contents: Contents, at: int) -> bool:
+    """Whether numbers are ids of things, of which some are in several rows."""
+    is_id = re.search("(?i)(?:[ _.-]|[a-z](?=I))id$", contents.names[at])
+    return is_id is not None and len(contents.values(at)) < len(contents.cells[at])
 
 
 def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
@@ -430,7 +442,8 @@ def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
 
 
 def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
-    hinted = _HINTED if _HINTS.search(contents.names[at]) else 1
+    name = contents.names[at].strip()  # some columns are called as one of their values is
+    hinted = _HINTED if _HINTS.search(name) or name in contents.values(at) else 1
     middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
     common = _COMMON if _is_common(contents, at) else 1
     return len(contents.values(at)) * hinted * middle * common
@@ -452,11 +465,12 @@ def _unclear(
     """What to say of columns that leave no reading, or more than one; `times` are those to try."""
     at_times = {at for when in times for at in when if isinstance(at, int)}
     free = _names(contents, missing, {*named.values(), *at_times})
+    wanted = [role for role in NAMES if role in named or role in missing]
     readings: list[list[int | str]] = []
     more = ""
     if len(free) == len(missing) - 1 and "predicate" in missing:
         rest = iter(free)
-        things = [named[r] if r in named else next(rest) for r in NAMES if r != "predicate"]
+        things = [named[r] if r in named else next(rest) for r in wanted if r != "predicate"]
         more = f" {option('predicate_name', 'worksFor')}"
         if len(times) == 1:
             whole = [things[0], "PREDICATE", things[1], *times[0]]
@@ -470,20 +484,20 @@ def _unclear(
         for predicate in _likely(contents, free)[:2]:
             others = iter(at for at in free if at != predicate)
             made = {**named, "predicate": predicate}
-            readings.append([made[r] if r in made else next(others) for r in NAMES])
+            readings.append([made[r] if r in made else next(others) for r in wanted])
     else:
         rest = iter(free)
-        readings.append([named[r] if r in named else next(rest, r.upper()) for r in NAMES])
-        if len(free) > len(missing):
+        readings.append([named[r] if r in named else next(rest, r.upper()) for r in wanted])
+        if len(free) > len(missing) and "predicate" in wanted:
             readings.append([named.get("subject", free[0]), WILDCARD])
     unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
     shown = [[*reading, *when] for when in times for reading in readings]
     lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
+    star = f" With {WILDCARD}, each other column is a predicate." if "predicate" in wanted else ""
     return DataError(
         f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
         f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, [*at_times]) or 'none'}. With {WILDCARD}, each other column is a"
-        " predicate."
+        f" {_listed(contents, [*at_times]) or 'none'}.{star}"
     )
 
 

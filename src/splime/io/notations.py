@@ -38,8 +38,9 @@ _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOC
 _DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
 _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
-_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})/(0[1-9]|1[0-2])")
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})[/-](0?[1-9]|1[0-2])")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_SECONDS = re.compile(r"([0-9]{9,10})(\.[0-9]*[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _BASIC = re.compile(
     r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})(?:([0-9]{2}(?:[.,][0-9]+)?))?(Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -52,15 +53,18 @@ _DAY_IN_WORDS = re.compile(
 )
 _MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
 _SHORT_WORDS = re.compile(
-    rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-])(?P<year>[0-9]{{2}})(?P<clock>{_CLOCK})"
+    rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-]|{_MONTH}-)(?P<year>[0-9]{{2}})(?P<clock>{_CLOCK})"
 )
 _QUARTER = re.compile(
-    r"(?i)([0-9]{4})[ /-]?Q([1-4])|Q([1-4])[ /-]?([0-9]{4})|([1-4])Q[ /-]?([0-9]{4})"
+    r"(?i)([0-9]{4})[ /-]?([QH])([1-4])|([QH])([1-4])[ /-]?([0-9]{4})|([1-4])([QH])[ /-]?([0-9]{4})"
 )
 _WEEK = re.compile(r"(?i)([0-9]{4})[ -]?W([0-9]{1,2})(?:-?([1-7]))?")
 _BC, _AD = r"(?:BCE?|B\.\s?C\.(?:\s?E\.)?)", r"(?:AD|CE|A\.\s?D\.|C\.\s?E\.)"
 _ERA = re.compile(rf"(?i)([0-9]{{1,5}}) ?(?:({_BC})|{_AD})|{_AD} ?([0-9]{{1,5}})")
-_ABOUT = re.compile(r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)")
+_ABOUT = re.compile(
+    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)"
+    r"|([0-9].*?) ?(?:\?|\((?:\?|c\.?|ca\.?|circa|approx\.?)\))"
+)
 _COMPACT = (
     "^[0-9]{4}(0[1-9]|1[0-2])((0[1-9]|[12][0-9]|3[01])"
     "(([01][0-9]|2[0-3])([0-5][0-9]([0-5][0-9])?)?)?)?$"
@@ -151,8 +155,18 @@ def _quarter(text: str) -> str | None:
     match = _QUARTER.fullmatch(text)
     if match is None:
         return None
-    year = match[1] or match[4] or match[6]
-    return f"{year}-{3 * int(match[2] or match[3] or match[5]) - 2:02}"
+    year, part, number = next(
+        (match[y], match[p], int(match[n]))
+        for y, p, n in ((1, 2, 3), (6, 4, 5), (9, 8, 7))
+        if match[y]
+    )
+    months = 3 if part in "qQ" else 6
+    return f"{year}-{months * (number - 1) + 1:02}" if months * number <= 12 else None
+
+
+def _seconds(text: str) -> str | None:
+    match = _SECONDS.fullmatch(text)
+    return match and f"{datetime.fromtimestamp(int(match[1]), UTC):%Y-%m-%dT%H:%M:%S}{match[2]}Z"
 
 
 def _week(text: str) -> str | None:
@@ -176,9 +190,8 @@ def _about(text: str) -> str | None:
     match = _ABOUT.fullmatch(text)
     if match is None:
         return None
-    if re.fullmatch("[0-9]{1,4}", match[1]):
-        return f"{match[1]}-##-##"
-    return _era(match[1]) or _words(match[1])
+    time = match[1] or match[2]
+    return f"{time}-##-##" if re.fullmatch("[0-9]{1,4}", time) else _era(time) or _words(time)
 
 
 def _basic(text: str) -> str | None:
@@ -196,6 +209,7 @@ def _whole(text: str) -> str | None:
 
 
 NOTATIONS = (
+    Notation("seconds since 1970; {time_format} reads them otherwise", _seconds),
     Notation("a whole number, as it is written among gaps", _whole),
     Notation("without separators, as ISO 8601 has it", _basic),
     Notation("year first; {time_format} reads them otherwise", _year_first),
@@ -204,7 +218,7 @@ NOTATIONS = (
     Notation(
         "years of two digits are 1969 to 2068; {time_format} reads them otherwise", _short_words
     ),
-    Notation("the month in which the quarter begins; {year} keeps the year", _quarter),
+    Notation("the month in which the quarter or half begins; {year} keeps the year", _quarter),
     Notation("the day on which the week begins; {year} keeps the year", _week),
     Notation("years before Christ are negative; {unknown_time} makes one unknown", _era),
     Notation("as if it were exact; {unknown_time} makes one unknown", _about),
