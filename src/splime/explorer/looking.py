@@ -20,7 +20,6 @@ from rich.table import Table
 import splime
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
-from splime.analysis.hidden import SIDES
 from splime.errors import SplimeError, UsageError, check_name, counted
 from splime.graph import SPLITS, Facts, TemporalGraph
 from splime.progress import Progress, silent
@@ -33,7 +32,7 @@ from splime.reporting.answers import beside_best
 from splime.reporting.results import evaluation_tables
 from splime.runs import Run, evaluations
 from splime.scoring.queries import Block, Scoring
-from splime.scoring.scoping import KINDS, NAMES, Kind
+from splime.scoring.scoping import KINDS, NAMES, SIDES, Kind
 from splime.times import Ints, format_ticks
 from splime.vocabulary import Vocabulary
 
