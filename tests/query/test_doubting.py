@@ -19,7 +19,7 @@ import splime
 from splime.errors import UsageError
 from splime.graph import Facts, TemporalGraph
 from splime.query import doubting
-from splime.query.doubting import Doubts, asked as asking
+from splime.query.doubting import Doubts, asked as asking, judging
 from splime.query.doubting.aliases import find_aliases, slip
 from splime.query.doubting.overlaps import find_overlaps
 from splime.runs import train
@@ -349,3 +349,18 @@ def test_the_command(tmp_path: Path) -> None:
     one = call("doubts", str(path), "--out", str(out))
     assert one.code == 2
     assert "50 are needed" in one.err
+
+
+def test_few_facts_are_judged_by_what_has_not_seen_them() -> None:
+    """One is stated, but like those that were made wrong: a regression could learn it by heart."""
+    draw, size = np.random.default_rng(0), 100
+    said = np.concatenate([draw.normal(0, 1, (size, 11)), draw.normal(1, 1, (size, 11))])
+    said[0] = draw.normal(1, 1, 11)
+    way = np.repeat([-1, 0], size)
+    numbers, zeros = np.tile(np.arange(size), 2), np.zeros(2 * size, np.int64)
+    names_of, known = np.zeros(2 * size, np.int32), np.zeros(2 * size, np.uint8)
+    facts = splime.Facts.owning(names_of, names_of, names_of, zeros, zeros, known)
+    asked_for = asking.AskedFacts(facts, numbers, numbers, way)
+    [apart] = judging.judge(said, asked_for, np.arange(1), 1)
+    [by_heart] = judging.Judge(said, facts.predicate, way, 1).probabilities(said[:1], names_of[:1])
+    assert apart[0] > 5 * by_heart[0]

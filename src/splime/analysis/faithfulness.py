@@ -16,13 +16,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from splime.analysis.hidden import SIDES
 from splime.errors import UsageError, check_kind
 from splime.graph import Facts, SplitName, check_split
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
 from splime.runs import Run
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES, Kind
 from splime.times import Ints
 
 CHAINS = 5

@@ -18,7 +18,7 @@ from splime.progress import Progress, silent
 from splime.runs import Run
 from splime.runs.graph_run import open_source
 from splime.scoring.queries import Scoring
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES, Kind
 from splime.times import Ints
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _READ = 1_500_000
 _LEAST = 0.05
 """How often the right answer is among ten where answers can be relied on, at least."""
 HIDDEN = "facts, each hidden in turn"
-SIDES: tuple[Kind, ...] = ("object", "subject")
 
 
 class Measured(NamedTuple):

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from splime.analysis.hidden import SIDES
 from splime.errors import SplimeError
 from splime.explorer.asking import PageQuery, interval_of
 from splime.query.questions import ASKED, quoted
-from splime.scoring.scoping import NAMES, Kind
+from splime.scoring.scoping import NAMES, SIDES, Kind
 
 _TRIED, _EXPLAINED = 16, 8
 """Facts among which they are found, and those whose evidence is looked at."""

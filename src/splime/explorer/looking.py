@@ -20,7 +20,7 @@ from splime.analysis.backtest import read_backtest
 from splime.analysis.comparing import run_names
 from splime.analysis.embeddings import project
 from splime.analysis.existence import Existence
-from splime.analysis.hidden import SIDES, Measured
+from splime.analysis.hidden import Measured
 from splime.analysis.rules import rules as find_rules
 from splime.errors import SplimeError, UsageError, check_name, counted
 from splime.explorer.asking import TIMES, PageQuery, interval_of, time_text
@@ -33,7 +33,7 @@ from splime.query.questions import ASKED, quoted
 from splime.reporting.results import evaluation_tables
 from splime.reporting.trust import trust_tables
 from splime.runs import Run, evaluations
-from splime.scoring.scoping import KINDS, NAMES, Kind
+from splime.scoring.scoping import KINDS, NAMES, SIDES, Kind
 from splime.times import Ints, format_ticks, tick_range
 from splime.vocabulary import Vocabulary
 

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from splime.arrays import grouped
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
+from splime.graph import Facts
 from splime.paths.processor import compiled, inlined
 from splime.paths.relative import LEFT_OUT, IntervalScopes
 from splime.times import Bools, Ints
@@ -86,15 +86,13 @@ def statement_groups(facts: Facts) -> Ints:
 
 def facts_by_entity(facts: Facts, entities: int, predicates: int) -> FactsByEntity:
     """All facts, both ways."""
-    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
-    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
+    begin, end = facts.known_times()
     source = np.concatenate([facts.subject, facts.object]).astype(np.int64)
     order = np.argsort(source, kind="stable")
     fact = order % max(len(facts), 1)
     starts = np.searchsorted(source[order], np.arange(entities + 1))
     predicate = np.concatenate([facts.predicate, facts.predicate + predicates]).astype(np.int64)
     target = np.concatenate([facts.object, facts.subject]).astype(np.int64)
-    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
     return FactsByEntity(
         starts,
         predicate[order],
@@ -102,7 +100,7 @@ def facts_by_entity(facts: Facts, entities: int, predicates: int) -> FactsByEnti
         statement_groups(facts)[fact],
         begin[fact],
         end[fact],
-        timeless[fact],
+        facts.timeless[fact],
     )
 
 
@@ -150,19 +148,15 @@ def _count(  # type: ignore[no-untyped-def]
     # Unpacked once: to look into a tuple for each fact would take ten times as long.
     _, given, answer, group, q_begin, q_end, _ = questions
     starts, predicate, target, of, begin, end, timeless = graph
-    (edges, kinds, past), (near_answer, near_other, near_given), cells = scopes, near, 0
+    (edges, kinds, past), cells = scopes, 0
     for q in rows:
         asked, a, b, c, mark = group[q], given[q], answer[q], other[q], q + 1
         # Neighbours by all other facts are marked, so that each fact is looked at once.
-        for i in range(starts[b], starts[b + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_answer[target[i]] = mark
-        for i in range(starts[c], starts[c + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_other[target[i]] = mark
-        for i in range(starts[a], starts[a + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_given[target[i]] = mark
+        for row in range(3):
+            u = b if row == 0 else c if row == 1 else a
+            for i in range(starts[u], starts[u + 1]):
+                if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
+                    near[row, target[i]] = mark
         for side in range(2):
             u = a if side == 0 else b
             for i in range(starts[u], starts[u + 1]):
@@ -179,11 +173,11 @@ def _count(  # type: ignore[no-untyped-def]
                 if side == 0:
                     values[cell, BEGINS] += 1
                     values[cell, ENDS] += z == b
-                    values[cell, NEAR] += near_answer[z] == mark
-                    values[cell, CHANCE] += near_other[z] == mark
+                    values[cell, NEAR] += near[0, z] == mark
+                    values[cell, CHANCE] += near[1, z] == mark
                 else:
                     values[cell, AT_ANSWER] += 1
-                    values[cell, BACK] += near_given[z] == mark
+                    values[cell, BACK] += near[2, z] == mark
     return cells
 
 
@@ -206,7 +200,7 @@ def _count_block(
     block: Sequence[int], parts: Sequence[Ints], columns: tuple[Any, ...], entities: int, cells: int
 ) -> list[tuple[Any, Any]]:
     """The cells of some predicates that are not empty, and their counts."""
-    near = tuple(np.zeros(entities, np.int64) for _ in range(3))
+    near = np.zeros((3, entities), np.int64)
     values, used = np.zeros((cells, 6), np.int32), np.zeros(cells, bool)
     touched = np.empty(cells, np.int32)
     found = []
@@ -380,8 +374,7 @@ def sample_questions(
     cost = np.cumsum((degree[ends] + degree[others])[order])
     number = order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]
     fact, inverse = number % max(len(facts), 1), number >= len(facts)
-    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)[fact]
-    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)[fact]
+    begin, end = (ticks[fact] for ticks in facts.known_times())
     return Questions(
         facts.predicate[fact] + predicates * inverse.astype(np.int64),
         ends[number],

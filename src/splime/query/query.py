@@ -14,7 +14,7 @@ import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.analysis.existence import Existence
-from splime.analysis.hidden import SIDES, HiddenFacts, Trust
+from splime.analysis.hidden import HiddenFacts, Trust
 from splime.errors import UsageError, check_name
 from splime.graph import Facts, SplitName, TemporalGraph, check_split
 from splime.progress import Progress, silent
@@ -24,7 +24,7 @@ from splime.query.many import answer_tables
 from splime.query.near import Span, near_names
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.scoping import KINDS, Kind
+from splime.scoring.scoping import KINDS, SIDES, Kind
 from splime.scoring.scorer import memory_errors
 from splime.static import Aggregate
 from splime.times import When, format_ticks

@@ -23,7 +23,7 @@ from splime.graph import Facts, TemporalGraph
 from splime.paths.scorer import PathScorer
 from splime.query.doubting.times import shifted
 from splime.scoring.queries import Scoring
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES
 from splime.times import Bools, Ints
 
 Way: TypeAlias = Literal["object", "subject", "predicate", "time"]
@@ -141,8 +141,7 @@ def ask(
 def answered(scoring: Scoring, facts: Facts, hidden: Facts, temperatures: Floats) -> Floats:
     """The columns `ANSWERED`; what the hidden fact states is not known."""
     rows = []
-    kinds: tuple[Kind, ...] = ("object", "subject")
-    for kind, temperature in zip(kinds, temperatures, strict=True):
+    for kind, temperature in zip(SIDES, temperatures, strict=True):
         scores = scoring.scorer.entities(kind, facts).double().cpu() / temperature
         right = getattr(facts, kind).astype(np.int64)
         known = scoring.known.answers(kind, facts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,9 +26,9 @@ from splime.progress import Progress, duration, silent
 from splime.query.answers import percent
 from splime.query.doubting.aliases import Aliases, find_aliases
 from splime.query.doubting.asked import ANSWERED, WAYS, answered, ask, plan, statements_of
-from splime.query.doubting.judging import PRIOR, Judge, said_of
+from splime.query.doubting.judging import PRIOR, judge, said_of
 from splime.query.doubting.overlaps import Overlaps, find_overlaps
-from splime.query.doubting.times import TIMELESS, TimeFit
+from splime.query.doubting.times import TimeFit
 from splime.query.evidence import Step, make_evidence
 from splime.query.predicted import check_suffix, read_facts, write_predictions
 from splime.query.predicting import chosen_ids, fingerprint
@@ -36,8 +36,9 @@ from splime.query.questions import ASKED, Question
 from splime.reading import LOG
 from splime.runs import Run
 from splime.runs.graph_run import GraphRun, open_source
+from splime.scoring.scoping import SIDES
 from splime.scoring.scorer import memory_errors
-from splime.shown import Shown, Tabular
+from splime.shown import Rows
 from splime.times import Ints, format_ticks
 
 if TYPE_CHECKING:
@@ -94,22 +95,13 @@ class Doubt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Doubts(Shown, Tabular):
+class Doubts(Rows[Doubt]):
     """Facts that look wrong, the most doubtful first."""
 
     rows: list[Doubt]
     facts: int
     """That were hidden and asked for."""
     remarks: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Doubt]:
-        return iter(self.rows)
-
-    def __getitem__(self, position: int) -> Doubt:
-        return self.rows[position]
 
     def __repr__(self) -> str:
         lines = [f"{counted(len(self), 'doubt')} about {counted(self.facts, 'fact')}"]
@@ -312,7 +304,7 @@ class Doubting:
                 f" usual; {FEWEST} are needed at least"
             )
         ways = [number for number, way in enumerate(WAYS) if way in kinds]
-        if len(np.unique(self.known.begin[self.known.unknown != TIMELESS])) < 2:
+        if len(np.unique(self.known.begin[~self.known.timeless])) < 2:
             self.remarks.append(
                 "the facts have no times, or all the same: nothing can be said about times"
             )
@@ -327,7 +319,7 @@ class Doubting:
     def temperatures(self) -> Floats:
         """Of objects and of subjects."""
         calibrations = self.trust.calibrations
-        return np.array([calibrations[k].temperature or 1.0 for k in ("object", "subject")])
+        return np.array([calibrations[k].temperature or 1.0 for k in SIDES])
 
     # Asking
 
@@ -388,9 +380,7 @@ class Doubting:
             degree = np.bincount(ends, minlength=len(self.graph.entities))
             of_times = self.times.answered(asked.facts, asked.statement)
             said = said_of(rows, of_times, asked.facts, degree)
-            judge = Judge(said, asked.facts.predicate, asked.way)
-            judged = judge.probabilities(said[at], asked.facts.predicate[at])
-            doubt[:, self.ways] = judged[:, self.ways]
+            doubt[:, self.ways] = judge(said, asked, at, len(self.graph.predicates))[:, self.ways]
         other = np.full(len(at), -1)
         if self.overlaps:
             self._overlaps(rows, number, doubt, other)
@@ -496,7 +486,7 @@ class Doubting:
         return str(Step(named, scope))
 
     def _time(self, own: Facts, statement: Ints, evidence: bool) -> _Instead:
-        dated = self.known.begin[self.known.unknown != TIMELESS]
+        dated = self.known.begin[~self.known.timeless]
         shares = np.linspace(0, 1, _BEGINS)
         begins = np.unique(np.quantile(dated, shares, method="nearest"))
         _, sure, begin, _ = self.times.answered(own, statement, begins)[0]

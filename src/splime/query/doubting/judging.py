@@ -7,13 +7,16 @@ import numpy as np
 from splime.analysis.regression import RIDGE, Scale, fit_logistic, with_ones
 from splime.evaluation.metrics import Floats
 from splime.graph import Facts, Ids
-from splime.query.doubting.asked import WAYS
+from splime.query.doubting.asked import WAYS, AskedFacts
 from splime.times import Ints
 
 PRIOR = 0.01
 """How many of the facts are supposed to be wrong in each way."""
 _FITTED, _BLOCK = 20_000, 1 << 14
 """Stated facts that the regressions are fitted on, at most; facts that are judged at a time."""
+_FEW, _FOLDS = 5_000, 5
+"""Of fewer facts a regression would learn those that it is to judge by heart, so each is judged by
+one that was fitted without it."""
 _SMOOTH, _COMPARED = 20.0, 7
 """How near what is usual for a predicate is to what is usual for all; of how many numbers."""
 
@@ -21,13 +24,13 @@ _SMOOTH, _COMPARED = 20.0, 7
 class Judge:
     """How much more likely facts are among wrong ones than among those that are stated."""
 
-    def __init__(self, said: Floats, predicate: Ids, way: Ints) -> None:
+    def __init__(self, said: Floats, predicate: Ids, way: Ints, predicates: int) -> None:
         random = np.random.default_rng(0)
         stated = np.flatnonzero(way < 0)
         stated = np.sort(random.permutation(stated)[:_FITTED])
         rows = np.concatenate([stated, np.flatnonzero(way >= 0)])
         said, predicate, way = said[rows], predicate[rows], way[rows]
-        count = np.bincount(predicate[way < 0], minlength=int(predicate.max(initial=0)) + 1)
+        count = np.bincount(predicate[way < 0], minlength=predicates)
         every = said[way < 0].mean(0)
         self._usual = np.tile(_SMOOTH * every, (len(count), 1))
         np.add.at(self._usual, predicate[way < 0], said[way < 0])
@@ -89,3 +92,15 @@ def said_of(rows: Floats, times: Floats, facts: Facts, degree: Ints) -> Floats:
         ],
         axis=1,
     )
+
+
+def judge(said: Floats, asked: AskedFacts, rows: Ints, predicates: int) -> Floats:
+    """How probably the facts in some rows of what was asked are wrong: a column for each way."""
+    predicate, way = asked.facts.predicate, asked.way
+    folds = _FOLDS if len(rows) < _FEW else 1
+    fold, found = asked.statement % folds, np.zeros((len(rows), len(WAYS)))
+    for number in range(folds):
+        seen, here = (fold != number) | (folds == 1), rows[fold[rows] == number]
+        fitted = Judge(said[seen], predicate[seen], way[seen], predicates)
+        found[fold[rows] == number] = fitted.probabilities(said[here], predicate[here])
+    return found

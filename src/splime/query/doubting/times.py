@@ -30,7 +30,6 @@ _CALIBRATED = 500
 _TABLE = 1 << 22
 """Places of signs; in graphs with many predicates some share one."""
 _FOLDS = 2
-TIMELESS = BEGIN_UNKNOWN | END_UNKNOWN
 _SIGNS = 6
 
 
@@ -112,7 +111,7 @@ class TimeFit:
         self._mark = np.zeros(2 * predicates * len(self.relative), np.int64)
         random = np.random.default_rng(0)
         self._fold = random.permutation(int(statements.max(initial=0)) + 1) % _FOLDS
-        dated = np.flatnonzero(known.unknown != TIMELESS)
+        dated = np.flatnonzero(~known.timeless)
         self.begins = np.empty(0, np.int64)
         self._line, self.temperature = np.zeros(_SIGNS + 1), 1.0
         self._says = np.zeros((_FOLDS, _TABLE))
@@ -142,12 +141,10 @@ class TimeFit:
         return len(self.begins) > 1
 
     def _asked(self, facts: Facts, own: Ints) -> _AskedTimes:
-        begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
-        end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
         subject, object_, predicate = (
             column.astype(np.int64) for column in (facts.subject, facts.object, facts.predicate)
         )
-        return _AskedTimes(subject, object_, predicate, own, begin, end, self._fold[own])
+        return _AskedTimes(subject, object_, predicate, own, *facts.known_times(), self._fold[own])
 
     def against(self, facts: Facts, own: Ints) -> tuple[int, int]:
         """The fact that speaks most against the time of one, and its scope; -1 if none does."""
@@ -204,5 +201,5 @@ class TimeFit:
         best = logs[:, 1:].argmax(1)
         found = np.stack([logs[:, 0], logs[:, 1:].max(1), begins[best], scores[:, 0]], 1)
         # Of some there is no other time: they have none, or all of it.
-        found[(facts.unknown == TIMELESS) | np.isinf(found[:, 1])] = 0
+        found[facts.timeless | np.isinf(found[:, 1])] = 0
         return found
