@@ -57,10 +57,8 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
     progress("drawing", len(sections), len(sections))
     graph = inspection.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
-    lead = (
-        f"{counted(len(runs), 'run')} on {counted(len(graph), 'fact')};"
-        f" made by splime {splime.__version__}, {now}."
-    )
+    trained = f"{counted(len(runs), 'run')} on " * runs[0].learned_from_facts
+    lead = f"{trained}{counted(len(graph), 'fact')}; made by splime {splime.__version__}, {now}."
     return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
 
 
@@ -124,7 +122,8 @@ def _data(inspection: Inspection) -> Iterator[str]:
     alt = "Facts that hold at each time, by predicate"
     yield _picture(alt, plots.plot_facts_over_time, inspection.graph)
     yield _folded("what was read", tables.data_tables(inspection))
-    yield _folded("what leaks into the test", tables.leak_table(inspection.leaks))
+    if len(inspection.graph.test):
+        yield _folded("what leaks into the test", tables.leak_table(inspection.leaks))
 
 
 def _cuts(runs: Mapping[str, Run]) -> Iterator[str]:
