@@ -148,6 +148,18 @@ def test_one_run_without_cuts(runs: list[Run], tmp_path: Path) -> None:
     assert "No run cut a predicate" in text
 
 
+@pytest.mark.system
+def test_facts_without_a_test(tmp_path: Path) -> None:
+    run = Run.of(splime.split_graph(small_graph(), "none"))
+    write_page([run], tmp_path / "facts.html")
+    html = (tmp_path / "facts.html").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="([^"]*)"', html) == ["summary", "data", "rules"]
+    assert "each fact hidden in turn" in words(html)
+    assert "leaks" not in words(html)
+    with pytest.raises(UsageError, match="name them alone"):
+        write_page([run, run], tmp_path / "two.html")
+
+
 def test_mistakes(runs: list[Run], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"report\.pdf: the page is an \.html file"):
         write_page(runs, tmp_path / "report.pdf")

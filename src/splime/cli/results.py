@@ -227,7 +227,10 @@ def plot(
 
 
 def report(
-    runs: options.RunFolders,
+    runs: Annotated[
+        list[str],
+        Argument(metavar="RUN|DATA", help="The folders of runs; or facts, without training."),
+    ],
     out: Annotated[Path, options.file("The page to write.")] = Path("report.html"),
     device: options.Device = "auto",
     show_page: options.Open = False,
@@ -235,7 +238,8 @@ def report(
     """Write one page about runs: metrics, data, cuts, training, embeddings, questions.
 
     The page needs nothing but itself: it can be sent by mail, and read on a phone. Missing
-    evaluations are made.
+    evaluations are made. Of facts without a test it shows what they hold, rules, and how far
+    answers from them can be trusted.
 
     Example: splime report runs/vanilla runs/merge --out report.html
     """

@@ -15,19 +15,22 @@ from rich.text import Text
 import splime
 from splime.analysis.comparing import Comparison, compare, run_names
 from splime.analysis.embeddings import project, smoothness
+from splime.analysis.rules import rules as find_rules
 from splime.datasets import Inspection, inspect
-from splime.errors import SplimeError, counted
+from splime.errors import SplimeError, UsageError, counted
 from splime.evaluation import Evaluation
 from splime.io.files import to_toml
 from splime.methods import ChangePointSplit, RandomSplit
 from splime.progress import Progress, silent
-from splime.query import Evidence
+from splime.query import Evidence, Query
 from splime.query.examples import Examples, ask_examples
 from splime.reporting import plots, results, tables
 from splime.reporting.answers import brief_table, evidence_parts
 from splime.reporting.comparison import comparison_table, in_short, plot_comparison
 from splime.reporting.html import Html, escaped, join, rendered, tag
+from splime.reporting.rules import rule_tables
 from splime.reporting.style import drawn
+from splime.reporting.trust import trust_tables
 from splime.runs import Run, evaluate
 from splime.runs.evaluating import kept
 
@@ -36,13 +39,40 @@ if TYPE_CHECKING:
 
 
 def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
-    """The whole page; missing evaluations are made and kept."""
+    """The whole page; missing evaluations are made and kept.
+
+    Of a graph without a test it says how far answers from it can be trusted, and its rules.
+    """
+    inspection = inspect(runs[0].graph)
+    if all(run.learned_from_facts or len(run.graph.test) for run in runs):
+        sections = _of_runs(runs, inspection, progress)
+    elif len(runs) == 1:
+        sections = {"Summary": _trust(runs[0]), "Data": _data(inspection), "Rules": _rules(runs[0])}
+    else:
+        raise UsageError("facts without a test are not compared with others; name them alone")
+    made = {}
+    for number, (title, parts) in enumerate(sections.items()):
+        progress("drawing", number, len(sections))
+        made[title] = join(*parts)
+    progress("drawing", len(sections), len(sections))
+    graph = inspection.graph
+    now = datetime.now(UTC).strftime("%Y-%m-%d")
+    trained = f"{counted(len(runs), 'run')} on " * runs[0].learned_from_facts
+    lead = f"{trained}{counted(len(graph), 'fact')}; made by splime {splime.__version__}, {now}."
+    return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
+
+
+# The sections
+
+
+def _of_runs(
+    runs: Sequence[Run], inspection: Inspection, progress: Progress
+) -> dict[str, Iterator[str]]:
     comparison = compare(runs, progress=progress)
     by_name = dict(zip(run_names(runs), runs, strict=True))
     ranked = {row.name: by_name[row.name] for row in comparison.rows}
     evaluations = {name: kept(run) or evaluate(run) for name, run in ranked.items()}
-    inspection = inspect(runs[0].graph)
-    sections: dict[str, Iterator[str]] = {
+    return {
         "Summary": _summary(comparison, evaluations, inspection),
         "Data": _data(inspection),
         "Cuts": _cuts(ranked),
@@ -52,21 +82,16 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
         "Questions": _questions(ask_examples(ranked)),
         "How it was made": _made(ranked, next(iter(evaluations.values()))),
     }
-    made = {}
-    for number, (title, parts) in enumerate(sections.items()):
-        progress("drawing", number, len(sections))
-        made[title] = join(*parts)
-    progress("drawing", len(sections), len(sections))
-    graph = inspection.graph
-    now = datetime.now(UTC).strftime("%Y-%m-%d")
-    lead = (
-        f"{counted(len(runs), 'run')} on {counted(len(graph), 'fact')};"
-        f" made by splime {splime.__version__}, {now}."
-    )
-    return frame(f"Link prediction at a time: {graph.name or 'facts'}", lead, made)
 
 
-# The sections
+def _trust(run: Run) -> Iterator[str]:
+    trust = Query(run).trust
+    assert trust is not None, "a trained run is evaluated"
+    yield rendered(trust_tables(trust))
+
+
+def _rules(run: Run) -> Iterator[str]:
+    yield rendered(rule_tables(find_rules(run.graph)))
 
 
 def _summary(
@@ -97,7 +122,8 @@ def _data(inspection: Inspection) -> Iterator[str]:
     alt = "Facts that hold at each time, by predicate"
     yield _picture(alt, plots.plot_facts_over_time, inspection.graph)
     yield _folded("what was read", tables.data_tables(inspection))
-    yield _folded("what leaks into the test", tables.leak_table(inspection.leaks))
+    if len(inspection.graph.test):
+        yield _folded("what leaks into the test", tables.leak_table(inspection.leaks))
 
 
 def _cuts(runs: Mapping[str, Run]) -> Iterator[str]:
