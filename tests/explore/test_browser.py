@@ -551,7 +551,8 @@ def test_a_phone(browser: Browser, server: Server, tmp_path: Path, scheme: str) 
     assert browser.run("document.documentElement.scrollWidth") <= 360
     browser.wait("document.querySelector('#metrics td')")
     words = browser.run(
-        "[...document.querySelectorAll('#metrics td')].filter(e => !e.children.length).map(cell => {"
+        "[...document.querySelectorAll('#metrics td')].filter(e => !e.children.length)"
+        ".map(cell => {"
         " const text = document.createRange(); text.selectNodeContents(cell);"
         " return [cell.textContent.split(' ').length, text.getClientRects().length]; })"
     )
