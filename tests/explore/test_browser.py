@@ -19,9 +19,11 @@ from splime.explorer import Explorer, write_explorer
 from splime.explorer.server import Server
 from splime.query.questions import quoted
 from splime.runs import Run
+from splime.runs.graph_run import GraphRun
 from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser
 from tests.explore.conftest import ENTITIES, PREDICATES
+from tests.runs.small import small_graph
 
 pytestmark = [
     pytest.mark.system,
@@ -501,6 +503,25 @@ def test_without_facts_of_test(chromium: Browser, tmp_path: Path) -> None:
             chromium.run(f"document.getElementById('{name}').value = '{value}'")
         chromium.click("document.querySelector('button[type=submit]')")
         chromium.wait("document.querySelectorAll('#answers tbody tr').length")
+    finally:
+        server.stop()
+
+
+def test_a_backtest_is_drawn(chromium: Browser, tmp_path: Path) -> None:
+    graph, path = small_graph(), tmp_path / "backtest.json"
+    found = splime.backtest(graph, questions=20, every=4, out=path)
+    server = splime.explore(GraphRun(graph, device="cpu"), port=0, backtest=path)
+    chromium.console.clear()
+    try:
+        chromium.open(server.address)
+        chromium.run("document.getElementById('backtest').open = true")
+        rows = "document.querySelectorAll('#backtest tbody tr')"
+        chromium.wait(f"{rows}.length === {len(found)}")
+        text = chromium.run("document.getElementById('backtest').textContent")
+        for name in ("path", "recurrency", "latest"):
+            assert f"{found.mean(name).mrr:.3f}" in text
+        assert chromium.run("document.querySelectorAll('#backtest .chart .line').length") == 5
+        assert chromium.console == []
     finally:
         server.stop()
 
