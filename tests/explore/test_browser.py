@@ -19,9 +19,11 @@ from splime.explorer import Explorer, write_explorer
 from splime.explorer.server import Server
 from splime.query.questions import quoted
 from splime.runs import Run
+from splime.runs.graph_run import GraphRun
 from splime.scoring.scoping import NAMES
 from tests.explore.browser import CHROMIUM, Browser
 from tests.explore.conftest import ENTITIES, PREDICATES
+from tests.runs.small import small_graph
 
 pytestmark = [
     pytest.mark.system,
@@ -505,6 +507,25 @@ def test_without_facts_of_test(chromium: Browser, tmp_path: Path) -> None:
         server.stop()
 
 
+def test_a_backtest_is_drawn(chromium: Browser, tmp_path: Path) -> None:
+    graph, path = small_graph(), tmp_path / "backtest.json"
+    found = splime.backtest(graph, questions=20, every=4, out=path)
+    server = splime.explore(GraphRun(graph, device="cpu"), port=0, backtest=path)
+    chromium.console.clear()
+    try:
+        chromium.open(server.address)
+        chromium.run("document.getElementById('backtest').open = true")
+        rows = "document.querySelectorAll('#backtest tbody tr')"
+        chromium.wait(f"{rows}.length === {len(found)}")
+        text = chromium.run("document.getElementById('backtest').textContent")
+        for name in ("path", "recurrency", "latest"):
+            assert f"{found.mean(name).mrr:.3f}" in text
+        assert chromium.run("document.querySelectorAll('#backtest .chart .line').length") == 5
+        assert chromium.console == []
+    finally:
+        server.stop()
+
+
 def test_wrong_names_are_said_and_the_page_goes_on(chromium: Browser, server: Server) -> None:
     chromium.open(address(server, subject="nobody <b>at all</b>"))
     assert "no entity is called" in chromium.run("document.getElementById('message').textContent")
@@ -551,7 +572,8 @@ def test_a_phone(browser: Browser, server: Server, tmp_path: Path, scheme: str) 
     assert browser.run("document.documentElement.scrollWidth") <= 360
     browser.wait("document.querySelector('#metrics td')")
     words = browser.run(
-        "[...document.querySelectorAll('#metrics td')].filter(e => !e.children.length).map(cell => {"
+        "[...document.querySelectorAll('#metrics td')].filter(e => !e.children.length)"
+        ".map(cell => {"
         " const text = document.createRange(); text.selectNodeContents(cell);"
         " return [cell.textContent.split(' ').length, text.getClientRects().length]; })"
     )

@@ -73,26 +73,39 @@ function legend(series) {
 }
 
 // Evidence: each entity is a lane, and each fact a bar in the lane of its subject, at its time, with
-// a line to its object. Chains that share facts share their bars.
+// a line to its object. Chains that share facts share their bars. Equal times are equally long.
+
+function dateTicks(low, high, x) {
+  // Where dates stand, and which: round years, or timestamps that are far enough from each other.
+  if (about.starts.every((tick, at) => String(tick) === startOf(at))) {
+    const step = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000].find((each) => x(each) - x(0) >= 56) ?? high - low + 1;
+    return Array.from({ length: high - low + 1 }, (_, at) => low + at).filter((tick) => tick % step === 0).map((tick) => [(x(tick) + x(tick + 1)) / 2, String(tick)]);
+  }
+  let last = -Infinity;
+  return about.starts.flatMap((tick, at) => {
+    if (tick < low || tick > high || x(tick) - last < 100) return [];
+    last = x(tick);
+    return [[(x(tick) + x(about.ends[at] + 1)) / 2, startOf(at)]];
+  });
+}
 
 const ROW = 24, EDGE = 5;
 
 function evidenceChart(where, { facts, weights, first, last, asked, showFact, showName }) {
   const width = widthOf(where), narrow = width < 560;
   const dated = facts.filter(({ begin, end }) => begin ?? end), spans = asked ? [...dated, asked] : dated;
-  let low = Math.min(...spans.map((span) => span.first)), high = Math.max(...spans.map((span) => span.last));
-  if (!spans.length) [low, high] = [0, about.times.length - 1];
-  const room = Math.ceil((high - low + 1) / 12);
-  low = Math.max(0, low - room);
-  high = Math.min(about.times.length - 1, high + room);
+  const count = about.times.length, whole = { first: 0, last: count - 1 }, drawn = spans.length ? spans : [whole];
+  const begin = Math.min(...drawn.map((span) => about.starts[span.first])), end = Math.max(...drawn.map((span) => about.ends[span.last]));
+  const room = Math.ceil((end - begin + 1) / 12), low = Math.max(about.starts[0], begin - room), high = Math.min(about.ends[count - 1], end + room);
   const lanes = lanesOf(facts, first, last), names = lanes.map(({ name }) => name);
   const left = narrow ? 4 : Math.min(Math.max(220, width * 0.3), Math.max(...names.map((name) => measure(seen(name), 13, 600))) + 34), right = width - 6;
-  const x = (at) => left + ((right - left) * (at - low)) / (high - low + 1);
+  const x = (tick) => left + ((right - left) * (tick - low)) / (high - low + 1);
+  const within = ({ first, last }) => [x(Math.max(low, about.starts[first])), x(Math.min(high, about.ends[last]) + 1)];
   let bottom = 8;
   for (const lane of lanes) {
     lane.top = bottom;
     lane.rows = [];
-    for (const fact of lane.facts) placeBar(lane, fact, { x, low, high, left, right, narrow });
+    for (const fact of lane.facts) placeBar(lane, fact, { within, left, right, narrow });
     lane.begin = lane.top + EDGE + (narrow ? 22 : 0);
     bottom = lane.begin + ROW * Math.max(narrow ? 0 : 1, lane.rows.length) + EDGE;
     lane.bottom = bottom;
@@ -102,7 +115,8 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
   const height = bottom + 24, back = [], front = [];
   lanes.forEach((lane, at) => back.push(draw("rect", { class: at % 2 ? "lane" : "lane odd", x: 0, y: lane.top, width, height: lane.bottom - lane.top })));
   if (asked) {
-    back.push(draw("rect", { class: "asked", x: x(asked.first), width: Math.max(3, x(asked.last + 1) - x(asked.first)), y: 0, height: bottom }));
+    const [from, to] = within(asked);
+    back.push(draw("rect", { class: "asked", x: from, width: Math.max(3, to - from), y: 0, height: bottom }));
   }
   for (const lane of lanes) back.push(draw("line", { class: "grid", x1: left, x2: right, y1: lane.port, y2: lane.port }));
   for (const lane of lanes) for (const bar of lane.facts.map((fact) => fact.bar)) {
@@ -120,8 +134,8 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
     front.push(button(draw("g", { class: "fact", "data-number": fact.number }, ...parts), what, () => showFact(fact)));
   }
   for (const lane of lanes) front.push(nodeOf(lane, { narrow, left, first, last, showName }));
-  const words = timeTicks(low, high, right - left).flatMap((at) => {
-    const text = startOf(at), half = measure(text, 12) / 2, middle = Math.min(width - half, Math.max(half, (x(at) + x(at + 1)) / 2));
+  const words = dateTicks(low, high, x).flatMap(([place, text]) => {
+    const half = measure(text, 12) / 2, middle = Math.min(width - half, Math.max(half, place));
     return [draw("line", { class: "grid", x1: middle, x2: middle, y1: bottom, y2: bottom + 4 }), draw("text", { x: middle, y: bottom + 18, "text-anchor": "middle" }, text)];
   });
   return draw("svg", { class: "chart evidence", width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Facts at their times, and how they hang together" }, ...back, ...front, ...words);
@@ -134,9 +148,9 @@ function lanesOf(facts, first, last) {
   return order.map((name) => ({ name, facts: facts.filter((fact) => fact.subject === name) }));
 }
 
-function placeBar(lane, fact, { x, low, high, left, right, narrow }) {
+function placeBar(lane, fact, { within, left, right, narrow }) {
   // Its words stand where there is room beside it; what overlaps goes to another row.
-  const from = x(Math.max(low, Math.min(fact.first, high))), to = Math.max(from + 7, x(Math.min(high, fact.last) + 1));
+  const [from, upto] = within(fact), to = Math.max(from + 7, upto);
   const longer = narrow ? [] : [`${fact.predicate} ${fact.object}`], labels = [...longer, fact.predicate].map((text) => cutTo(text, (right - left) * 0.7));
   const places = labels.flatMap((label) => {
     const size = measure(label);

@@ -105,6 +105,8 @@ class Explorer:
             "sources": self._sources,
             "explains": [name for name, query in self.queries.items() if query.explains],
             "times": graph.timeline.labels(),
+            "starts": graph.timeline.starts.tolist(),
+            "ends": graph.timeline.ends.tolist(),
             "predicates": self._frequent(),
             "examples": self._examples,
             "tests": self._tests,

@@ -377,7 +377,7 @@ function answerTable(run, result) {
       among === rank ? "" : `, ${among.toLocaleString("en")} without other known answers`));
   }
   if (step.scope && result.kind !== "predicate") parts.push(make("p", { class: "note name", dir: "auto" }, "scored by " + step.scope));
-  if (common) parts.push(note(common));
+  if (common && !result.remarks.some((remark) => remark.includes(common))) parts.push(note(common));
   return parts;
 }
 
