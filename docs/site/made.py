@@ -299,7 +299,7 @@ def _file_of(name: str) -> str:
 
 def _about(name: str) -> str:
     named = getattr(splime, name)
-    return _plain(_first(named) if _explains_itself(named) else "A registry.")
+    return _plain(_first(named) if _explains_itself(named) else "All of them, by name.")
 
 
 def _explains_itself(named: object) -> bool:
