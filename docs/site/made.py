@@ -260,10 +260,10 @@ def choices() -> str:
 NAMES: dict[str, str] = {
     "Load": """load read inspect Inspection describe TemporalGraph Facts Fact Timeline Vocabulary
         parse_times split_graph save to_table write_text leakage""",
-    "Train": """train Run Settings make_settings update combine run execute read_plan Plan
+    "Train": """train Run Settings make_settings update combine run execute carry_out read_plan Plan
         PlannedRun PlanResult tune TuningResult Tuned Parallel progress_bar""",
     "Ask": """ask Query Answers Answer predict Predictions Prediction doubts Doubts Doubt rules
-        Rules Rule backtest Backtest trust Trust explore""",
+        Rules Rule backtest Backtest trust Trust explore serve""",
     "Evaluate": """evaluate compare Comparison Evaluation evaluate_facts evaluate_triples
         evaluate_predicates Scorer""",
     "Draw and report": "plot report write_page smoothness",
