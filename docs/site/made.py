@@ -267,8 +267,8 @@ NAMES: dict[str, str] = {
     "Evaluate": """evaluate compare Comparison Evaluation evaluate_facts evaluate_triples
         evaluate_predicates Scorer""",
     "Draw and report": "plot report write_page smoothness",
-    "Cut time into predicates": """Merge Split Timestamp ChangePointSplit RandomSplit Vanilla METHODS
-        make_method standard_methods apply transform Transformed StreamResult StaticGraph
+    "Cut time into predicates": """Merge Split Timestamp ChangePointSplit RandomSplit Vanilla
+        METHODS make_method standard_methods apply transform Transformed StreamResult StaticGraph
         Segmentation save_segmentation load_segmentation export labelled_triples to_pykeen""",
     "Errors": "SplimeError DataError UsageError DownloadError",
 }
