@@ -30,6 +30,14 @@ def test_one_line_installs_it_everywhere() -> None:
     assert LINE in (ROOT / "docs/cheatsheet.md").read_text("utf-8")
 
 
+def test_nothing_installs_another_project() -> None:
+    """On the public index `splime` is another project; so no message or document may name it."""
+    documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]
+    for path in (*documents, *ROOT.glob("src/**/*.py"), *ROOT.glob("experiments/**/*.py")):
+        wrong = re.search(r"pip install '?splime(?!-kg).*", path.read_text("utf-8"))
+        assert wrong is None, (path.name, wrong)
+
+
 def test_the_image_has_what_it_copies() -> None:
     """The recipe takes only files that the context lets through, and installs as the line does."""
     recipe = (ROOT / "Dockerfile").read_text("utf-8")
@@ -81,10 +89,10 @@ def run(tmp_path: Path) -> Run:
 def python_of(minor: int) -> Path:
     """An interpreter of this machine, also one of pyenv that is not the chosen one."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = shutil.which(f"python3.{minor}")
-    for python in [*([found] if found else []), *pyenv.glob(f"3.{minor}.*/bin/python")]:
+    found = [Path(path)] if (path := shutil.which(f"python3.{minor}")) else []
+    for python in (*found, *pyenv.glob(f"3.{minor}.*/bin/python")):
         if not subprocess.run([python, "-c", ""], capture_output=True).returncode:
-            return Path(python)
+            return python
     pytest.skip(f"there is no Python 3.{minor}")
 
 
@@ -137,6 +145,7 @@ def test_packages_install_in_an_empty_environment(
     for _ in range(2):  # from the source package, and then from the wheel
         assert run(program, "--version").split() == ["splime", splime.__version__]
         assert json.loads(run(program, "inspect", "demo", "--json"))
+        assert "pip install 'splime-kg[train]'" in run(program, "inspect", "demo")
         assert "complex" in run(program, "models")
         run(*pip, "--no-deps", "--force-reinstall", wheel)
 

@@ -19,7 +19,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from multiprocessing import parent_process
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
@@ -331,37 +331,39 @@ _at_work = threading.Lock()
 
 def begin_worker(threads: int) -> None:
     """Set up a worker process."""
-    # Ctrl-C in a terminal is for the process that started this, and ends it. SIGTERM is what
-    # Ctrl-C is, so that temporary folders are removed.
-    with suppress(AttributeError):  # not everywhere
-        os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # SIGTERM is what Ctrl-C is, so that temporary folders are removed.
     signal.signal(signal.SIGTERM, _interrupt_task)
-    wake_with_parent()
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    follow_parent(partial(_at_work.acquire, timeout=_GRACE))
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # before torch and Arrow see it
 
 
-def wake_with_parent() -> None:
-    """Let this process go on when its parent ends while it is stopped, so that it can end, too."""
-    if sys.platform == "linux":
+def follow_parent(grace: Callable[[], object]) -> None:
+    """End this process when the one that started it ends, even if that was killed.
+
+    It gets SIGTERM, and `grace` returns when it has had its time. Ctrl-C in a terminal is for the
+    parent alone.
+    """
+    with suppress(AttributeError):  # not everywhere
+        os.setsid()
+    if sys.platform == "linux":  # a stopped process goes on, so that it can end
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGCONT)
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+        grace()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _interrupt_task(number: int, _: object) -> None:
     if _at_work.locked():
         raise KeyboardInterrupt
     os._exit(128 + number)
-
-
-def _exit_with_parent() -> None:
-    """End this process when the one that started it ends, even if that was killed."""
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
-    _at_work.acquire(timeout=_GRACE)
-    os._exit(1)
 
 
 @lru_cache(maxsize=1)

@@ -114,9 +114,13 @@ for name in splime.__all__:
         assert f"splime.{name} needs torch" in str(error), error
         assert "pip install 'splime-kg[train]'" in str(error), error
 assert missing > 10
-sys.argv = ["splime", "models"]
 from splime.cli.main import main
-main()
+for command in ("inspect", "demo"), ("models",):
+    sys.argv = ["splime", *command]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code, command
 """
 
 
@@ -128,7 +132,7 @@ def test_without_torch() -> None:
         text=True,
         env={**os.environ, "PYTHONUTF8": "1"},
     )
-    assert done.stderr == ""
+    assert done.stderr == "demo: read 10,000 facts\n"
     assert "pip install 'splime-kg[train]'" in done.stdout
     from splime.embedding.models import MODELS
 

@@ -14,7 +14,7 @@ from splime.cli import options
 from splime.cli.ask import question_to
 from splime.cli.console import show, show_json, show_lists
 from splime.cli.help import Command, Group
-from splime.errors import UsageError
+from splime.errors import UsageError, not_installed
 from splime.exports import FORMATS
 from splime.leakage import FILTERS
 from splime.methods import METHODS, make_method
@@ -70,7 +70,10 @@ def _next(data: str, graph: TemporalGraph, reading: dict[str, Any]) -> list[str]
     was_split = any(remark.startswith("split ") for remark in graph.reading.remarks)
     has_splits = len(graph.test) and not was_split
     then = shlex.join(["splime", "evaluate" if has_splits else "predict", data, *read])
-    return [f"next: {question_to(data, fact, reading=read)}", f"or: {then}"]
+    try:
+        return [f"next: {question_to(data, fact, reading=read)}", f"or: {then}"]
+    except ImportError as error:
+        return [f"next: {not_installed('asking', error)}"]
 
 
 @options.with_options(

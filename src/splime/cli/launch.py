@@ -8,8 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from multiprocessing import parent_process
-from threading import Thread
+from functools import partial
 from typing import Any
 
 import typer
@@ -18,7 +17,7 @@ from splime import collective
 from splime.cli.console import warn
 from splime.errors import Interrupted, UsageError
 from splime.progress import SIGNALS
-from splime.workers import available, check_workers, wake_with_parent
+from splime.workers import available, check_workers, follow_parent
 
 # Seconds that workers have to notice that one of them failed, and then to end.
 _GRACE = 15.0
@@ -90,22 +89,11 @@ def _launch(workers: int) -> int:
 
 def _work(rank: int, environment: Mapping[str, str], arguments: list[str]) -> None:
     """Run this command as one of the workers."""
-    if hasattr(os, "setsid"):
-        os.setsid()  # Ctrl-C reaches the process that started this one, which forwards it
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     sys.argv = arguments
-    wake_with_parent()  # Torch would interrupt it once for each thread of its parent
-    Thread(target=_exit_with_parent, daemon=True).start()
+    # Ctrl-C reaches the parent, which forwards it. Torch would interrupt this process once for each
+    # thread of its parent.
+    follow_parent(partial(time.sleep, _GRACE))
     from splime.__main__ import main
 
     main()
-
-
-def _exit_with_parent() -> None:
-    """Stop when the process that started this one is gone, as after SIGTERM; then end for good."""
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(_GRACE)
-    os._exit(1)
