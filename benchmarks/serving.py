@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from record import write_results
 
 import splime
+from record import write_results
 
 _BATCH = 1000
 

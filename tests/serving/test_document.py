@@ -24,7 +24,7 @@ def test_the_client(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
         found: dict[str, object] = {}
         exec(compile(client.replace("timeout=90", "timeout=600"), DOCUMENT, "exec"), found)
         check_promises(client, capsys.readouterr().out)
-        with pytest.raises(ValueError, match="there is no entity 'nobody'"):
+        with pytest.raises(ValueError, match="no entity is called 'nobody'"):
             found["call"]("ask", subject="nobody", predicate="livesIn", object="?")  # type: ignore[operator]
     lines = [line for line in client.splitlines() if line]
     assert len(lines) <= 20

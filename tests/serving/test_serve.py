@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from pathlib import Path
 from types import SimpleNamespace
@@ -108,6 +109,12 @@ def is_gone(number: int) -> bool:
         return True
 
 
+def sockets(number: int) -> int:
+    """How many sockets a process has open."""
+    files = Path(f"/proc/{number}/fd").iterdir()
+    return sum(str(file.readlink()).startswith("socket:") for file in files)
+
+
 @pytest.mark.system
 @pytest.mark.parametrize(
     ("number", "code", "workers"), [(signal.SIGINT, 130, "2"), (signal.SIGTERM, 143, "1")]
@@ -131,6 +138,16 @@ def test_a_worker_that_dies_is_replaced(facts: Path) -> None:
         before = children(program)
         assert len(before) == 2
         until(lambda: post(server, "/ask", ASKED, **BEARER).status == 200)
+        address = ("127.0.0.1", server.server_port)
+
+        def both_take_connections() -> bool:
+            with ExitStack() as stack:
+                for _ in range(40):
+                    stack.enter_context(socket.create_connection(address))
+                time.sleep(0.5)
+                return all(sockets(one) >= 12 for one in before)
+
+        until(both_take_connections)
         os.kill(before[0], signal.SIGKILL)
         until(lambda: is_gone(before[0]))
         lost = 0

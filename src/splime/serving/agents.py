@@ -12,7 +12,7 @@ from mcp.server.stdio import stdio_server
 
 from splime import __version__
 from splime.errors import SplimeError, counted
-from splime.serving.api import explained
+from splime.serving.messages import explained
 from splime.serving.service import VERBS, Service
 
 _TOOLS = ("ask", "when", "why", "predict")

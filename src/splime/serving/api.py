@@ -20,6 +20,7 @@ from splime.runs.graph_run import open_source
 from splime.serving import http
 from splime.serving.access import PORT, Access
 from splime.serving.http import HOST, Endpoint, Reply, WebServer, make_app, refusing
+from splime.serving.messages import Error, Health, explained
 from splime.serving.service import VERBS, Busy, Service
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ _REFERENCE = "#/components/schemas/{name}"
 def make_service(service: Service, hosts: Sequence[str] | None, token: str | None) -> Starlette:
     """The application: a path for each verb, and two that need no token."""
     graph = service.query.run.graph
-    health = Reply(
-        {"status": "ok", "version": __version__, "name": graph.name, "facts": len(graph)}
-    )
+    health = Reply(Health("ok", __version__, graph.name or "", len(graph)))
     description = Reply(describe(token is not None))
 
     def serving(reply: Response) -> Endpoint:
@@ -69,16 +68,6 @@ def _path(verb: str) -> str:
     return f"/{verb.replace('_', '/')}"
 
 
-def explained(error: Exception) -> str:
-    """What is wrong with a request.
-
-    >>> explained(msgspec.ValidationError("Expected `int` >= 1 - at `$.limit`"))
-    'limit: expected `int` >= 1'
-    """
-    what, _, where = str(error).partition(" - at `$")
-    return f"{where.strip('.`') or 'the request'}: {what[:1].lower()}{what[1:]}"
-
-
 def _check(request: Request, token: str | None) -> None:
     """Refuse requests without the token, whatever the time that it takes to compare them."""
     if token is None:
@@ -108,20 +97,15 @@ async def _body(request: Request) -> bytes:
 def describe(with_token: bool) -> dict[str, Any]:
     """The service in OpenAPI, from the types that check requests."""
     kinds = [kind for verb in VERBS.values() for kind in (verb.takes, verb.gives)]
-    _, schemas = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
-    schemas["Error"] = {
-        "type": "object",
-        "properties": {"error": {"type": "string"}},
-        "required": ["error"],
-    }
+    _, schemas = msgspec.json.schema_components([*kinds, Error, Health], ref_template=_REFERENCE)
 
-    def content(name: str) -> dict[str, Any]:
-        return {"application/json": {"schema": {"$ref": _REFERENCE.format(name=name)}}}
+    def content(kind: Any) -> dict[str, Any]:
+        return {"application/json": {"schema": {"$ref": _REFERENCE.format(name=kind.__name__)}}}
 
-    def operation(name: str, about: str, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def operation(name: str, about: str, gives: Any, **more: Any) -> dict[str, Any]:
         replies = {
-            "200": {"description": "The answer.", "content": reply},
-            "default": {"description": "What is wrong.", "content": content("Error")},
+            "200": {"description": "The answer.", "content": content(gives)},
+            "default": {"description": "What is wrong.", "content": content(Error)},
         }
         return {"operationId": name, "summary": about, "responses": replies, **more}
 
@@ -130,15 +114,14 @@ def describe(with_token: bool) -> dict[str, Any]:
             "post": operation(
                 name,
                 verb.about,
-                content(verb.gives.__name__),
-                requestBody={"required": True, "content": content(verb.takes.__name__)},
+                verb.gives,
+                requestBody={"required": True, "content": content(verb.takes)},
             )
         }
         for name, verb in VERBS.items()
     }
-    any_object = {"application/json": {"schema": {"type": "object"}}}
     about = "Say whether questions are answered, and from which facts."
-    paths["/health"] = {"get": operation("health", about, any_object, security=[])}
+    paths["/health"] = {"get": operation("health", about, Health, security=[])}
     described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "splime", "version": __version__},

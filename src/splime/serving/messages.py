@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, get_type_hints
 
 import pyarrow as pa
-from msgspec import Meta, Struct, defstruct
+from msgspec import DecodeError, Meta, Struct, defstruct
 
 from splime.analysis.calibration import Calibration
 from splime.analysis.existence import Check, ReliabilityBin
@@ -120,6 +120,16 @@ class Predict(Struct, forbid_unknown_fields=True, kw_only=True):
     evidence: Annotated[bool, Meta(description="Whether to look for the facts behind them.")] = True
 
 
+def explained(error: DecodeError | UnicodeDecodeError) -> str:
+    """What is wrong with a request.
+
+    >>> explained(DecodeError("Expected `int` >= 1 - at `$.limit`"))
+    'limit: expected `int` >= 1'
+    """
+    what, _, where = str(error).partition(" - at `$")
+    return f"{where.strip('.`') or 'the request'}: {what[:1].lower()}{what[1:]}"
+
+
 def _object(kind: Any, **other: Any) -> Any:
     """A named tuple as the object that it becomes in JSON."""
     return defstruct(kind.__name__, [*{**get_type_hints(kind), **other}.items()])
@@ -160,3 +170,18 @@ FoundFacts: Any = _struct(
     probability_of_objects=Calibration,
     stated_in_this_table=dict[str, _Check],
 )
+
+
+class Health(Struct):
+    """That questions are answered, and from which facts."""
+
+    status: str
+    version: str
+    name: str
+    facts: int
+
+
+class Error(Struct):
+    """What is wrong with a request, or with the service."""
+
+    error: str
