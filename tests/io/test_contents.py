@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,6 +194,76 @@ def test_spaces_and_quotes_around_all_names_are_no_part_of_them(tmp_path: Path) 
 def test_contents_of_uneven_rows() -> None:
     contents = Contents.of_rows(["a", "b"], [["1"], ["x", "2001", "beyond"]])
     assert contents.cells == [["1", "x"], ["", "2001"]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["yes", "no", "Yes"], "flag"),
+        (["08:15", "23:59:01"], "number"),
+        (["Waited.\nNever again", "ok"], "text"),
+        (["a text of more words than any name has here"], "text"),
+        (["00017", "00018"], "name"),
+        (["2015/16", "2016/17"], "time"),
+        (["4 May 1997[1]", "1999"], "time"),
+    ],
+)
+def test_kinds(cells: list[str], kind: str) -> None:
+    assert kind_of(cells) == kind
+
+
+def test_columns_of_one_kind_are_no_predicate(tmp_path: Path) -> None:
+    """Lenders borrow, too: what they have in common makes neither of the columns a link."""
+    rows = [
+        f"Vase {at},{one},{other},201{at}" for at, (one, other) in enumerate(pairwise("ABABAC"))
+    ]
+    path = table(tmp_path, "Object,Lender,Borrower,Out", *rows)
+    with pytest.raises(DataError, match="leave open"):
+        splime.read(path)
+
+
+def test_begin_and_end_by_their_values(tmp_path: Path) -> None:
+    rows = ["2025-05-01,2020-05-01,Ada,x", "2022-03-15,2017-03-15,Ben,y", ",2019-01-01,Eve,x"]
+    path = table(tmp_path, "Expires,Issued,Holder,Licence", *rows)
+    wanted = ("Ada", "holds", "x", "2020-05-01", "2025-05-01")
+    assert rows_of(path, predicate_name="holds")[0] == wanted
+    rows = ["Djoser,king,c. 2686 BC,c. 2649 BC", "Wu,king,141 BC,87 BC"]
+    path = table(tmp_path, "Ruler,Style,Accession,Death", *rows)
+    assert rows_of(path, predicate_name="was")[1][3:] == ("-141", "-87")
+
+
+def test_a_file_without_a_header_that_counts_its_rows(tmp_path: Path) -> None:
+    path = table(tmp_path, "1,Ada,Ajax,2001", "2,Ben,Ajax,2002", "3,Ada,PSV,2003")
+    with pytest.raises(DataError, match="predicate_name"):
+        splime.read(path)
+    assert rows_of(path, predicate_name="in")[0] == ("Ada", "in", "Ajax", "2001", "2001")
+
+
+def test_a_header_whose_words_may_end_facts(tmp_path: Path) -> None:
+    rows = ["Pact,Norway,4 Apr 1949,24 Aug 1949,", "Pact,France,5 Apr 1949,25 Aug 1949,1 Jul 1966"]
+    path = table(tmp_path, "Treaty,Party,Signed,In force,Terminated", *rows)
+    with pytest.raises(DataError, match="are the times") as refused:
+        splime.read(path)
+    line = "'Treaty', 'Party', 'In force', 'Terminated'"
+    assert line in str(refused.value)
+    with pytest.raises(DataError, match="are the times") as refused:
+        splime.read(path, predicate_name="signed by")
+    assert line in str(refused.value)
+    chosen = ["Treaty", "Party", "In force", "Terminated"]
+    graph = splime.read(path, predicate_name="signed by", columns=chosen, split="none")
+    assert [fact.end for fact in graph.rows()] == [None, "1966-07-01"]
+
+
+def test_rows_above_a_table(tmp_path: Path) -> None:
+    path = table(tmp_path, "Register", "of 3 May 2021,,,", ",,,", HEADER, *ROWS)
+    graph = splime.read(path, split="none")
+    assert len(graph) == len(ROWS)
+    assert "rows above the table" in str(graph.reading.remarks)
+
+
+def test_names_that_may_stand_for_none_are_said(tmp_path: Path) -> None:
+    path = table(tmp_path, "subject,predicate,object,time", "a,p,N/A,2001", "b,p,c,2002")
+    assert "'N/A' among the names" in str(splime.read(path, split="none").reading.remarks)
 
 
 def test_ids_and_amounts_are_no_years_and_no_predicates(tmp_path: Path) -> None:

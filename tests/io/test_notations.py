@@ -52,7 +52,8 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("201801 201912", "2018-01 2019-12", "without separators.*granularity='step'"),
         ("20180101123000 20180101123005", "2018-01-01T12:30:00 2018-01-01T12:30:05", "separators"),
         ("2018010112 2018010223", "2018-01-01T12 2018-01-02T23", "without separators"),
-        ("2018Q1 2018-Q3 Q4_2019 3Q2019", "2018-01 2018-07 2019-10 2019-07", "quarter begins"),
+        ("2018Q1 2018-Q3 Q4_2019 3Q2019", "2018-01 2018-07 2019-10 2019-07", "quarter or half"),
+        ("H2_2018 2019H1", "2018-07 2019-01", "quarter or half"),
         ("2018-W05 2020W01 2018-W05-3", "2018-01-29 2019-12-30 2018-01-31", "week begins"),
         ("1546300800 1546304460", "2019-01-01T00:00 2019-01-01T01:01", None),
         ("1546300800000 1546387200000", "2019-01-01 2019-01-02", "milliseconds since 1970"),
@@ -64,6 +65,9 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("99/12/31 00/01/30", "1999-12-31 2000-01-30", "year first; years of two digits"),
         ("2019/3/4 2019/12/25", "2019-03-04 2019-12-25", "year first; time_format="),
         ("03/2019 11.2020", "2019-03 2020-11", "month and year"),
+        ("2019/3 2019/12 2020/01", "2019-03 2019-12 2020-01", "month and year"),
+        ("Aug-15 Jun-99", "2015-08 1999-06", "two digits are 1969 to 2068"),
+        ("1612345678.25 1612345699.5", "2021-02-03T09:47:58 2021-02-03T09:48:19", "seconds since"),
         ("Mar_2019 Sept._2016 December_2010", "2019-03 2016-09 2010-12", "name of the month"),
         ("March_4,_2019 4_March_2019", "2019-03-04 2019-03-04", "name of the month"),
         ("12_June_1999 1st_of_May_2004 2001-Feb-28", "1999-06-12 2004-05-01 2001-02-28", "name"),
@@ -72,6 +76,7 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("2001.0 2002.0", "2001 2002", "a whole number"),
         ("20180101T103000Z 20180102T1031Z", "2018-01-01T10:30 2018-01-02T10:31", "ISO 8601"),
         ("49_BC 27_BCE 14_AD 37_CE AD_69", "-49 -27 14 37 69", "before Christ.*unknown_time="),
+        ("1855? 1862_(c.) 1870", "1855 1862 1870", "exact"),
         ("c._1850 ca._1640 circa_1700 1788 c._44_BC", "1850 1640 1700 1788 -44", "exact"),
         (
             "12/03/2019_9:05_PM 13/03/2019_00:30",
@@ -88,6 +93,19 @@ def test_formats(written: str, read: str, said: str | None) -> None:
     (remark,) = graph.reading.remarks
     assert remark.startswith(f"times such as {texts[0]!r} are read as ")
     assert re.search(said or "seconds since 1970", remark)
+
+
+def test_seasons() -> None:
+    """2009/10 alone is a month; among others that can be none, it is a season."""
+    graph = events("2014/15", "2015/16", "2009/10")
+    assert spans(graph) == [("2014", "2015"), ("2015", "2016"), ("2009", "2010")]
+    assert times(events("2009/10", "2009/11")) == ["2009-10", "2009-11"]
+
+
+def test_marks_of_footnotes() -> None:
+    graph = events("4 May 1997[1]", "1999[a][12]", "2001 [citation needed]", "2003")
+    assert times(graph) == ["1997", "1999", "2001", "2003"]
+    assert "'4 May 1997[1]'" in str(graph.reading.remarks)
 
 
 def test_kinds_of_sources_agree(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
@@ -34,7 +35,6 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     silence and redirections have limits.
     """
     import requests
-    from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects
 
     with catch_warnings(action="ignore"):  # its bar, which is not used, asks for widgets
         import pooch
@@ -44,31 +44,6 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
         f"You can put {file.name} into {folder} by hand, or into a folder of your own and name that"
         " folder in the environment variable SPLIME_DATA."
     )
-
-    def download(url: str, path: Any, _: object) -> None:
-        """Download for pooch, which tries again after errors of requests and wrong bytes."""
-        headers = {"User-Agent": f"splime/{splime.__version__}", "Accept-Encoding": "identity"}
-        Path(path).unlink()  # only its owner may read pooch's file, but a cache may be shared
-        try:
-            with (
-                requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
-                Path(path).open("wb") as out,
-            ):
-                response.raise_for_status()
-                for chunk in response.iter_content(_CHUNK):
-                    out.write(chunk)
-                    if out.tell() > file.size:
-                        raise ValueError(f"more than the {file.size:,} bytes that it has")
-                    progress(file.name, out.tell(), file.size)
-        except (InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects) as error:
-            raise DownloadError(
-                f"{url} is not the address of a file: {error}. Is SPLIME_MIRROR set to"
-                f" something else? {by_hand}"
-            ) from error
-        except requests.HTTPError as error:
-            if response.status_code >= 500 or response.status_code == 429:
-                raise
-            raise DownloadError(f"{error}. {by_hand}") from error
 
     try:
         if target.exists():
@@ -81,7 +56,7 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
         pooch.get_logger().setLevel("WARNING")  # else it announces every file
         registry, urls = {file.name: file.sha256}, {file.name: file.url}
         source = pooch.Pooch(folder, "", registry, urls, retry_if_failed=_RETRIES)
-        source.fetch(file.name, downloader=download)
+        source.fetch(file.name, downloader=partial(_download, file, by_hand, progress))
     except requests.RequestException as error:
         raise DownloadError(
             f"{file.url}: {error}. The network or the host seems to be down. {by_hand}"
@@ -93,3 +68,34 @@ def fetch(file: RemoteFile, folder: Path, *, progress: Progress = silent) -> Pat
     except OSError as error:
         raise DownloadError(f"Cannot keep {file.name} in {folder}: {error}. {by_hand}") from error
     return target
+
+
+def _download(
+    file: RemoteFile, by_hand: str, progress: Progress, url: str, path: Any, _: object
+) -> None:
+    """Download for pooch, which tries again after errors of requests and wrong bytes."""
+    import requests
+    from requests.exceptions import InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects
+
+    headers = {"User-Agent": f"splime/{splime.__version__}", "Accept-Encoding": "identity"}
+    Path(path).unlink()  # only its owner may read pooch's file, but a cache may be shared
+    try:
+        with (
+            requests.get(url, headers=headers, timeout=TIMEOUT, stream=True) as response,
+            Path(path).open("wb") as out,
+        ):
+            response.raise_for_status()
+            for chunk in response.iter_content(_CHUNK):
+                out.write(chunk)
+                if out.tell() > file.size:
+                    raise ValueError(f"more than the {file.size:,} bytes that it has")
+                progress(file.name, out.tell(), file.size)
+    except (InvalidSchema, InvalidURL, MissingSchema, TooManyRedirects) as error:
+        raise DownloadError(
+            f"{url} is not the address of a file: {error}. Is SPLIME_MIRROR set to"
+            f" something else? {by_hand}"
+        ) from error
+    except requests.HTTPError as error:
+        if response.status_code >= 500 or response.status_code == 429:
+            raise
+        raise DownloadError(f"{error}. {by_hand}") from error

@@ -52,6 +52,7 @@ _BOTH_UNKNOWN = BEGIN_UNKNOWN | END_UNKNOWN
 _USUAL_STEPS = {24: "hour", 15: "minute", 60: "minute", 3_600: "second", 86_400: "second"}
 _STEPS = 4  # so many of them, between different times, may show a common one
 _TRIED = 1000
+_NO_NAMES = {"n/a", "#n/a", "null", "none", "nan", "unknown", "-", "?", "(blank)", "(null)"}
 _BLOCK = 1 << 20
 _KEYS = 1 << 15  # rows whose keys fit into the cache
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
@@ -71,6 +72,8 @@ def assemble(raws: Sequence[RawFacts], options: ReadOptions, *, name: str = "") 
     entities = _vocabulary("entity", [raw.names[at] for raw in raws for at in (0, 2)])
     predicates = _vocabulary("predicate", [raw.names[1] for raw in raws])
     all_spans, unit, step, remarks = _parse_spans(raws, options)
+    if options.missing_name is None:
+        remarks += _odd_names(entities)
     raws = [raw.remarked(*remarks) for raw in raws]
     accounts = [_without_nameless(raw) for raw in raws]
     limits = _limits(accounts, all_spans, unit, step, options)
@@ -408,6 +411,13 @@ def common_step(ticks: Ints) -> int:
     """
     steps = np.diff(distinct(ticks))
     return int(np.gcd.reduce(steps)) if len(steps) >= _STEPS else 1
+
+
+def _odd_names(entities: Vocabulary) -> list[str]:
+    """A remark about names that may stand for a missing one, as they are taken literally."""
+    odd = [repr(name) for name in entities if name.lower() in _NO_NAMES]
+    may = "may say that a name is missing; to drop such rows, leave the cells empty"
+    return [f"{', '.join(odd[:4])} among the names of entities {may}"] if odd else []
 
 
 def _rows_by_split(raw: RawFacts) -> RowsBySplit:

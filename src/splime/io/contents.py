@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -20,10 +21,18 @@ from splime.io.layout import (
     roles_of,
     times_of,
 )
-from splime.io.notations import OPEN_END
+from splime.io.notations import (
+    MARK,
+    NOTATIONS,
+    OPEN_END,
+    Notation,
+    begins_and_ends,
+    is_time,
+    strptime_notation,
+)
 from splime.io.options import ReadOptions
 
-Kind: TypeAlias = Literal["time", "name", "number", "row number", "empty"]
+Kind: TypeAlias = Literal["time", "name", "number", "row number", "flag", "text", "empty"]
 SAMPLE = 1000
 """So many rows are looked at."""
 _MOST = 0.8  # of the cells of a column are of its kind
@@ -31,62 +40,73 @@ _LISTED = 10
 _SPARSE = 0.5  # a name that fewer rows have is a note
 # A column is the predicate if it has so many fewer different values than the next one.
 _CLEARLY = 2 / 3
-_MIDDLE, _HINTED = 0.75, 0.5  # in the usual place, or with a name like that of a predicate
+# In the usual place, with a name like that of a predicate, or with values that are no proper names.
+_MIDDLE, _HINTED, _COMMON = 0.75, 0.5, 0.5
+_ALIKE = 0.2  # of the values of a column also stand in another of the same kind
 _HINTS = re.compile(
     r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision",
     re.IGNORECASE,
 )
+_SURE = re.compile(r"(?i)^(?:pred|rel)")
 _UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
 
 _COUNTED = re.compile(
     r"\b(id|ids|no|nr|number|code|zip|price|amount|count|total|qty|score|points)\b"
 )
 _NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_CLOCK = r"(?:[T ,]+[0-9]{1,2}:[0-9]{2}.*)?"
-_ORDINAL = r"[0-9]{1,2}(?:st|nd|rd|th)?"
-_YEAR = r"[0-9]{1,4}(?:\s*(?:bce?|ad|ce))?"
-_DATE = "|".join(
-    (
-        rf"[+-]?(?:[0-9#]{{4}}|[0-9]{{1,3}}#+)(?:-[0-9#]{{1,2}}){{0,2}}{_CLOCK}",  # 2012-05-03
-        rf"[0-9]{{4}}[/.][0-9]{{1,2}}(?:[/.][0-9]{{1,2}}{_CLOCK})?",
-        rf"(?:[0-9]{{1,2}}/[0-9]{{1,2}}/|[0-9]{{1,2}}\.[0-9]{{1,2}}\.|[0-9]{{1,2}}-[0-9]{{1,2}}-)"
-        rf"(?:[0-9]{{2}}){{1,2}}{_CLOCK}",
-        rf"(?:{_ORDINAL}[\s.-]+)?{_MONTH}[\s,.-]+(?:{_ORDINAL},?\s+)?[0-9]{{4}}{_CLOCK}",
-        r"[0-9]{4}[ -]?[qw][0-9]{1,2}(?:-[0-9])?|q[1-4][ -/]?[0-9]{4}",
-        r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?",  # 20120503
-        r"1[0-9]{9}(?:[0-9]{3})?",  # seconds or milliseconds since 1970
-        r"[0-9]{1,4}\s*(?:bce?|ad|ce)",
-    )
+# As it is read without a notation: years, ISO dates, digits alone, (milli)seconds since 1970.
+_DATE = re.compile(
+    r"[+-]?[1-9][0-9]{3}|[+-]?(?:[0-9#]{4}|[0-9]{1,3}#+)(?:-[0-9#]{2}){1,2}"
+    r"(?:[T ][0-9]{2}(?::.*)?)?|[0-9]{4}/[0-9]{2}"
+    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?|1[0-9]{9}(?:[0-9]{3})?"
 )
-_ONE = rf"(?:(?:c|ca|circa|about|approx)\.?\s*)?(?:{_DATE})"
-_TIME = re.compile(
-    rf"{_ONE}(?:\s*(?:[-–—]|to)\s*\S.*)?|{_YEAR}\s*[–—]\s*(?:{_YEAR})?"
-    r"|[1-9][0-9]{2,3}\s*-\s*(?:[1-9][0-9]{2,3})?",
-    re.IGNORECASE,
-)
+_HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
+_MARK = re.compile(MARK)
+_FLAGS = {"yes", "no", "true", "false", "y", "n"}
+_NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
+_SHOWN = 2  # so many rows below the first show the order of columns
+_WORDY = 8  # so many words or more, on average, are no name
 _NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
 
 
-def kind_of(cells: Sequence[str]) -> Kind:
+def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
     """What the cells of a column are.
 
     >>> kind_of(["2012", "present", ""]), kind_of(["18-0213", "18-0501"]), kind_of(["3,5", "12"])
     ('time', 'name', 'number')
     >>> kind_of(["1", "2", "3"]), kind_of(["Mar 2019", "May 2020"]), kind_of(["", " "])
     ('row number', 'time', 'empty')
+    >>> kind_of(["yes", "no"]), kind_of(["08:15", "9:00"]), kind_of(["Signed.\\nNever kept."])
+    ('flag', 'number', 'text')
     """
-    given = [text for cell in cells if (text := cell.strip())]
+    given = [text for cell in cells if (text := _MARK.sub("", cell.strip()))]
     if not given:
         return "empty"
     timed = [text for text in given if not _NO_TIME.fullmatch(text)]
-    if timed and sum(map(bool, map(_TIME.fullmatch, timed))) >= _MOST * len(timed):
+    times = {text for text in {*timed} if _is_time(text, ways)}
+    if timed and sum(text in times for text in timed) >= _MOST * len(timed):
         return "time"
-    if sum(map(bool, map(_NUMBER.fullmatch, given))) >= _MOST * len(given):
+    if sum(map(_is_amount, given)) >= _MOST * len(given):
         first = int(given[0]) if given[0].isascii() and given[0].isdigit() else -1
         counted = [str(number) for number in range(first, first + len(cells))]
         return "row number" if first in (0, 1) and given == counted else "number"
-    return "name"
+    if {text.lower() for text in given} <= _FLAGS:
+        return "flag"
+    wordy = sum(len(text.split()) for text in given) >= _WORDY * len(given)
+    return "text" if wordy or any("\n" in text for text in given) else "name"
+
+
+def _is_time(text: str, ways: Sequence[Notation]) -> bool:
+    """Whether a text is a time, or a begin and an end."""
+    if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
+        return True
+    pairs = (pair for pair in begins_and_ends(text) if any(pair))
+    return any(all(not half or _is_time(half, ways) for half in pair) for pair in pairs)
+
+
+def _is_amount(text: str) -> bool:
+    is_code = re.fullmatch("0[0-9]{3,}", text)  # as 00017
+    return bool(_NUMBER.fullmatch(text) or _HOURS.fullmatch(text)) and not is_code
 
 
 def _is_number(name: str, cells: Sequence[str]) -> bool:
@@ -108,10 +128,15 @@ def is_header(cells: Sequence[str], below: Contents, times: Sequence[int]) -> bo
     False
     """
     chosen = [cells[at].strip() for at in times or below.of_kind("time")]
-    return bool(chosen) and all(
-        text[:1].isalpha() and not _NO_TIME.fullmatch(text) and kind_of([text]) == "name"
-        for text in chosen
-    )
+    words = [text[:1].isalpha() and kind_of([text]) in ("name", "time") for text in chosen]
+    # "Signed, In force": one of two may be a word for an open end.
+    told = any(not _NO_TIME.fullmatch(text.lower()) for text in chosen)
+    return told and all(words) and not any(map(is_date, cells))
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a time and no mere number, as ids are."""
+    return not text.strip().isdecimal() and kind_of([text]) == "time"
 
 
 @dataclass(frozen=True)
@@ -121,6 +146,8 @@ class Contents:
     names: Sequence[str]
     read: Callable[[], Sequence[Sequence[str]]]
     """Reads the cells of each column, where the names are not enough."""
+    ways: Sequence[Notation] = NOTATIONS
+    """How times are written."""
 
     @cached_property
     def cells(self) -> Sequence[Sequence[str]]:
@@ -144,16 +171,37 @@ class Contents:
         return [
             "number" if kind == "time" and _is_number(name, cells) else kind
             for name, cells in zip(self.names, self.cells, strict=True)
-            for kind in [kind_of(cells)]
+            for kind in ["text" if _NOTES.fullmatch(name) else kind_of(cells, self.ways)]
         ]
+
+    def with_first(self) -> Contents:
+        """The same with the names as the first row, where they are none; the names are numbers."""
+        cells = [[name, *cells] for name, cells in zip(self.names, self.cells, strict=True)]
+        return replace(self, names=[str(at + 1) for at in range(len(cells))], read=lambda: cells)
+
+    def is_misplaced(self, layout: Layout) -> bool:
+        """Whether columns without names cannot be in the usual order: rows are counted first,
+        or what should be a time is none, and a name is one.
+        """
+        kinds = self.with_first().kinds
+        names = [kinds[layout[role]] for role in NAMES if role in layout]
+        times = [kinds[layout[role]] for role in TIMES if role in layout]
+        counted = names[0] == "row number" and {*names[1:]} == {"name"}
+        shifted = "time" in names and "name" in times and not {"time", "number"} & {*times}
+        return len(self.cells[0]) >= _SHOWN and (counted or shifted)
 
     def of_kind(self, *kinds: Kind) -> list[int]:
         """The columns of some kinds."""
         return [at for at, kind in enumerate(self.kinds) if kind in kinds]
 
-    def values(self, at: int) -> int:
-        """How many different values a column has."""
-        return len({cell.strip() for cell in self.cells[at]} - {""})
+    def values(self, at: int) -> set[str]:
+        """The different values of a column."""
+        return {cell.strip() for cell in self.cells[at]} - {""}
+
+    def are_alike(self, one: int, other: int) -> bool:
+        """Whether two columns name things of the same kind, so neither is the predicate."""
+        first, second = self.values(one), self.values(other)
+        return len(first & second) > _ALIKE * min(len(first), len(second))
 
     def filled(self, at: int) -> float:
         """The share of rows that have a value in a column."""
@@ -162,7 +210,10 @@ class Contents:
     def line(self, columns: Sequence[int | str]) -> str:
         """The option that chooses columns, to be copied; a text stands for itself."""
         plain = all(
-            self.names[at].isprintable() and "," not in self.names[at] and self.names[at].strip()
+            (name := self.names[at]).isprintable()
+            and "," not in name
+            and name.strip()
+            and self.names.count(name) == 1
             for at in columns
             if isinstance(at, int)
         )
@@ -179,6 +230,8 @@ def find_layout(
 
     Where the columns leave more than one reading, the error has each as an option to copy.
     """
+    if options.time_format is not None:
+        contents = replace(contents, ways=(strptime_notation(options.time_format),))
     names, one_predicate = contents.names, options.predicate_name is not None
     if options.columns is not None:
         layout = by_name(names, options.columns, where, one_predicate=one_predicate)
@@ -205,22 +258,25 @@ def _by_contents(
     options: ReadOptions,
     where: str,
 ) -> tuple[dict[str, int], list[str]]:
-    dated = contents.of_kind("time")
+    names, dated = contents.names, contents.of_kind("time")
     for pair in (("begin", "end"), ("time",)):  # "from" and "to" may be places
         called = {role: roles[role] for role in pair if role in roles}
         if dated and called and not {*dated} & {*called.values()}:
             roles = {role: at for role, at in roles.items() if role not in called}
-    times = _times(contents, roles, options, where)
+    alone = [role for role in NAMES if role in roles]
+    if len(alone) == 1 and not _SURE.search(names[roles[alone[0]]]):
+        roles = {role: at for role, at in roles.items() if role not in alone}  # another `source`
+    times = _times(contents, roles, wanted, options, where)
     taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
     missing = [role for role in wanted if role not in roles]
     free = _names(contents, missing, taken)
     named = {role: roles[role] for role in wanted if role in roles}
     if len(free) != len(missing):
-        raise _unclear(contents, where, named, missing, free, times)
+        raise _unclear(contents, where, named, missing, [[*times.values()]])
     if "predicate" in missing:
         predicate = _predicate(contents, free)
         if predicate is None:
-            raise _unclear(contents, where, named, missing, free, times)
+            raise _unclear(contents, where, named, missing, [[*times.values()]])
         free.remove(predicate)
         missing.remove("predicate")
         named["predicate"] = predicate
@@ -228,7 +284,7 @@ def _by_contents(
     layout = {role: named[role] for role in wanted} | times
     if "split" in roles:
         layout["split"] = roles["split"]
-    said = ", ".join(f"{contents.names[at]!r:.60} is the {role}" for role, at in layout.items())
+    said = ", ".join(f"{names[at]!r:.60} is the {role}" for role, at in layout.items())
     others = option("columns", "A,B,…")
     return layout, [f"by what the columns hold: {said}; {others} chooses others"]
 
@@ -241,7 +297,11 @@ def left_out(names: Iterable[str]) -> list[str]:
 
 
 def _times(
-    contents: Contents, roles: dict[str, int], options: ReadOptions, where: str
+    contents: Contents,
+    roles: dict[str, int],
+    wanted: Sequence[str],
+    options: ReadOptions,
+    where: str,
 ) -> dict[str, int]:
     """The columns of times, by their names or as the columns that hold times."""
     named = {role: roles[role] for role in TIMES if role in roles}
@@ -249,6 +309,9 @@ def _times(
         return {role: named[role] for role in ("begin", "end")}
     taken = [at for role, at in roles.items() if role not in TIMES]
     columns = [at for at in contents.of_kind("time") if at not in taken]
+    if len(columns) > 1:  # beside dates, numbers such as 2410 are no years
+        dated = [at for at in columns if any(map(is_date, contents.cells[at]))]
+        columns = dated or columns
     columns = sorted({*columns, *named.values()})
     lengths = [at for at in contents.of_kind("number", "row number") if at not in taken]
     if options.duration is not None and len(columns) == 1:
@@ -256,33 +319,60 @@ def _times(
         if len(spoken) == 1:
             return {"begin": columns[0], "end": spoken[0]}
     if len(columns) == 2 and "time" not in named:
-        first, second = columns
-        if named.get("begin") == second or named.get("end") == first:
-            first, second = second, first
-        return {"begin": first, "end": second}
+        return _in_order(contents, named, *columns)
     if len(columns) == 1:
         is_begin = options.since or "begin" in named
-        spoken = [at for at in lengths if _UNITS.fullmatch(contents.names[at])]
-        if is_begin and spoken and not options.since:
-            raise DataError(
-                f"{where}: {contents.names[columns[0]]!r} is a begin, and there is no end; if"
-                f" {contents.names[spoken[0]]!r} is how long the fact holds:"
-                f" {option('duration', _unit(contents.names[spoken[0]]))}; {option('since')} lets"
-                " facts hold on"
-            )
+        if is_begin and not options.since:
+            _check_length(contents, columns[0], lengths, where)
         return {"begin" if is_begin else "time": columns[0]}
-    known = [roles.get(role, role.upper()) for role in NAMES]
-    when: list[int | str] = ["BEGIN", "END"] if len(columns) > 1 else ["TIME"]
-    which = f"one or two times among {_listed(contents, columns)}" if columns else "the time"
-    others = range(len(contents.names))
+    if len(columns) > 2:
+        known = {role: roles[role] for role in NAMES if role in roles}
+        pairs = list(itertools.pairwise(columns))
+        missing = [role for role in wanted if role not in known]
+        raise _unclear(contents, where, known, missing, pairs[:: max(1, len(pairs) - 1)])
+    listed = _listed(contents, range(len(contents.names)))
     raise DataError(
-        f"{where}: the columns leave open which is {which}; choose, by name or number from 1:\n"
-        f"  {contents.line([*known, *when])}\nThe columns are {_listed(contents, others)}."
+        f"{where}: the columns leave open which is the time; choose, by name or number from 1:\n"
+        f"  {contents.line([*(roles.get(role, role.upper()) for role in wanted), 'TIME'])}\n"
+        f"The columns are {listed}. If one holds times, {option('time_format', '%d/%m/%Y')} says"
+        " how they are written."
     )
 
 
-def _unit(name: str) -> str:
-    return name.lower() if name.lower() not in ("duration", "length") else "days"
+def _in_order(
+    contents: Contents, named: Mapping[str, int], first: int, second: int
+) -> dict[str, int]:
+    """Which of two columns of times is the begin: by its name, or as the earlier one."""
+    if "begin" in named or "end" in named:
+        swapped = named.get("begin") == second or named.get("end") == first
+    else:
+        swapped = _is_later(contents.cells[first], contents.cells[second])
+    return {"begin": second, "end": first} if swapped else {"begin": first, "end": second}
+
+
+def _check_length(contents: Contents, begin: int, lengths: Sequence[int], where: str) -> None:
+    """An error where a begin stands alone, and a column beside it has the name of a unit."""
+    for name in (contents.names[at] for at in lengths if _UNITS.fullmatch(contents.names[at])):
+        unit = name.lower() if name.lower() not in ("duration", "length") else "days"
+        raise DataError(
+            f"{where}: {contents.names[begin]!r} is a begin, and there is no end; if {name!r} is"
+            f" how long the fact holds: {option('duration', unit)}; {option('since')} lets facts"
+            " hold on"
+        )
+
+
+def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether times are mostly later than others, by year and, in ISO dates, by day."""
+
+    def place(text: str) -> tuple[int, str]:
+        year = re.search("[1-9][0-9]{0,3}(?![0-9])(?=[^0-9]*$)|[1-9][0-9]{3}", text)
+        if year is None:
+            return 0, ""
+        sign = -1 if re.search(r"(?i)\bB\.?C", text) else 1
+        return sign * int(year[0]), text if year.start() == 0 else ""
+
+    pairs = ((place(one), place(other)) for one, other in zip(cells, others, strict=True))
+    return sum((one > other) - (one < other) for one, other in pairs if one[0] and other[0]) > 0
 
 
 def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> list[int]:
@@ -291,25 +381,78 @@ def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> 
     texts, numbers = (
         [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
     )
+    ids = [at for at in numbers if _is_repeated_id(contents, at)] if texts else []
+    texts = _without_doubles(contents, sorted([*texts, *ids]))
     things = [role for role in missing if role != "predicate"]
     return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
 
 
+def _is_repeated_id(contents: Contents, at: int) -> bool:
+    """Whether numbers are ids of things, of which some are in several rows."""
+    is_id = re.search("(?i)(?:[ _.-]|[a-z](?=I))id$", contents.names[at])
+    return is_id is not None and len(contents.values(at)) < len(contents.cells[at])
+
+
+def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
+    """Columns of names without those of their ids; the ids instead where several share a name.
+
+    >>> rows = [["7", "Ann"], ["8", "Ann"], ["7", "Ann"]]
+    >>> _without_doubles(Contents.of_rows(["person_id", "person_name"], rows), [1])
+    [0]
+    """
+    chosen = {*columns}
+    stems = [
+        re.sub(r"(?i)[ _.-]*(?:id|no|nr|number|code|key|sku)\.?$", "", n) for n in contents.names
+    ]
+    for at in columns:
+        stem = re.sub("(?i)[ _.-]*(?:name|title|label)$", "", contents.names[at])
+        ids = [one for one, other in enumerate(stems) if other == stem != contents.names[one]]
+        for one in ids:
+            pairs = {*zip(contents.cells[one], contents.cells[at], strict=True)}
+            if one != at and len(contents.values(one)) == len(pairs) < len(contents.cells[at]):
+                alone = len(pairs) == len(contents.values(at))
+                chosen = (chosen | {one, at}) - {one if alone else at}
+    return sorted(chosen)
+
+
 def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
     """The column that has clearly the fewest different values; None if none has."""
-    first, *others = sorted(columns, key=lambda at: _weight(contents, columns, at))
-    rows, values = len(contents.cells[first]), contents.values(first)
-    if rows < 2 or (values > 1 and values > rows / 2):
+    first, *others = _likely(contents, columns)
+    rows, values = len(contents.cells[first]), len(contents.values(first))
+    most = rows - 1 if _is_common(contents, first) else rows / 2
+    if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, first):
         return None
     lightest = _weight(contents, columns, first)
+    others = [at for at in others if _may_link(contents, columns, at)]
     clear = not others or lightest <= _CLEARLY * _weight(contents, columns, others[0])
     return first if clear else None
 
 
+def _likely(contents: Contents, columns: Sequence[int]) -> list[int]:
+    """The columns, the likeliest predicate first."""
+
+    def unlikely(at: int) -> tuple[bool, float]:
+        return not _may_link(contents, columns, at), _weight(contents, columns, at)
+
+    return sorted(columns, key=unlikely)
+
+
+def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
+    return not any(contents.are_alike(at, other) for other in columns if other != at)
+
+
 def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
-    hinted = _HINTED if _HINTS.search(contents.names[at]) else 1
+    name = contents.names[at].strip()  # some columns are called as one of their values is
+    hinted = _HINTED if _HINTS.search(name) or name in contents.values(at) else 1
     middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
-    return contents.values(at) * hinted * middle
+    common = _COMMON if _is_common(contents, at) else 1
+    return len(contents.values(at)) * hinted * middle * common
+
+
+def _is_common(contents: Contents, at: int) -> bool:
+    """Whether most values of a column begin with a small letter, so are no proper names."""
+    values = contents.values(at)
+    return 2 * sum(text[0].islower() for text in values) > len(values)
 
 
 def _unclear(
@@ -317,40 +460,44 @@ def _unclear(
     where: str,
     named: dict[str, int],
     missing: Sequence[str],
-    free: Sequence[int],
-    times: dict[str, int],
+    times: Sequence[Sequence[int | str]],
 ) -> DataError:
-    """What to say of columns that leave no reading, or more than one."""
-    at_times = [*times.values()]
+    """What to say of columns that leave no reading, or more than one; `times` are those to try."""
+    at_times = {at for when in times for at in when if isinstance(at, int)}
+    free = _names(contents, missing, {*named.values(), *at_times})
+    wanted = [role for role in NAMES if role in named or role in missing]
+    readings: list[list[int | str]] = []
+    more = ""
     if len(free) == len(missing) - 1 and "predicate" in missing:
         rest = iter(free)
-        fill = {r: next(rest) for r in NAMES if r in missing and r != "predicate"}
-        open_line = [*({**named, **fill}.get(r, r.upper()) for r in NAMES), *at_times]
-        return DataError(
-            f"{where}: no column is left for the predicate beside"
-            f" {_listed(contents, [*named.values(), *free])} and the time; give all rows one with"
-            f" {option('predicate_name', 'worksFor')}, or choose with {contents.line(open_line)}"
-        )
-    readings: list[Sequence[int | str]] = []
-    if len(free) == len(missing) and "predicate" in missing:
-        likely = sorted(free, key=lambda at: _weight(contents, free, at))
-        for predicate in likely[:2]:
+        things = [named[r] if r in named else next(rest) for r in wanted if r != "predicate"]
+        more = f" {option('predicate_name', 'worksFor')}"
+        if len(times) == 1:
+            whole = [things[0], "PREDICATE", things[1], *times[0]]
+            return DataError(
+                f"{where}: no column is left for the predicate beside {_listed(contents, things)}"
+                f" and the time; give all rows one with{more}, or choose with"
+                f" {contents.line(whole)}"
+            )
+        readings.append([*things])
+    elif len(free) == len(missing) and "predicate" in missing:
+        for predicate in _likely(contents, free)[:2]:
             others = iter(at for at in free if at != predicate)
             made = {**named, "predicate": predicate}
-            readings.append([*(made[r] if r in made else next(others) for r in NAMES), *at_times])
+            readings.append([made[r] if r in made else next(others) for r in wanted])
     else:
         rest = iter(free)
-        full = [named[r] if r in named else next(rest, r.upper()) for r in NAMES]
-        readings.append([*full, *at_times])
-        subject = named.get("subject", free[0] if free else "SUBJECT")
-        if len(free) > len(missing):
-            readings.append([subject, WILDCARD, *at_times])
-    said = "leave open which is the " + " and the ".join(missing)
-    lines = "\n".join(f"  {contents.line(reading)}" for reading in readings)
+        readings.append([named[r] if r in named else next(rest, r.upper()) for r in wanted])
+        if len(free) > len(missing) and "predicate" in wanted:
+            readings.append([named.get("subject", free[0]), WILDCARD])
+    unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
+    shown = [[*reading, *when] for when in times for reading in readings]
+    lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
+    star = f" With {WILDCARD}, each other column is a predicate." if "predicate" in wanted else ""
     return DataError(
-        f"{where}: the columns {said}; choose, by name or number from 1:\n{lines}\n"
-        f"Names could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, at_times)}. With {WILDCARD}, each other column is a predicate."
+        f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
+        f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
+        f" {_listed(contents, [*at_times]) or 'none'}.{star}"
     )
 
 

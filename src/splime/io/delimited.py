@@ -6,7 +6,7 @@ import csv
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -37,6 +37,8 @@ SUFFIXES = (".tsv", ".csv", ".txt", ".tab", ".dat", ".data", ".quad", ".quads")
 # reads a third faster, and in less memory, than Arrow's default of 1 MiB; 32 MiB needs more).
 _BLOCK = 8 << 20
 _LARGEST_BLOCK = 1 << 30
+FEWEST = 3
+"""So many cells of a row are filled where a table begins; a title has one."""
 _DELIMITERS = {
     "\t": "tabs",
     ",": "commas",
@@ -65,6 +67,10 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
     delimiter, remarks = _sniff(file)
     lines = file.rows(delimiter, file.head)
     skip, (number, cells) = 0, next(lines)
+    if above := _above(row for _, row in file.rows(delimiter, file.head)):
+        remarks.append("rows above the table were left out")
+    for title in itertools.islice(lines, above):
+        skip, (number, cells) = number, title
     while _is_comment(cells) and (second := next(lines, None)):
         if len(second[1]) == len(cells):  # the names of the columns
             cells[0] = cells[0].lstrip("# ")
@@ -145,6 +151,8 @@ def _layout(
             times = [layout[role] for role in TIMES if role in layout]
             header = is_header(cells, below, times) or len(roles_of(cells)) > 3
             header = header or (columns is None and is_header(cells, below, []))
+        if not header and columns is None and below.is_misplaced(layout):
+            return False, *find_layout(below.with_first(), options, where)
         if not header:
             return False, layout, ()
     return True, *find_layout(below, options, where)
@@ -152,6 +160,15 @@ def _layout(
 
 def _is_comment(cells: list[str]) -> bool:
     return cells[0].lstrip().startswith("#")
+
+
+def _above(rows: Iterable[list[str]]) -> int:
+    """How many rows stand above a table; titles have one or two cells."""
+    for at, row in enumerate(rows):
+        is_other = _is_comment(row) or _count_line(row) is not None
+        if is_other or sum(map(bool, map(str.strip, row))) >= FEWEST:
+            return at
+    return 0
 
 
 def _count_line(cells: list[str]) -> int | None:
@@ -199,7 +216,10 @@ def _first_lines(file: InputFile, delimiter: str) -> str:
     counts = {name: _count(lines, delimiter) for delimiter, name in _DELIMITERS.items()}
     listed = ", ".join(f"{count} by {name}" for name, count in counts.items() if count)
     if max(counts.values()) < 4:
-        advice = "Facts are lines of 4 or 5 columns, with one of these between them."
+        advice = (
+            "Facts are lines of 4 or 5 columns, with one of these between them; or of 3, with"
+            f" {option('predicate_name', 'worksFor')}."
+        )
     else:
         advice = (
             f"{option('columns', 'A,B,…')} chooses columns by number from 1, or by name below a"
@@ -348,6 +368,7 @@ def _start_of(file: InputFile) -> list[str]:
     if not lines:
         raise DataError(f"{file.path}: the file is empty; {EXPECTED}")
     lines = [line for line in lines if not line.lstrip().startswith("#")] or lines
+    lines = lines[_above(re.split("[\t,;|]", line) for line in lines) :]
     return lines[1:] if _count_line([lines[0]]) is not None and len(lines) > 1 else lines
 
 

@@ -127,7 +127,7 @@ def by_name(
 
 def _since(names: Sequence[str], layout: dict[str, int]) -> dict[str, int]:
     """The same, where the one time is a begin if its column is called so."""
-    if "time" in layout and _folded(names[layout["time"]]) == "since":
+    if "time" in layout and folded(names[layout["time"]]) == "since":
         layout["begin"] = layout.pop("time")
     return layout
 
@@ -140,23 +140,24 @@ def roles_of(names: Sequence[str]) -> dict[str, int]:
     >>> roles_of(["s", "r", "o", "t"])["time"]
     3
     """
-    folded = [_folded(name) for name in names]
+    plain = [folded(name) for name in names]
     roles: dict[str, int] = {}
     for role, synonyms in _SYNONYMS.items():
         usual, *others = synonyms.split()
-        matches = [at for at, name in enumerate(folded) if name == usual]
+        matches = [at for at, name in enumerate(plain) if name == usual]
         if not matches:
             taken = roles.values()
-            matches = [at for at, name in enumerate(folded) if name in others and at not in taken]
+            matches = [at for at, name in enumerate(plain) if name in others and at not in taken]
         if role == "object" and len(matches) > 1:
             # "t" is the tail, unless another column is the object: then it is the time.
-            matches = [at for at in matches if folded[at] != "t"]
+            matches = [at for at in matches if plain[at] != "t"]
         if len(matches) == 1:
             roles[role] = matches[0]
     return roles
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name of a column without case and signs."""
     return re.sub("[^a-z0-9]", "", name.lower())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -25,6 +25,8 @@ OPEN_END = re.compile(
     r"|open(?:-ended)?|continuing|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
 )
 """What stands in the place of an end that is not there yet."""
+MARK = r"(?:\s*\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\])+$"
+"""The marks of footnotes behind a time, as an encyclopedia has them."""
 _CLOCK = (
     r"(?:(?:,? +|T)(?P<hour>[0-9]{1,2})(?P<rest>(?::[0-9]{2}){0,2}(?:[.,][0-9]+)?)"
     r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?P<zone>Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2}))?)?"
@@ -33,8 +35,12 @@ _DAY_MONTH = re.compile(
     r"([0-9]{1,2})(?:/|-|\. ?)([0-9]{1,2})(?:/|-|\. ?)([0-9]{4}|[0-9]{2})" + _CLOCK
 )
 _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
-_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})")
+_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
+_SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
+_UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
+_MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})[/-](0?[1-9]|1[0-2])")
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_SECONDS = re.compile(r"([0-9]{9,10})(\.[0-9]*[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _BASIC = re.compile(
     r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})(?:([0-9]{2}(?:[.,][0-9]+)?))?(Z|[+-][0-9]{2}:?[0-9]{2})?"
@@ -46,14 +52,19 @@ _DAY_IN_WORDS = re.compile(
     rf"|{_MONTH}[ /-]{_DAY},?[ /-][0-9]{{4}}|[0-9]{{4}}[ /-]{_MONTH}[ /-]{_DAY})){_CLOCK}"
 )
 _MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
-_SHORT_WORDS = re.compile(rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-])(?P<year>[0-9]{{2}}){_CLOCK}")
+_SHORT_WORDS = re.compile(
+    rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-]|{_MONTH}-)(?P<year>[0-9]{{2}})(?P<clock>{_CLOCK})"
+)
 _QUARTER = re.compile(
-    r"(?i)([0-9]{4})[ /-]?Q([1-4])|Q([1-4])[ /-]?([0-9]{4})|([1-4])Q[ /-]?([0-9]{4})"
+    r"(?i)([0-9]{4})[ /-]?([QH])([1-4])|([QH])([1-4])[ /-]?([0-9]{4})|([1-4])([QH])[ /-]?([0-9]{4})"
 )
 _WEEK = re.compile(r"(?i)([0-9]{4})[ -]?W([0-9]{1,2})(?:-?([1-7]))?")
 _BC, _AD = r"(?:BCE?|B\.\s?C\.(?:\s?E\.)?)", r"(?:AD|CE|A\.\s?D\.|C\.\s?E\.)"
 _ERA = re.compile(rf"(?i)([0-9]{{1,5}}) ?(?:({_BC})|{_AD})|{_AD} ?([0-9]{{1,5}})")
-_ABOUT = re.compile(r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)")
+_ABOUT = re.compile(
+    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)"
+    r"|([0-9].*?) ?(?:\?|\((?:\?|c\.?|ca\.?|circa|approx\.?)\))"
+)
 _COMPACT = (
     "^[0-9]{4}(0[1-9]|1[0-2])((0[1-9]|[12][0-9]|3[01])"
     "(([01][0-9]|2[0-3])([0-5][0-9]([0-5][0-9])?)?)?)?$"
@@ -109,7 +120,7 @@ def _year_first(text: str) -> str | None:
 
 def _month_year(text: str) -> str | None:
     match = _MONTH_YEAR.fullmatch(text)
-    return match and f"{match[2]}-{int(match[1]):02}"
+    return match and f"{match[2] or match[3]}-{int(match[1] or match[4]):02}"
 
 
 def _words(text: str) -> str | None:
@@ -123,8 +134,7 @@ def _words(text: str) -> str | None:
 
 def _short_words(text: str) -> str | None:
     match = _SHORT_WORDS.fullmatch(text)
-    day = match and _parsed(f"{match['date']}{_full_year(match['year'])}")
-    return match and day and day + _clock(match)
+    return match and _words(f"{match['date']}{_full_year(match['year'])}{match['clock']}")
 
 
 def _parsed(text: str) -> str | None:
@@ -145,8 +155,18 @@ def _quarter(text: str) -> str | None:
     match = _QUARTER.fullmatch(text)
     if match is None:
         return None
-    year = match[1] or match[4] or match[6]
-    return f"{year}-{3 * int(match[2] or match[3] or match[5]) - 2:02}"
+    year, part, number = next(
+        (match[y], match[p], int(match[n]))
+        for y, p, n in ((1, 2, 3), (6, 4, 5), (9, 8, 7))
+        if match[y]
+    )
+    months = 3 if part in "qQ" else 6
+    return f"{year}-{months * (number - 1) + 1:02}" if months * number <= 12 else None
+
+
+def _seconds(text: str) -> str | None:
+    match = _SECONDS.fullmatch(text)
+    return match and f"{datetime.fromtimestamp(int(match[1]), UTC):%Y-%m-%dT%H:%M:%S}{match[2]}Z"
 
 
 def _week(text: str) -> str | None:
@@ -170,9 +190,8 @@ def _about(text: str) -> str | None:
     match = _ABOUT.fullmatch(text)
     if match is None:
         return None
-    if re.fullmatch("[0-9]{1,4}", match[1]):
-        return f"{match[1]}-##-##"
-    return _era(match[1]) or _words(match[1])
+    time = match[1] or match[2]
+    return f"{time}-##-##" if re.fullmatch("[0-9]{1,4}", time) else _era(time) or _words(time)
 
 
 def _basic(text: str) -> str | None:
@@ -190,6 +209,7 @@ def _whole(text: str) -> str | None:
 
 
 NOTATIONS = (
+    Notation("seconds since 1970; {time_format} reads them otherwise", _seconds),
     Notation("a whole number, as it is written among gaps", _whole),
     Notation("without separators, as ISO 8601 has it", _basic),
     Notation("year first; {time_format} reads them otherwise", _year_first),
@@ -198,7 +218,7 @@ NOTATIONS = (
     Notation(
         "years of two digits are 1969 to 2068; {time_format} reads them otherwise", _short_words
     ),
-    Notation("the month in which the quarter begins; {year} keeps the year", _quarter),
+    Notation("the month in which the quarter or half begins; {year} keeps the year", _quarter),
     Notation("the day on which the week begins; {year} keeps the year", _week),
     Notation("years before Christ are negative; {unknown_time} makes one unknown", _era),
     Notation("as if it were exact; {unknown_time} makes one unknown", _about),
@@ -254,6 +274,42 @@ ORDERS = (
 def is_day_month(text: str) -> bool:
     """Whether a text is a date of which one has to know whether the day or the month is first."""
     return any(order.iso(text) for order in ORDERS)
+
+
+def is_time(text: str, ways: Sequence[Notation]) -> bool:
+    """Whether a text is written in one of some ways; or as three numbers, where none was chosen."""
+    return any(way.iso(text) for way in ways) or (ways is NOTATIONS and is_day_month(text))
+
+
+def begins_and_ends(text: str) -> list[tuple[str, str]]:
+    """The begins and ends that a text may hold; what is empty is unknown."""
+    pairs = []
+    if match := _SINCE.fullmatch(text):
+        text = match[1] or match[2]
+        pairs.append((text, ""))
+    if match := _UNTIL.fullmatch(text):
+        pairs.append(("", match[1]))
+    for dash in _DASH.finditer(text):
+        begin, end = text[: dash.start()], text[dash.end() :]
+        if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
+            pairs.append(full_pair(begin, end))
+    return pairs
+
+
+def full_pair(begin: str, end: str) -> tuple[str, str]:
+    """A begin and an end, with what is written only once: 1998-99, 49-44 BC.
+
+    >>> full_pair("1998", "03"), full_pair("49", "44 BC"), full_pair("1991", "present")
+    (('1998', '2003'), ('49 BC', '44 BC'), ('1991', ''))
+    """
+    if OPEN_END.fullmatch(end):
+        end = ""
+    if (first := re.search("[0-9]{4}$", begin)) and re.fullmatch("[0-9]{2}", end):
+        year = int(first[0][:2] + end)
+        end = str(year + 100 * (year < int(first[0])))
+    if re.fullmatch("[0-9]+", begin) and (era := re.fullmatch(r"([0-9]+)( ?B\.? ?C.*)", end)):
+        begin += era[2] if int(begin) >= int(era[1]) else ""
+    return begin, end
 
 
 def strptime_notation(format: str) -> Notation:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,16 +98,19 @@ def read_table(path: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     check_whole(path)
-    try:
+    with _opened(path):
         table = pq.read_table(path)
         table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _unreadable(path, error) from None
     return table
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path}: cannot be read as Parquet: {error}")
+@contextmanager
+def _opened(path: Path) -> Iterator[None]:
+    """What Arrow says of a file as one message."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read as Parquet: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -153,25 +157,21 @@ class Part:
         names = {role: file.names[role] for role in roles if role in file.names}
         graph = file.graph if "begin" in names else None
         wanted = [*names.values(), *(file.filled if graph else ())]
-        try:
-            # Pre-buffering would keep all that was ever read in memory; and without a small buffer
-            # a whole row group would be in memory, however large it is.
-            with pq.ParquetFile(
-                self.path, read_dictionary=file.texts, pre_buffer=False, buffer_size=1 << 18
-            ) as reader:
-                for batch in reader.iter_batches(self.batch_rows, [*self.groups], wanted):
-                    batch.validate(full=True)
-                    columns = {role: batch.column(name) for role, name in names.items()}
-                    if graph is not None:
-                        with damages(self.path):
-                            begin, end, _ = graph.times(batch)
-                        columns["begin"] = dated(begin, graph.granularity)
-                        columns["end"] = dated(end, graph.granularity)
-                    yield Batch(self, row, columns, names)
-                    row += batch.num_rows
-                    progress("reading", self.fact - self.row + row)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _unreadable(self.path, error) from None
+        # Pre-buffering would keep all that was ever read in memory; and without a small buffer a
+        # whole row group would be in memory, however large it is.
+        opened = partial(pq.ParquetFile, pre_buffer=False, buffer_size=1 << 18)
+        with _opened(self.path), opened(self.path, read_dictionary=file.texts) as reader:
+            for batch in reader.iter_batches(self.batch_rows, [*self.groups], wanted):
+                batch.validate(full=True)
+                columns = {role: batch.column(name) for role, name in names.items()}
+                if graph is not None:
+                    with damages(self.path):
+                        begin, end, _ = graph.times(batch)
+                    columns["begin"] = dated(begin, graph.granularity)
+                    columns["end"] = dated(end, graph.granularity)
+                yield Batch(self, row, columns, names)
+                row += batch.num_rows
+                progress("reading", self.fact - self.row + row)
 
 
 class FactFile:
@@ -184,11 +184,9 @@ class FactFile:
         if not path.exists():
             raise DataError(f"{path}: there is no such Parquet file")
         check_plain(path)
-        try:
+        with _opened(path):
             about, self._metadata = path.stat(), pq.read_metadata(path)
             self.schema = schema = self._metadata.schema.to_arrow_schema()
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _unreadable(path, error) from None
         self.version = about.st_size, about.st_mtime_ns
         self.rows: int = self._metadata.num_rows
         self.graph = read_description(path, schema.metadata)
@@ -215,11 +213,9 @@ class FactFile:
         """The first rows."""
         import pyarrow.parquet as pq
 
-        try:
+        with _opened(self.path):
             batches = pq.ParquetFile(self.path).iter_batches(SAMPLE)
             return pa.Table.from_batches([*itertools.islice(batches, 1)], self.schema)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _unreadable(self.path, error) from None
 
     @property
     def layout(self) -> dict[str, str]:
@@ -257,12 +253,10 @@ class FactFile:
                 f"{self.path}: to read its {self.rows:,} rows takes about {needed / 1e9:,.1f} GB of"
                 f" memory, and {free / 1e9:,.1f} GB are free; take fewer facts"
             )
-        try:
+        with _opened(self.path):
             table = pq.read_table(self.path, columns=names, read_dictionary=texts)
             table.validate(full=True)
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-            raise _unreadable(self.path, error) from None
-        return table.select(names)
+            return table.select(names)
 
     def parts(self, most_rows: int, batch_rows: int, fact: int = 0) -> list[Part]:
         """Parts of at most `most_rows` rows, but of at least one row group."""

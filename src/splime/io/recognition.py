@@ -16,11 +16,15 @@ from splime.errors import DataError, UsageError, counted, option
 from splime.io.cleaning import with_ends
 from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.notations import (
+    MARK,
     NOTATIONS,
     OPEN_END,
     ORDERS,
     DayMonth,
+    begins_and_ends,
+    full_pair,
     is_day_month,
+    is_time,
     kinds_of_numbers,
     numbers_as_dates,
     strptime_notation,
@@ -31,10 +35,8 @@ from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_tex
 
 _NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
 _SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
-_LIKE_MONTH, _NO_MONTH = r"^[0-9]{1,4}-[0-9]{2}$", r"^[0-9]{1,4}-(00|1[3-9]|[2-9][0-9])$"
-_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
-_SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
-_UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
+_LIKE_MONTH = r"^[0-9]{1,4}[-/][0-9]{2}$"
+_NO_MONTH = r"^[0-9]{1,4}[-/](00|1[3-9]|[2-9][0-9])$"
 _NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
 
@@ -108,6 +110,7 @@ class Recognition:
 
         Without `numbers`, bare numbers stay what they are.
         """
+        self._without_marks()
         self._split_cells()
         self._open_ends()
         if self.options.unknown_time is None:
@@ -158,9 +161,13 @@ class Recognition:
             return _sum(times.unread for times in among)
         return _sum(times.known for times in among)
 
-    def _claimed(self, text: str) -> bool:
-        own = any(way.iso(text) for way in self.ways)
-        return own or (self.format is None and is_day_month(text))
+    def _without_marks(self) -> None:
+        """Leave the marks of footnotes out."""
+        if marked := _sum(times.matching(MARK) for times in self._all):
+            self.remarks.append(
+                f"marks behind times are left out, as of {next(iter(marked))!r:.60}"
+            )
+            self._replace({text: re.sub(MARK, "", text) for text in marked})
 
     def _split_cells(self) -> None:
         """Make begin and end of cells that hold both, where there is one column of times."""
@@ -170,8 +177,8 @@ class Recognition:
             if len(raw.times) == 1
         ]
         among = [times for (times,) in singles]
-        cells = [text for text in self._unread(among) if not self._claimed(text)]
-        pairs = {text: _pairs(text) for text in cells}
+        cells = [text for text in self._unread(among) if not is_time(text, self.ways)]
+        pairs = {text: begins_and_ends(text) for text in cells}
         halves = {half for each in pairs.values() for pair in each for half in pair}
         usable = self._readable(halves)
         spans = {
@@ -197,7 +204,7 @@ class Recognition:
         return {
             text
             for text, fine in zip(listed, known.tolist(), strict=True)
-            if fine or OPEN_END.fullmatch(text) or self._claimed(text)
+            if fine or OPEN_END.fullmatch(text) or is_time(text, self.ways)
         }
 
     def _short_spans(self, among: Sequence[_Times], *, told: bool) -> dict[str, tuple[str, str]]:
@@ -205,11 +212,11 @@ class Recognition:
         impossible = _sum(times.matching(_NO_MONTH) for times in among)
         if impossible.total() and impossible.total() >= _SPANS * self._rows:
             cells = _sum(times.matching(_LIKE_MONTH) for times in among)
-            return {text: _full(*text.split("-")) for text in cells}
+            return {text: full_pair(*re.split("[-/]", text)) for text in cells}
         if told and (months := _sum(times.matching("^[0-9]{4}-[0-9]{2}$") for times in among)):
             month = next(iter(months))
             self.remarks.append(
-                f"{month!r} is read as a month, not as {' to '.join(_full(*month.split('-')))}"
+                f"{month!r} is read as a month, not as {' to '.join(full_pair(*month.split('-')))}"
             )
         return {}
 
@@ -350,37 +357,6 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     for each in counts:
         total.update(each)
     return total
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """The begins and ends that a text may hold; what is empty is unknown."""
-    pairs = []
-    if match := _SINCE.fullmatch(text):
-        text = match[1] or match[2]
-        pairs.append((text, ""))
-    if match := _UNTIL.fullmatch(text):
-        pairs.append(("", match[1]))
-    for dash in _DASH.finditer(text):
-        begin, end = text[: dash.start()], text[dash.end() :]
-        if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
-            pairs.append(_full(begin, end))
-    return pairs
-
-
-def _full(begin: str, end: str) -> tuple[str, str]:
-    """A begin and an end, with what is written only once: 1998-99, 49-44 BC.
-
-    >>> _full("1998", "03"), _full("49", "44 BC"), _full("1991", "present")
-    (('1998', '2003'), ('49 BC', '44 BC'), ('1991', ''))
-    """
-    if OPEN_END.fullmatch(end):
-        end = ""
-    if (first := re.search("[0-9]{4}$", begin)) and re.fullmatch("[0-9]{2}", end):
-        year = int(first[0][:2] + end)
-        end = str(year + 100 * (year < int(first[0])))
-    if re.fullmatch("[0-9]+", begin) and (era := re.fullmatch(r"([0-9]+)( ?B\.? ?C.*)", end)):
-        begin += era[2] if int(begin) >= int(era[1]) else ""
-    return begin, end
 
 
 def times_as_iso(raws: Sequence[RawFacts], options: ReadOptions) -> list[RawFacts]:

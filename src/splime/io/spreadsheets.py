@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from splime.errors import DataError, UsageError, nearest, not_installed, option
 from splime.graph import SplitName
 from splime.io.columns import RawFacts
-from splime.io.delimited import read_text
+from splime.io.delimited import FEWEST, read_text
 from splime.io.inputs import InputFile
 from splime.io.options import ReadOptions
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from python_calamine import CalamineWorkbook
 
 SUFFIXES = (".xlsx", ".xlsm")
-_FEWEST = 3
-"""So many cells of a row are filled where a table begins; a title has one."""
 # More of either is no table of facts, and the library would take many gigabytes for it, or end the
 # whole process: it makes room for all cells up to the last one, and one may lie far away.
 _MOST_BYTES = 4 << 30
@@ -100,38 +98,34 @@ def _table(
         if sheet.typ == SheetTypeEnum.WorkSheet and sheet.visible == SheetVisibleEnum.Visible
     ]
     for name in shown if wanted is None else [wanted]:
-        lines, remarks = _lines(workbook, name)
-        if lines:
+        if lines := _lines(workbook, name):
             break
     else:
         raise DataError(f"{path}: no table is in {wanted or ', '.join(shown)}")
+    remarks = []
     if wanted is None and len(shown) > 1:
         others = ", ".join(repr(other) for other in shown if other != name)
         chosen = option("table", "NAME")
-        remarks += [f"the sheet {name!r} is read; {chosen} chooses another: {others}"]
+        remarks = [f"the sheet {name!r} is read; {chosen} chooses another: {others}"]
     return lines, remarks
 
 
-def _lines(workbook: CalamineWorkbook, name: str) -> tuple[list[str], list[str]]:
-    """The rows of a sheet from where its table begins, each at its number; and what to remark.
-
-    Nothing if there is no table.
-    """
+def _lines(workbook: CalamineWorkbook, name: str) -> list[str]:
+    """The rows of a sheet, each at its number; none if there is no table."""
     sheet = workbook.get_sheet_by_name(name)
     rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
     filled = [sum(cell != "" for cell in row) for row in rows]
-    begin = next((at for at, count in enumerate(filled) if count >= _FEWEST), len(rows))
-    if len(rows) - begin < 2 or sheet.start is None:
-        return [], []
+    if sum(count >= FEWEST for count in filled) < 2 or sheet.start is None:
+        return []
     # A date is a time at midnight where other cells of the column have a time of day.
     timed = [
         any(isinstance(cell, datetime) for cell in column) for column in zip(*rows, strict=True)
     ]
-    lines = [""] * (sheet.start[0] + begin)
-    for row, count in zip(rows[begin:], filled[begin:], strict=True):
+    lines = [""] * sheet.start[0]
+    for row, count in zip(rows, filled, strict=True):
         cells = [_text(cell, exact) for cell, exact in zip(row, timed, strict=True)]
         lines.append("\t".join(cells) if count else "")
-    return lines, ["rows above the table were left out"] if any(filled[:begin]) else []
+    return lines
 
 
 def _text(cell: object, exact: bool) -> str:

@@ -33,7 +33,7 @@ from splime.io.columns import (
 )
 from splime.io.contents import SAMPLE, Contents, find_layout, left_out
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES, TIMES, Layout, named_otherwise, roles_of
+from splime.io.layout import NAMES, TIMES, folded, named_otherwise, roles_of
 from splime.io.options import ReadOptions
 from splime.times import raw_time
 
@@ -50,6 +50,7 @@ _IRI = re.compile(
 _SOME_TIME = re.compile(r"https?://\S*/\.well-known/genid/\S*|_:\S*|t[0-9]{5,}")
 _DATE = re.compile(r"[+]?(-?)0*([0-9]+)-([0-9]{2})-([0-9]{2})(?:T.*)?")
 _YEAR, _MONTH, _DAY = 9, 10, 11  # Wikidata's precisions: 8 is a decade, 7 a century, 12 an hour
+_DEEPEST = 3  # objects in objects in a record
 _OF_SPARQL = "results.bindings"
 
 
@@ -74,11 +75,7 @@ def term_text(text: str) -> str:
 
 def _roles(names: Sequence[str]) -> dict[str, int]:
     """Which columns are what, by the usual names and those of queries."""
-    return roles_of([_VARIABLES.get(_folded(name), name) for name in names])
-
-
-def _folded(name: str) -> str:
-    return re.sub("[^a-z0-9]", "", name.lower())
+    return roles_of([_VARIABLES.get(folded(name), name) for name in names])
 
 
 def raw_from_fields(
@@ -90,16 +87,21 @@ def raw_from_fields(
     options: ReadOptions,
 ) -> RawFacts:
     """The facts of named fields, of which only those that are needed are made columns."""
-    usual = _usual(fields, options)
-    if usual is None:
-        return _raw_from_any(path, fields, column, locate, split, options)
+    usual = _roles(fields)
+    is_named = {*NAMES} <= usual.keys() and not usual.keys().isdisjoint(TIMES)
+    if not is_named or options.columns is not None or options.predicate_name is not None:
+        layout, told = find_layout(Contents(fields, _reader(fields, column)), options, str(path))
+        called = {role: fields[at] for role, at in layout.items()}
+        chosen = {role: column(name) for role, name in called.items()}
+        raw = raw_facts(path.name, chosen, locate, split, options.predicate_name, called)
+        return replace(raw, remarks=(*told, *raw.remarks))
     roles = {role: fields[at] for role, at in usual.items()}
     about = {
-        (_folded(match[1]), match[2].lower()): name
+        (folded(match[1]), match[2].lower()): name
         for name in fields
         if (match := _ABOUT.fullmatch(name))
     }
-    labelled = {role: about.get((_folded(roles[role]), _LABEL)) for role in NAMES}
+    labelled = {role: about.get((folded(roles[role]), _LABEL)) for role in NAMES}
     timed = {role: _precision_of(role, roles[role], about) for role in TIMES if role in roles}
     used = {*roles.values(), *labelled.values(), *timed.values()}
     made = {name: column(name) for name in used if name}
@@ -112,7 +114,7 @@ def raw_from_fields(
     dated = {role: _dated(*parts) for role, parts in written.items()}
     times, shown = _spans(dated), list(chain.from_iterable(written.values()))
     unused = [name for name in fields if name not in used]
-    remarks = named_otherwise(fields, usual) if options.columns is None else []
+    remarks = named_otherwise(fields, usual)
     if len(shown) == len(timed):
         remarks += _new_years(shown)
     if several:
@@ -124,45 +126,25 @@ def raw_from_fields(
     return replace(raw, written=shown, labels=labels, remarks=tuple(remarks))
 
 
-def _usual(names: Sequence[str], options: ReadOptions) -> Layout | None:
-    """The fields that hold what, by their names; None if these do not say."""
-    roles = _roles(names)
-    if options.columns is not None or options.predicate_name is not None:
-        return None
-    return roles if {*NAMES} <= roles.keys() and not roles.keys().isdisjoint(TIMES) else None
+def _reader(
+    fields: Sequence[str], column: Callable[[str], EncodedColumn]
+) -> Callable[[], list[list[str]]]:
+    """What reads the first cells of all fields; none of one that holds no names and no times."""
 
+    def cells(name: str) -> list[str]:
+        with suppress(DataError):
+            found = column(name)
+            return found.texts(range(min(SAMPLE, found.rows)))
+        return []
 
-def _raw_from_any(
-    path: Path,
-    fields: Sequence[str],
-    column: Callable[[str], EncodedColumn],
-    locate: Locate,
-    split: SplitName | None,
-    options: ReadOptions,
-) -> RawFacts:
-    """The facts of fields that were chosen, or are found by what they hold."""
-
-    def read() -> list[list[str]]:
-        cells: list[list[str]] = []
-        for name in fields:
-            cells.append([])
-            with suppress(DataError):  # what holds no text is no name and no time
-                found = column(name)
-                cells[-1] = found.texts(range(min(SAMPLE, found.rows)))
-        return cells
-
-    layout, remarks = find_layout(Contents(fields, read), options, str(path))
-    made = {role: column(fields[at]) for role, at in layout.items()}
-    called = {role: fields[at] for role, at in layout.items()}
-    raw = raw_facts(path.name, made, locate, split, options.predicate_name, called)
-    return replace(raw, remarks=(*remarks, *raw.remarks))
+    return lambda: [cells(name) for name in fields]
 
 
 def _precision_of(role: str, time: str, about: dict[tuple[str, str], str]) -> str | None:
     """The column of the precisions of a time: by its name, by what it is, or for all times."""
     bases = [base for base, kind in about if kind == _PRECISION]
     for base in bases:
-        if base == _folded(time):
+        if base == folded(time):
             return about[base, _PRECISION]
     return next((about[b, _PRECISION] for b in bases if not b or role in _roles([b])), None)
 
@@ -308,7 +290,7 @@ def raw_from_records(
     rows, unusable = RowCollector(path.name, "line"), dict[str, str]()
 
     def texts(record: dict[str, Any], where: str) -> Iterator[tuple[str, str | None]]:
-        for name, value in record.items():
+        for name, value in _fields(record):
             try:
                 yield name, _text(value)
             except TypeError:
@@ -329,6 +311,16 @@ def raw_from_records(
 
     fields = list(dict.fromkeys([*rows.keys, *unusable]))
     return raw_from_fields(path, fields, column, rows.locate, split, options)
+
+
+def _fields(record: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of an object and, as `customer.name`, those of the objects in it."""
+    for name, value in record.items():
+        inner = isinstance(value, dict) and not value.keys() >= {"type", "value"}
+        if inner and within.count(".") < _DEEPEST:
+            yield from _fields(value, f"{within}{name}.")
+        else:
+            yield f"{within}{name}", value
 
 
 def _objects(file: InputFile, table: str | None) -> Iterator[tuple[str, int, Any]]:

@@ -41,7 +41,7 @@ from splime.splitting import check_shares, time_limits
 from splime.streaming import duplicates, passes
 from splime.streaming.passes import Cutting, PartResult, ReadPlan, TickIndex
 from splime.timeline import Timeline
-from splime.times import Kinds, infer_granularity, tick_range
+from splime.times import Granularity, Kinds, infer_granularity, tick_range
 from splime.workers import Parallel, WorkerPool, worker_pool
 
 LARGE = 5_000_000
@@ -487,19 +487,8 @@ def _choose(
     parts, plan = _read_plan(stream, parts, run, seconds)
     graph, granularity = plan.graph, plan.granularity
     if graph is None and not options.keep_duplicates:
-        with _timed(seconds, what := "finding duplicates"):
-            files = duplicates.files_for(stream.rows)
-            write = partial(
-                duplicates.write_fingerprints, granularity=granularity, files=files, folder=folder
-            )
-            for _ in run(what, write, parts):
-                pass
-            find = partial(
-                duplicates.duplicates_in, parts=[part.fact for part in parts], folder=folder
-            )
-            parts = duplicates.with_duplicates(
-                parts, [facts for _, facts in run(what, find, range(files))]
-            )
+        with _timed(seconds, "finding duplicates"):
+            parts = _with_duplicates(stream, parts, run, granularity, folder)
 
     def counted(index: TickIndex | None) -> passes.CountResult:
         tallies = run("counting", partial(passes.count, plan=plan, index=index), parts)
@@ -533,6 +522,21 @@ def _choose(
     before = np.cumsum(result.facts, axis=0) - result.facts
     parts = [replace(part, number=at, before=before[at]) for at, part in enumerate(parts)]
     return parts, Cutting(result.index, scopes)
+
+
+def _with_duplicates(
+    stream: StreamSource, parts: list[Part], run: TaskRunner, granularity: Granularity, folder: Path
+) -> list[Part]:
+    """The parts, with the facts in them that repeat an earlier one."""
+    files = duplicates.files_for(stream.rows)
+    write = partial(
+        duplicates.write_fingerprints, granularity=granularity, files=files, folder=folder
+    )
+    for _ in run("finding duplicates", write, parts):
+        pass
+    find = partial(duplicates.duplicates_in, parts=[part.fact for part in parts], folder=folder)
+    found = run("finding duplicates", find, range(files))
+    return duplicates.with_duplicates(parts, [facts for _, facts in found])
 
 
 def _read_plan(
