@@ -15,9 +15,6 @@ import numpy as np
 import torch
 
 from experiments.tables import ResultTable
-from splime.analysis.aliases import find_aliases
-from splime.analysis.doubting import WAYS, changed, make_wrong
-from splime.analysis.overlaps import find_overlaps
 from splime.datasets import load
 from splime.evaluation.metrics import Floats
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
@@ -25,6 +22,9 @@ from splime.io.files import read_json, write_json
 from splime.io.unfinished import Unfinished
 from splime.progress import Progress, silent
 from splime.query.doubting import DOUBTS, NAME, OVERLAP, Answered, Doubting, readable
+from splime.query.doubting.aliases import find_aliases
+from splime.query.doubting.asked import WAYS, changed, make_wrong
+from splime.query.doubting.overlaps import find_overlaps
 from splime.runs import train
 from splime.runs.graph_run import GraphRun
 from splime.scoring.queries import Scoring

@@ -33,6 +33,17 @@ def free_memory(device: torch.device) -> int | None:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch in one thread, for small work: on a busy machine threads that wait cost far more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
 def matrix_precision(precision: str) -> Iterator[None]:
     """Let matrix products use tf32, only inside of the block."""
     before = torch.get_float32_matmul_precision()

@@ -109,6 +109,16 @@ class Facts(Statements):
     end: Ints
     unknown: npt.NDArray[np.uint8]
 
+    @property
+    def timeless(self) -> Bools:
+        """Which have neither begin nor end."""
+        return np.asarray(self.unknown == BEGIN_UNKNOWN | END_UNKNOWN)
+
+    def known_times(self) -> tuple[Ints, Ints]:
+        """Begins and ends; for an unknown one the known one, if there is one."""
+        begin = np.where(self.unknown == BEGIN_UNKNOWN, self.end, self.begin)
+        return begin, np.where(self.unknown == END_UNKNOWN, self.begin, self.end)
+
     def renumber(self, of_entity: Ids, of_predicate: Ids) -> Facts:
         """The same facts with other ids for their names."""
         subject, predicate, object_, *others = self.columns()

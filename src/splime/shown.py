@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from splime.errors import not_installed
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+Row = TypeVar("Row")
 
 to_html: Callable[[Any], str] = repr
 """Makes the HTML of a result; `splime/__init__.py` sets it to what `reporting` has for it."""
@@ -40,3 +42,18 @@ class Tabular:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.to_table().__arrow_c_stream__(requested_schema)
+
+
+class Rows(Shown, Tabular, Generic[Row]):
+    """A result that is a list of rows, from the best to the worst."""
+
+    rows: list[Row]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, position: int) -> Row:
+        return self.rows[position]

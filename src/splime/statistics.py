@@ -122,7 +122,7 @@ def describe(graph: TemporalGraph) -> Statistics:
         open=int(is_open.sum()),
         unknown_begin=int((facts.unknown & BEGIN_UNKNOWN != 0).sum()),
         unknown_end=int((facts.unknown & END_UNKNOWN != 0).sum()),
-        without_time=int((facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN).sum()),
+        without_time=int(facts.timeless.sum()),
         beside_train={
             split: _beside_train(graph, part, split in after)
             for split, part in graph.splits()
@@ -134,10 +134,8 @@ def describe(graph: TemporalGraph) -> Statistics:
 
 def known_times(facts: Facts) -> tuple[Ints, Ints, Bools]:
     """The first and last known tick of every fact that has one, and which facts have one."""
-    dated = facts.unknown != BEGIN_UNKNOWN | END_UNKNOWN
-    begin, end, unknown = facts.begin[dated], facts.end[dated], facts.unknown[dated]
-    first = np.where(unknown & BEGIN_UNKNOWN, end, begin)
-    return first, np.where(unknown & END_UNKNOWN, begin, end), dated
+    dated = ~facts.timeless
+    return *facts.take(dated).known_times(), dated
 
 
 def begins_after_train(graph: TemporalGraph) -> dict[str, int]:

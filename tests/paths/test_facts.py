@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 import splime
 from splime.device import free_memory
 from splime.errors import SplimeError, UsageError
-from splime.graph import Fact, TemporalGraph
+from splime.graph import Fact, Facts, TemporalGraph
 from splime.paths.scorer import PathScorer, check_memory, make_path_model
 from splime.query import Query
 from splime.runs import Run, combine, evaluate, evaluations, train
@@ -313,6 +313,24 @@ def test_training_reads_train_alone(graph: TemporalGraph) -> None:
     scorer = trainer.scoring().scorer
     assert isinstance(scorer, PathScorer)
     assert len(scorer.known) == len(graph)
+
+
+def test_rows_that_state_the_same_are_hidden_together(graph: TemporalGraph) -> None:
+    chosen = make_settings(**SMALL, messages="learned", relative="intervals:1,3")
+
+    def losses(train: Facts) -> list[float]:
+        """Of the questions for the object and the subject of the first fact."""
+        trainer = PathTrainer(replace(graph, train=train), chosen, torch.device("cpu"))
+        loss, seed = trainer.questions.loss, torch.tensor(0)
+        trainer.model.eval()
+        asked = (torch.tensor([number]) for number in (0, len(train)))
+        return [loss(trainer.model, one, seed).item() for one in asked]
+
+    train = graph.train
+    again = Facts.concat([train, train.take(np.array([0, 0]))])
+    assert losses(again) == pytest.approx(losses(train), abs=1e-5)
+    earlier = replace(again, begin=np.append(again.begin[:-2], again.begin[-2:] - 1))
+    assert losses(earlier) != pytest.approx(losses(train), abs=1e-3)
 
 
 def test_metrics_say_whose_past(graph: TemporalGraph, tmp_path: Path) -> None:

@@ -75,8 +75,7 @@ def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(graph_run, "load_unsplit", forbidden)
     monkeypatch.setattr(FactCounts, "of", forbidden)
-    monkeypatch.setattr(hidden, "_measure", forbidden)
-    monkeypatch.setattr(calibration.Calibrations, "_by_hiding", forbidden)
+    monkeypatch.setattr(hidden.HiddenFacts, "cases", forbidden)
 
 
 def test_the_same_answers_to_the_byte(

@@ -21,7 +21,7 @@ import torch
 
 from splime import __version__
 from splime.analysis.calibration import Cases, fit_temperature, make_cases_of
-from splime.analysis.hidden import SIDES, Measured, ranks_of
+from splime.analysis.hidden import Measured, ranks_of
 from splime.errors import UsageError, counted
 from splime.graph import BEGIN_UNKNOWN, Facts, TemporalGraph
 from splime.io.files import write_json
@@ -31,6 +31,7 @@ from splime.progress import Progress, silent
 from splime.reading import LOG
 from splime.runs.graph_run import GraphRun, open_source
 from splime.scoring.queries import Scoring
+from splime.scoring.scoping import SIDES
 from splime.scoring.scorer import memory_errors
 from splime.scoring.timed import TimedScoring
 from splime.settings import LatestSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import exp
@@ -11,7 +12,9 @@ from typing import Annotated, NamedTuple
 import msgspec
 import numpy as np
 import torch
+from torch.nn.functional import pad
 
+from splime.device import one_thread
 from splime.errors import DataError, SplimeError, counted
 from splime.graph import Facts, SplitName
 from splime.io.files import read_json, validated, write_json
@@ -30,8 +33,8 @@ FEWEST = 50
 _FORMAT = 1
 # Scores that are kept at once, and that are worked on at once: so many stay in the cache.
 _NUMBERS, _BLOCK = 1 << 23, 1 << 19
-# Questions to a model that takes the time as an input, which takes longer for each.
-_AFFORDED = 30_000
+AFFORDED = 30_000
+"""Questions to a model that takes the time as an input, which takes longer for each."""
 # The temperature is searched within so many powers of e around the spread of the scores.
 _FAR = 7.0
 
@@ -68,10 +71,15 @@ class StoredTemperatures:
 
 
 class Calibrations:
-    """The calibrations of a run, fitted on first use and kept in its folder."""
+    """The calibrations of a run, fitted on first use and kept in its folder.
 
-    def __init__(self, run: Run, scoring: Scoring) -> None:
-        self._run, self._scoring = run, scoring
+    Those of a graph that is asked without training are made `by_hiding` facts.
+    """
+
+    def __init__(
+        self, run: Run, scoring: Scoring, by_hiding: Callable[[Kind], Calibration]
+    ) -> None:
+        self._run, self._scoring, self._by_hiding = run, scoring, by_hiding
         self._path = run.path / CALIBRATION
         self._made: dict[Kind, Calibration] = {}
 
@@ -87,11 +95,10 @@ class Calibrations:
 
     def _fit(self, kind: Kind) -> Calibration:
         if not self._run.learned_from_facts:
-            name = f"calibration-{kind}-{self._scoring.how}"
-            return self._run.keep(name, Calibration, lambda: self._by_hiding(kind))
+            return self._by_hiding(kind)
         if (valid := len(self._run.graph.valid)) < FEWEST:
             return _too_few(valid)
-        most = _AFFORDED // self._scoring.questions_for(kind)
+        most = AFFORDED // self._scoring.questions_for(kind)
         if most < FEWEST:
             return Calibration(None, 0, "to calibrate them this model would take too long")
         cases = make_cases(self._scoring, kind, "valid", min(most, MOST))
@@ -104,17 +111,6 @@ class Calibrations:
             with suppress(SplimeError):  # if it cannot be written, it is fitted again next time
                 write_json(self._path, msgspec.to_builtins(stored))
         return fitted
-
-    def _by_hiding(self, kind: Kind) -> Calibration:
-        from splime.analysis.hidden import HIDDEN, hidden_cases, hidden_numbers
-
-        scorer = self._scoring.scorer
-        numbers = hidden_numbers(scorer)
-        numbers = numbers[: _AFFORDED // self._scoring.questions_for(kind)]
-        if len(numbers) < FEWEST // 2:
-            return Calibration(None, len(numbers), "there are too few facts to calibrate them")
-        cases = hidden_cases(self._run, self._scoring, kind, numbers)
-        return Calibration(fit_temperature(cases), len(cases), of=HIDDEN)
 
     def _stored(self) -> StoredTemperatures:
         """What the folder keeps; without temperatures if they are those of another model."""
@@ -152,6 +148,22 @@ class Cases(NamedTuple):
     def __len__(self) -> int:
         return len(self.scores)
 
+    @classmethod
+    def concat(cls, parts: Sequence[Cases]) -> Cases:
+        """The questions of all parts, which may have different numbers of candidates."""
+        if not parts:
+            empty = np.empty(0, np.int64)
+            return cls(torch.zeros(0, 1), empty, empty, torch.zeros(0))
+        width = max(part.scores.shape[1] for part in parts)
+        padded = [
+            pad(part.scores, (0, width - part.scores.shape[1]), value=-torch.inf) for part in parts
+        ]
+        sizes = np.cumsum([0, *map(len, parts)])
+        rows = [part.row + size for part, size in zip(parts, sizes, strict=False)]
+        columns = np.concatenate([part.column for part in parts])
+        shares = torch.cat([part.share for part in parts])
+        return cls(torch.cat(padded), np.concatenate(rows), columns, shares)
+
     def target(self) -> torch.Tensor:
         """The mean score of the right answers to each question."""
         total = torch.zeros(len(self), dtype=torch.float64)
@@ -184,8 +196,7 @@ def make_cases_of(scoring: Scoring, kind: Kind, facts: Facts, *, every: bool = F
     What a fact states is right, also where train states it: hidden facts are of train.
     """
     if not len(facts):
-        empty = np.empty(0, np.int64)
-        return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
+        return Cases.concat([])
     with torch.inference_mode():
         if kind == "time":
             return _time_cases(scoring, facts)
@@ -242,5 +253,6 @@ def fit_temperature(cases: Cases) -> float:
         whole = torch.cat([(block / temperature).logsumexp(1) for block in blocks])
         return float((whole - target / temperature).mean())
 
-    lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
+    with one_thread():
+        lowest = minimize_scalar(loss, bounds=(-_FAR, _FAR), options={"xatol": 1e-8})
     return spread * exp(lowest.x)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from splime.analysis.existence import ALL, Check, fit_logistic, logistic
+from splime.analysis.existence import ALL, Check
+from splime.analysis.regression import Scale, fit_logistic, logistic, with_ones
 from splime.arrays import grouped
 from splime.errors import UsageError
 from splime.evaluation.metrics import Floats
@@ -17,7 +18,6 @@ from splime.times import Bools, Ints
 
 _WINDOWS = 5
 """Stretches of the past that it is fitted on, at most; the last one also checks it."""
-_RIDGE = 1e-3
 
 
 class Coming:
@@ -87,13 +87,9 @@ class Coming:
     def _said(past: list[tuple[Ints, Floats, Bools]], x: Floats) -> Floats:
         """What a regression on some stretches of time says of other rows."""
         known, began = (np.concatenate([one[at] for one in past]) for at in (1, 2))
-        mean, spread = known.mean(0), np.maximum(known.std(0), 1e-6)
-
-        def scaled(some: Floats) -> Floats:
-            return np.hstack([np.ones((len(some), 1)), ((some - mean) / spread).clip(-8, 8)])
-
-        ridge = np.append(0, np.full(known.shape[1], _RIDGE))
-        return logistic(scaled(x) @ fit_logistic(scaled(known), began, np.ones(len(known)), ridge))
+        scale = Scale.of(known)
+        line = fit_logistic(with_ones(scale.apply(known)), began, np.ones(len(known)))
+        return logistic(with_ones(scale.apply(x)) @ line)
 
     def estimate(self, entity: Ints, predicate: Ints, begin: int, end: int) -> Floats:
         """How probable a fact is that begins in the coming time; 0 for pairs without one before."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from splime.analysis.regression import Scale, fit_logistic, logistic, with_ones
 from splime.arrays import distinct, expand
 from splime.evaluation.metrics import Floats
 from splime.graph import TemporalGraph
@@ -43,7 +44,6 @@ _CELLS = (_VISIBLE + 1) * _BINS * _BINS
 _SEEN = slice(3, 6)
 """The features that say whether there are facts before, after and now."""
 _SMOOTH = 2.0
-_RIDGE = 1e-3
 _FEWEST, _NEAR = 20, 20.0
 """Stated rows from which a kind of question has its own regression, and how near the common one."""
 _PARTS = 10
@@ -357,9 +357,9 @@ class Existence:
         chosen = np.sort(np.concatenate(kept))
         rows, more, weights = rows.take(chosen), more[chosen], weights[chosen]
         x = self._in_blocks(rows)
-        self._mean, self._spread = x.mean(0), np.maximum(x.std(0), 1e-6)
+        self._scale = Scale.of(x)
         seen = (x[:, _SEEN] > 0).any(axis=1)
-        x = self._scaled(x)
+        x = with_ones(self._scale.apply(x))
         held_out = self._fold[rows.entity] == 0
         self._lines = self._regress(x, _question(rows), more, weights * ~held_out)
         said = self._said(x, _question(rows))
@@ -374,7 +374,7 @@ class Existence:
 
     def _regress(self, x: Floats, question: Ints, more: Bools, weights: Floats) -> Floats:
         """The weights for each kind of question, near those for all where it has few rows."""
-        every = fit_logistic(x, more, weights, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
+        every = fit_logistic(x, more, weights)
         lines = np.tile(every, (2 * self._predicates, 1))
         order = np.argsort(question, kind="stable")
         ends = np.searchsorted(question[order], np.arange(len(lines) + 1))
@@ -382,8 +382,8 @@ class Existence:
             own = order[ends[number] : ends[number + 1]]
             own = own[weights[own] > 0]
             if (right := int(more[own].sum())) >= _FEWEST:
-                ridge = np.full(x.shape[1], _NEAR / right)
-                lines[number] = fit_logistic(x[own], more[own], weights[own], ridge, every)
+                some = (x[own], more[own], weights[own])
+                lines[number] = fit_logistic(*some, ridge=_NEAR / right, near=every)
         return lines
 
     def _said(self, x: Floats, question: Ints) -> Floats:
@@ -396,10 +396,6 @@ class Existence:
         ]
         return np.concatenate(parts)
 
-    def _scaled(self, x: Floats) -> Floats:
-        x = ((x - self._mean) / self._spread).clip(-8, 8)
-        return np.concatenate([np.ones((len(x), 1)), x], axis=1)
-
     def estimate(self, entity: Ints, predicate: Ints, begin: int, end: int) -> Floats:
         """How probable a fact, or one more, is from one tick to another, at the likeliest time."""
         first, last = self.graph.timeline.index(np.array([begin, end])).tolist()
@@ -409,7 +405,8 @@ class Existence:
             at = np.full(len(entity), time)
             visible = self._own(entity, predicate, at).now
             rows = _Cases(entity, predicate, at, visible)
-            said = self._said(self._scaled(self._in_blocks(rows)), _question(rows))
+            x = with_ones(self._scale.apply(self._in_blocks(rows)))
+            said = self._said(x, _question(rows))
             best = np.maximum(best, said)
         return best
 
@@ -481,36 +478,3 @@ def _cell(visible: Ints, before: Ints, after: Ints) -> Ints:
 def _logit(share: Floats) -> Floats:
     share = share.clip(1e-6, 1 - 1e-6)
     return np.asarray(np.log(share / (1 - share)))
-
-
-def logistic(x: Floats) -> Floats:
-    """1 / (1 + exp(-x))."""
-    return np.asarray(1 / (1 + np.exp(-x.clip(-30, 30))))
-
-
-def fit_logistic(
-    x: Floats, right: Bools, weight: Floats, ridge: Floats, near: Floats | None = None
-) -> Floats:
-    """The weights of a logistic regression, by Newton's method; `ridge` draws them to others."""
-    line = near = np.zeros(x.shape[1]) if near is None else near
-    if not weight.sum() > 0:
-        return line
-    weight = weight / weight.sum()
-    share = float(weight @ right)
-    ridge = ridge * max(share, 1e-9) + 1e-12
-
-    def loss(line: Floats) -> float:
-        z = x @ line
-        return float(weight @ (np.logaddexp(0, z) - right * z) + ridge @ (line - near) ** 2 / 2)
-
-    for _ in range(30):
-        said = logistic(x @ line)
-        gradient = x.T @ (weight * (said - right)) + ridge * (line - near)
-        curved = (x * (weight * said * (1 - said))[:, None]).T @ x + np.diag(ridge)
-        step, size, before = np.linalg.solve(curved, gradient), 1.0, loss(line)
-        while loss(line - size * step) > before and size > 1e-6:
-            size /= 2
-        line = line - size * step
-        if np.abs(size * step).max() < 1e-4:
-            break
-    return line

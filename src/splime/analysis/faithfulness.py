@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from splime.analysis.hidden import SIDES
 from splime.errors import UsageError, check_kind
 from splime.graph import Facts, SplitName, check_split
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, silent
 from splime.runs import Run
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES, Kind
 from splime.times import Ints
 
 CHAINS = 5
@@ -88,8 +87,8 @@ def check_evidence(
     check_kind("questions", questions, int)
     if questions < 1:
         raise UsageError(f"questions is a number from 1 on, not {questions}")
-    scorer, facts = run.scorer, getattr(run.graph, check_split(split))
-    if not isinstance(scorer, PathScorer):
+    scoring, facts = run.scoring(), getattr(run.graph, check_split(split))
+    if not scoring.can_hide:
         raise UsageError(f"{run.path}: only a path model has evidence to check")
     if not len(facts):
         raise UsageError(f"{split} has no facts to ask for; splime.split_graph makes splits")
@@ -99,7 +98,7 @@ def check_evidence(
     rows = []
     progress("evidence", 0, len(asked))
     for number, (kind, fact) in enumerate(asked, 1):
-        rows.append(_check(scorer, kind, fact, random))
+        rows.append(_check(scoring.scorer, kind, fact, random))
         progress("evidence", number, len(asked))
     found = [row for row in rows if row is not None]
     if not found:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
-import torch
 
-from splime.analysis.calibration import Calibration, Cases, fit_temperature, make_cases_of
+from splime.analysis.calibration import AFFORDED, Calibration, Cases, fit_temperature, make_cases_of
 from splime.errors import UsageError, counted
 from splime.graph import Facts, TemporalGraph
 from splime.paths.scorer import PathScorer
@@ -18,7 +18,7 @@ from splime.progress import Progress, silent
 from splime.runs import Run
 from splime.runs.graph_run import open_source
 from splime.scoring.queries import Scoring
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES, Kind
 from splime.times import Ints
 
 if TYPE_CHECKING:
@@ -28,10 +28,9 @@ MOST, FEWEST = 300, 50
 """Facts that are hidden: so many, or fewer in large graphs, but not fewer than these."""
 _READ = 1_500_000
 """Facts that all questions together read, about."""
-_SHARE = 10
-"""At most the tenth part of a graph is left out of counts at once."""
+_LEAST = 0.05
+"""How often the right answer is among ten where answers can be relied on, at least."""
 HIDDEN = "facts, each hidden in turn"
-SIDES: tuple[Kind, ...] = ("object", "subject")
 
 
 class Measured(NamedTuple):
@@ -74,8 +73,19 @@ class Trust:
 
     @property
     def works(self) -> bool:
-        """Whether answers are better than the most frequent ones."""
-        return self.facts >= FEWEST // 2 and self.all.mrr > 1.1 * self.guess
+        """Whether the facts bear one another out, better than the most frequent answers would."""
+        return not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """Why answers cannot be relied on, if so."""
+        if self.facts < FEWEST // 2:
+            return "these are too few to tell"
+        if self.all.ten < _LEAST:
+            return "the facts hardly bear one another out"
+        if self.all.mrr <= 1.1 * self.guess:
+            return "that is no better than guessing frequent answers"
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -102,101 +112,112 @@ class Trust:
         if self.repeated.questions and self.new.questions:
             first, ten = 100 * self.new.first, 100 * self.new.ten
             told += f" ({first:.0f} % and {ten:.0f} % of those stated at one time only)"
-        if not self.works:
-            told += "; that is no better than guessing frequent answers: do not rely on this graph"
-        return told
+        return f"{told}; {self.why_not}: do not rely on this graph" if self.why_not else told
 
 
-def hidden_numbers(scorer: PathScorer) -> Ints:
-    """The facts that are hidden, a sample with a fixed seed: one of each statement.
+class HiddenFacts:
+    """Facts of a graph that is asked without training, each hidden from its own question."""
 
-    For forecasts they are among the latest quarter, since the first facts have no past.
-    """
-    known = scorer.known
-    first = np.unique(scorer.statements, return_index=True)[1]
-    if scorer.forecasts and len(first):
-        begin = known.begin[first]
-        first = first[(begin >= np.quantile(begin, 0.75)) & (begin > begin.min())]
-    count = min(MOST, max(FEWEST, _READ // max(len(known), 1)))
-    return np.sort(np.random.default_rng(0).permutation(first)[:count])
+    def __init__(self, run: Run, scoring: Scoring) -> None:
+        self._run, self._scoring = run, scoring
+        self._cases: dict[Kind, Cases] = {}
+        self._fitted: dict[Kind, Calibration] = {}
 
+    @cached_property
+    def scorer(self) -> PathScorer:
+        """What can hide facts."""
+        if not self._scoring.can_hide:
+            raise UsageError(
+                f"{self._run.path}: facts can be hidden from a graph, not from a trained run"
+            )
+        scorer: PathScorer = self._scoring.scorer
+        return scorer
 
-def hidden_cases(
-    run: Run, scoring: Scoring, kind: Kind, numbers: Ints, progress: Progress = silent
-) -> Cases:
-    """The facts with these numbers as questions, each hidden from its own."""
-    scorer = scoring.scorer
-    if not isinstance(scorer, PathScorer):
-        raise UsageError(f"{run.path}: facts can be hidden from a graph, not from a trained run")
-    parts = list(_asked(scorer, scoring, kind, numbers, progress))
-    if not parts:
-        empty = np.empty(0, np.int64)
-        return Cases(torch.zeros(0, 1), empty, empty, torch.zeros(0))
-    width = max(part.scores.shape[1] for part in parts)
-    scores = torch.full((len(parts), width), -torch.inf)
-    for row, part in enumerate(parts):
-        scores[row, : part.scores.shape[1]] = part.scores[0]
-    rows = np.concatenate([part.row + at for at, part in enumerate(parts)])
-    columns = np.concatenate([part.column for part in parts])
-    return Cases(scores, rows, columns, torch.cat([part.share for part in parts]))
+    @cached_property
+    def numbers(self) -> Ints:
+        """The facts that are hidden, a sample with a fixed seed: one of each statement.
 
+        For forecasts they are among the latest quarter, since the first facts have no past.
+        """
+        known = self.scorer.known
+        first = np.unique(self.scorer.statements, return_index=True)[1]
+        if self.scorer.forecasts and len(first):
+            begin = known.begin[first]
+            first = first[(begin >= np.quantile(begin, 0.75)) & (begin > begin.min())]
+        count = min(MOST, max(FEWEST, _READ // max(len(known), 1)))
+        return np.sort(np.random.default_rng(0).permutation(first)[:count])
 
-def _asked(
-    scorer: PathScorer, scoring: Scoring, kind: Kind, numbers: Ints, progress: Progress
-) -> Iterator[Cases]:
-    size = max(1, len(scorer.known) // _SHARE)
-    done = 0
-    progress(f"hiding facts, {kind}", 0, len(numbers))
-    for start in range(0, len(numbers), size):
-        fold = numbers[start : start + size]
-        with scorer.hiding(scorer.statements[fold]) as hide:
-            for number in fold.tolist():
-                hide(int(scorer.statements[number]))
-                yield make_cases_of(scoring, kind, scorer.known.take(np.array([number])))
-                done += 1
-                progress(f"hiding facts, {kind}", done, len(numbers), "")
+    def cases(self, kind: Kind, progress: Progress = silent) -> Cases:
+        """The facts as questions, or of a kind that takes longer the first ones; asked once."""
+        if kind not in self._cases:
+            self._cases[kind] = Cases.concat(list(self._ask(kind, progress)))
+        return self._cases[kind]
 
+    def _some(self, kind: Kind) -> Ints:
+        return self.numbers[: AFFORDED // self._scoring.questions_for(kind)]
 
-def measure(run: Run, scoring: Scoring, *, progress: Progress = silent) -> Trust:
-    """Hide facts of a graph, and ask for their objects and subjects; once for each file."""
-    return run.keep(f"trust-{scoring.how}", Trust, lambda: _measure(run, scoring, progress))
+    def _ask(self, kind: Kind, progress: Progress) -> Iterator[Cases]:
+        numbers, what = self._some(kind), f"hiding facts, {kind}"
+        progress(what, 0, len(numbers))
+        for place in self.scorer.each_hidden(numbers):
+            fact = self.scorer.known.take(numbers[[place]])
+            yield make_cases_of(self._scoring, kind, fact)
+            progress(what, place + 1, len(numbers), "")
 
+    def calibration(self, kind: Kind) -> Calibration:
+        """The temperature of a kind of answer; once for each file."""
+        name = f"calibration-{kind}-{self._scoring.how}"
+        return self._run.keep(name, Calibration, lambda: self._fit(kind))
 
-def _measure(run: Run, scoring: Scoring, progress: Progress) -> Trust:
-    scorer: PathScorer = scoring.scorer
-    known = scorer.known
-    numbers = hidden_numbers(scorer)
-    calibrations: dict[str, Calibration] = {}
-    ranks, guesses, sure, right = [], [], [], []
-    for kind in SIDES:
-        cases = hidden_cases(run, scoring, kind, numbers, progress)
-        ranks.append(ranks_of(cases))
-        guesses.append(_guessed(known, numbers, kind, len(run.graph.entities)))
-        temperature = fit_temperature(cases) if len(cases) >= FEWEST // 2 else None
-        why = "" if temperature else f"only {counted(len(cases), 'fact')} can be hidden"
-        calibrations[kind] = Calibration(temperature, len(cases), why, of=HIDDEN)
-        logits = cases.scores.double() / (temperature or 1.0)
-        best = logits.softmax(1).max(1)
-        sure.append(best.values.numpy())
-        right.append(best.indices.numpy()[cases.row] == cases.column)
-    every, named = np.concatenate(ranks), np.tile(known.predicate[numbers], 2)
-    triples = np.unique(known.array(), axis=0, return_inverse=True)[1].reshape(-1)
-    times = np.unique(np.stack([triples, scorer.statements], 1), axis=0)[:, 0]
-    again = np.tile(np.bincount(times)[triples[numbers]] > 1, 2)
-    return Trust(
-        len(numbers),
-        Measured.of(every),
-        Measured.of(every[again]),
-        Measured.of(every[~again]),
-        float(np.concatenate(guesses).mean()) if len(numbers) else 0.0,
-        {
-            run.graph.predicates[p]: Measured.of(every[named == p])
-            for p in np.unique(named).tolist()
-        },
-        {kind: Measured.of(one) for kind, one in zip(SIDES, ranks, strict=True)},
-        calibrations,
-        _error(np.concatenate(sure), np.concatenate(right)) if len(numbers) else None,
-    )
+    def _fit(self, kind: Kind) -> Calibration:
+        if kind in self._fitted:
+            return self._fitted[kind]
+        count, why = len(self._some(kind)), ""
+        if len(self.numbers) < FEWEST // 2:
+            why = f"only {counted(count, 'fact')} can be hidden to calibrate them"
+        elif count < FEWEST // 2:
+            why = "to calibrate them would take too long"
+        temperature = None if why else fit_temperature(self.cases(kind))
+        self._fitted[kind] = Calibration(temperature, count, why, HIDDEN)
+        return self._fitted[kind]
+
+    def trust(self, progress: Progress = silent) -> Trust:
+        """What they say about answers; once for each file."""
+        name = f"trust-{self._scoring.how}"
+        return self._run.keep(name, Trust, lambda: self._measure(progress))
+
+    def _measure(self, progress: Progress) -> Trust:
+        scorer, numbers, graph = self.scorer, self.numbers, self._run.graph
+        known = scorer.known
+        calibrations: dict[str, Calibration] = {}
+        ranks, guesses, sure, right = [], [], [], []
+        for kind in SIDES:
+            cases = self.cases(kind, progress)
+            ranks.append(ranks_of(cases))
+            guesses.append(_guessed(known, numbers, kind, len(graph.entities)))
+            calibrations[kind] = self._fit(kind)
+            logits = cases.scores.double() / (calibrations[kind].temperature or 1.0)
+            best = logits.softmax(1).max(1)
+            sure.append(best.values.numpy())
+            right.append(best.indices.numpy()[cases.row] == cases.column)
+        every, named = np.concatenate(ranks), np.tile(known.predicate[numbers], 2)
+        triples = np.unique(known.array(), axis=0, return_inverse=True)[1].reshape(-1)
+        times = np.unique(np.stack([triples, scorer.statements], 1), axis=0)[:, 0]
+        again = np.tile(np.bincount(times)[triples[numbers]] > 1, 2)
+        return Trust(
+            len(numbers),
+            Measured.of(every),
+            Measured.of(every[again]),
+            Measured.of(every[~again]),
+            float(np.concatenate(guesses).mean()) if len(numbers) else 0.0,
+            {
+                graph.predicates[p]: Measured.of(every[named == p])
+                for p in np.unique(named).tolist()
+            },
+            {kind: Measured.of(one) for kind, one in zip(SIDES, ranks, strict=True)},
+            calibrations,
+            _error(np.concatenate(sure), np.concatenate(right)) if len(numbers) else None,
+        )
 
 
 def ranks_of(cases: Cases) -> np.ndarray[Any, Any]:
@@ -261,4 +282,4 @@ def trust(
     True
     """
     run = open_source(source, weights=weights, device=device, **reading)
-    return measure(run, run.scoring(), progress=progress)
+    return HiddenFacts(run, run.scoring()).trust(progress)

@@ -16,7 +16,7 @@ import numpy as np
 
 from splime.arrays import changes
 from splime.errors import UsageError, check_kind, visible
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact
+from splime.graph import Fact
 from splime.paths.chains import (
     FACTS,
     QUESTIONS,
@@ -442,7 +442,7 @@ class _Counter:
         if self.relative.past:
             yield "only facts that begin before the time asked about, as the run forecasts"
         unknown = self.known.unknown
-        timeless = int((unknown == BEGIN_UNKNOWN | END_UNKNOWN).sum())
+        timeless = int(self.known.timeless.sum())
         if half := int((unknown > 0).sum()) - timeless:
             yield f"{_facts(half)} an unknown begin or end, for which the known one is taken"
         if timeless:

@@ -65,7 +65,7 @@ def evaluate(
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
     from splime.analysis.faithfulness import QUESTIONS, check_evidence
-    from splime.analysis.hidden import measure
+    from splime.analysis.hidden import HiddenFacts
     from splime.reporting.results import evaluation_tables, members_table
     from splime.reporting.trust import trust_tables
     from splime.runs import evaluate as evaluate_run
@@ -86,7 +86,7 @@ def evaluate(
         return
     if not (opened.learned_from_facts or len(opened.graph.test)):
         with progress_bar() as progress:
-            found = measure(opened, opened.scoring(), progress=progress)
+            found = HiddenFacts(opened, opened.scoring()).trust(progress)
         if as_json:
             show_json(found.to_json())
         else:

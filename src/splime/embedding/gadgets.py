@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from splime.graph import BEGIN_UNKNOWN
 from splime.static import StaticGraph
 
 _LEAST = 0.01
@@ -38,8 +37,7 @@ class Gadget(nn.Module):
         train, scopes = static.graph.train, static.predicates
         self.entities, self.sources = len(static.graph.entities), len(scopes.names)
         self.strength = nn.Parameter(torch.zeros(1), requires_grad=False)
-        # Where the begin is unknown, the end is what is known.
-        begins = np.where(train.unknown == BEGIN_UNKNOWN, train.end, train.begin)
+        begins, _ = train.known_times()
         facts = np.stack([train.subject, train.predicate, train.object, begins])
         of_scopes = np.stack([scopes.sources, scopes.timeline.starts[scopes.middle]])
         for name, columns in (("facts", facts), ("scopes", of_scopes)):

@@ -32,7 +32,7 @@ from splime.reporting.answers import beside_best
 from splime.reporting.results import evaluation_tables
 from splime.runs import Run, evaluations
 from splime.scoring.queries import Block, Scoring
-from splime.scoring.scoping import KINDS, NAMES, Kind
+from splime.scoring.scoping import KINDS, NAMES, SIDES, Kind
 from splime.times import Ints, format_ticks
 from splime.vocabulary import Vocabulary
 

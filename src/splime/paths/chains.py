@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from splime.arrays import grouped
-from splime.paths.counting import FactsByEntity, Questions, scope_of
+from splime.paths.counting import FactsByEntity, Questions, ScopeEdges, scope_of
 from splime.paths.processor import compiled
 from splime.paths.relative import LEFT_OUT, IntervalScopes
 from splime.times import Ints
@@ -50,11 +50,12 @@ class Counted(NamedTuple):
 
 @compiled
 def _find(  # type: ignore[no-untyped-def]
-    given, answer, group, q_begin, q_end,
-    starts, predicate, target, of, begin, end, timeless, edges, kinds, past, cells, two, out,
-):  # fmt: skip
+    questions, graph, scopes, cells, two, out
+):
     """How many ways lead to answers; the first of them are written down."""
-    found = 0
+    _, given, answer, group, q_begin, q_end, _ = questions
+    starts, predicate, target, of, begin, end, timeless = graph
+    (edges, kinds, past), found = scopes, 0
     for q in range(len(given)):
         for i in range(starts[given[q]], starts[given[q] + 1]):
             z = target[i]
@@ -83,11 +84,12 @@ def _find(  # type: ignore[no-untyped-def]
 
 @compiled
 def _begin(  # type: ignore[no-untyped-def]
-    given, group, q_begin, q_end,
-    starts, predicate, target, of, begin, end, timeless, edges, kinds, past, cells,
-    wanted, is_first, is_second, begins,
-):  # fmt: skip
+    questions, graph, scopes, wanted, is_first, is_second, begins
+):
     """Add up the two facts in a row in wanted cells, wherever they end."""
+    _, given, _, group, q_begin, q_end, _ = questions
+    starts, predicate, target, of, begin, end, timeless = graph
+    (edges, kinds, past), cells = scopes, len(is_first)
     for q in range(len(given)):
         for i in range(starts[given[q]], starts[given[q] + 1]):
             k = scope_of(begin[i], end[i], timeless[i], q_begin[q], q_end[q], edges, past)
@@ -126,13 +128,10 @@ def find_ways(
     two: bool = False,
 ) -> Ways:
     """All ways over one fact, or two in a row, that end at the answer."""
-    _, given, answer, group, begin, end, _ = questions
-    asked = (given, answer, group, begin, end)
-    kinds, edges = len(relative), np.array(relative.edges, np.int64)
-    fixed = (*graph, edges, kinds, relative.past, 2 * predicates * kinds, two)
+    fixed = (questions, graph, ScopeEdges.of(relative), 2 * predicates * len(relative), two)
     out = np.empty((0, 4), np.int64)
-    out = np.empty((_find(*asked, *fixed, out), 4), np.int64)
-    _find(*asked, *fixed, out)
+    out = np.empty((_find(*fixed, out), 4), np.int64)
+    _find(*fixed, out)
     return Ways(*out.T)
 
 
@@ -153,17 +152,12 @@ def count_chains(
     support: int,
 ) -> Counted:
     """Count two facts in a row, in cells in which they end right at least so often."""
-    _, given, _, group, begin, end, _ = questions
     number, row = grouped([ways.cell])
     ends = np.bincount(number, minlength=len(row))
     wanted, ends = ways.cell[row][ends >= support], ends[ends >= support]
-    kinds, edges = len(relative), np.array(relative.edges, np.int64)
-    cells = 2 * predicates * kinds
+    cells = 2 * predicates * len(relative)
     is_first, is_second = np.zeros(cells, bool), np.zeros(cells, bool)
     is_first[wanted // cells] = is_second[wanted % cells] = True
     begins = np.zeros(len(wanted), np.int64)
-    _begin(
-        *(given, group, begin, end, *graph, edges, kinds, relative.past, cells),
-        *(wanted, is_first, is_second, begins),
-    )
+    _begin(questions, graph, ScopeEdges.of(relative), wanted, is_first, is_second, begins)
     return Counted(wanted, begins, ends, count_pairs(ways, questions, wanted))

@@ -38,14 +38,14 @@ class CountedPathModel(PathModel):
 
     def _make_messages(self) -> None:
         width, hidden, uniform = self.width, _HIDDEN, self._uniform
-        self.scope = nn.Parameter(0.3 * self._normal(self.scopes, hidden))
+        self.scope = self._normal(self.scopes, hidden, scale=0.3)
         self.input_weight = uniform(NUMBERS, hidden, NUMBERS)
         self.input_bias = uniform(NUMBERS, hidden)
         self.middle_weight = uniform(hidden, hidden, hidden)
         self.middle_bias = uniform(hidden, hidden)
         self.message_weight = uniform(hidden, self.layers * width, hidden)
         self.message_bias = uniform(hidden, self.layers * width)
-        self.query = nn.Parameter(self._normal(width))
+        self.query = self._normal(width)
         self.about_weight = uniform(ABOUT, width, ABOUT)
         self.about_bias = uniform(ABOUT, width)
         self.start_weight = uniform(width, width, width)

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from splime.arrays import grouped
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
+from splime.graph import Facts
 from splime.paths.processor import compiled, inlined
 from splime.paths.relative import LEFT_OUT, IntervalScopes
 from splime.times import Bools, Ints
@@ -59,6 +59,26 @@ class FactsByEntity(NamedTuple):
     timeless: Bools
 
 
+class Questions(NamedTuple):
+    """Facts that are asked for their object or their subject."""
+
+    predicate: Ints
+    """Directed: the inverse one where the subject is asked for."""
+    given: Ints
+    answer: Ints
+    group: Ints
+    """The statement that is asked for, which is left out."""
+    begin: Ints
+    end: Ints
+    fact: Ints
+    """The number of the fact."""
+
+    def about(self, predicate: int, most: int | None = None) -> Questions:
+        """Those about a directed predicate, at most so many."""
+        rows = np.flatnonzero(self.predicate == predicate)[:most]
+        return Questions(*(column[rows] for column in self))
+
+
 def statement_groups(facts: Facts) -> Ints:
     """A number for each fact, the same for those that state the same at the same time."""
     return grouped([*facts.columns()])[0]
@@ -66,15 +86,13 @@ def statement_groups(facts: Facts) -> Ints:
 
 def facts_by_entity(facts: Facts, entities: int, predicates: int) -> FactsByEntity:
     """All facts, both ways."""
-    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
-    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
+    begin, end = facts.known_times()
     source = np.concatenate([facts.subject, facts.object]).astype(np.int64)
     order = np.argsort(source, kind="stable")
     fact = order % max(len(facts), 1)
     starts = np.searchsorted(source[order], np.arange(entities + 1))
     predicate = np.concatenate([facts.predicate, facts.predicate + predicates]).astype(np.int64)
     target = np.concatenate([facts.object, facts.subject]).astype(np.int64)
-    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
     return FactsByEntity(
         starts,
         predicate[order],
@@ -82,7 +100,7 @@ def facts_by_entity(facts: Facts, entities: int, predicates: int) -> FactsByEnti
         statement_groups(facts)[fact],
         begin[fact],
         end[fact],
-        timeless[fact],
+        facts.timeless[fact],
     )
 
 
@@ -109,26 +127,36 @@ def scope_of(  # type: ignore[no-untyped-def]
     return 2 * bins + (4 if end < q_end else 5)
 
 
+class ScopeEdges(NamedTuple):
+    """Relative scopes as compiled code reads them."""
+
+    edges: Ints
+    kinds: int
+    past: bool
+
+    @classmethod
+    def of(cls, relative: IntervalScopes) -> ScopeEdges:
+        """Those of intervals."""
+        return cls(np.array(relative.edges, np.int64), len(relative), relative.past)
+
+
 @compiled
 def _count(  # type: ignore[no-untyped-def]
-    questions, given, answer, other, group, q_begin, q_end,
-    starts, predicate, target, of, begin, end, timeless, edges, kinds, past,
-    near_answer, near_other, near_given, values, used, touched,
-):  # fmt: skip
+    rows, questions, other, graph, scopes, near, values, used, touched
+):
     """Add up the counts of questions about one predicate; how many cells are not empty."""
-    cells = 0
-    for q in questions:
+    # Unpacked once: to look into a tuple for each fact would take ten times as long.
+    _, given, answer, group, q_begin, q_end, _ = questions
+    starts, predicate, target, of, begin, end, timeless = graph
+    (edges, kinds, past), cells = scopes, 0
+    for q in rows:
         asked, a, b, c, mark = group[q], given[q], answer[q], other[q], q + 1
         # Neighbours by all other facts are marked, so that each fact is looked at once.
-        for i in range(starts[b], starts[b + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_answer[target[i]] = mark
-        for i in range(starts[c], starts[c + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_other[target[i]] = mark
-        for i in range(starts[a], starts[a + 1]):
-            if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
-                near_given[target[i]] = mark
+        for row in range(3):
+            u = b if row == 0 else c if row == 1 else a
+            for i in range(starts[u], starts[u + 1]):
+                if of[i] != asked and not (past and (timeless[i] or begin[i] >= q_begin[q])):
+                    near[row, target[i]] = mark
         for side in range(2):
             u = a if side == 0 else b
             for i in range(starts[u], starts[u + 1]):
@@ -145,19 +173,21 @@ def _count(  # type: ignore[no-untyped-def]
                 if side == 0:
                     values[cell, BEGINS] += 1
                     values[cell, ENDS] += z == b
-                    values[cell, NEAR] += near_answer[z] == mark
-                    values[cell, CHANCE] += near_other[z] == mark
+                    values[cell, NEAR] += near[0, z] == mark
+                    values[cell, CHANCE] += near[1, z] == mark
                 else:
                     values[cell, AT_ANSWER] += 1
-                    values[cell, BACK] += near_given[z] == mark
+                    values[cell, BACK] += near[2, z] == mark
     return cells
 
 
 @compiled
 def _count_usual(  # type: ignore[no-untyped-def]
-    usual, drawn, group, q_begin, q_end,
-    starts, predicate, _target, of, begin, end, timeless, edges, kinds, past,
-):  # fmt: skip
+    usual, drawn, questions, graph, scopes
+):
+    _, _, _, group, q_begin, q_end, _ = questions
+    starts, predicate, _, of, begin, end, timeless = graph
+    edges, kinds, past = scopes
     for q in range(len(drawn)):
         for i in range(starts[drawn[q]], starts[drawn[q] + 1]):
             if of[i] != group[q]:
@@ -170,12 +200,12 @@ def _count_block(
     block: Sequence[int], parts: Sequence[Ints], columns: tuple[Any, ...], entities: int, cells: int
 ) -> list[tuple[Any, Any]]:
     """The cells of some predicates that are not empty, and their counts."""
-    marks = [np.zeros(entities, np.int64) for _ in range(3)]
+    near = np.zeros((3, entities), np.int64)
     values, used = np.zeros((cells, 6), np.int32), np.zeros(cells, bool)
     touched = np.empty(cells, np.int32)
     found = []
     for p in block:
-        count = _count(parts[p], *columns, *marks, values, used, touched)
+        count = _count(parts[p], *columns, near, values, used, touched)
         at = np.sort(touched[:count])
         found.append((at, values[at]))
         values[at], used[at] = 0, False
@@ -226,19 +256,16 @@ class FactCounts:
         questions = sample_questions(
             facts, graph, predicates, relative, random, most=most, about=about
         )
-        predicate, given, answer, group, begin, end, _ = questions
         drawn = np.concatenate([facts.subject, facts.object])[
-            random.integers(0, max(2 * len(facts), 1), len(given))
+            random.integers(0, max(2 * len(facts), 1), len(questions.given))
         ].astype(np.int64)
-        other = answer[random.permutation(len(answer))]
-        edges = np.array(relative.edges, np.int64)
-        fixed = (*graph, edges, kinds, relative.past)
-        usual = np.zeros(directed * kinds, np.int64)
-        _count_usual(usual, drawn, group, begin, end, *fixed)
-        asked = np.bincount(predicate, minlength=directed)
-        ordered = np.argsort(predicate, kind="stable")
+        other = questions.answer[random.permutation(len(questions.answer))]
+        usual, scopes = np.zeros(directed * kinds, np.int64), ScopeEdges.of(relative)
+        _count_usual(usual, drawn, questions, graph, scopes)
+        asked = np.bincount(questions.predicate, minlength=directed)
+        ordered = np.argsort(questions.predicate, kind="stable")
         parts = np.split(ordered, asked.cumsum()[:-1])
-        columns = (given, answer, other, group, begin, end, *fixed)
+        columns = (questions, other, graph, scopes)
 
         def count(block: Sequence[int]) -> list[tuple[Any, Any]]:
             return _count_block(block, parts, columns, entities, directed * kinds)
@@ -326,26 +353,6 @@ class FactCounts:
         return asked, totals
 
 
-class Questions(NamedTuple):
-    """Facts that are asked for their object or their subject."""
-
-    predicate: Ints
-    """Directed: the inverse one where the subject is asked for."""
-    given: Ints
-    answer: Ints
-    group: Ints
-    """The statement that is asked for, which is left out."""
-    begin: Ints
-    end: Ints
-    fact: Ints
-    """The number of the fact."""
-
-    def about(self, predicate: int, most: int | None = None) -> Questions:
-        """Those about a directed predicate, at most so many."""
-        rows = np.flatnonzero(self.predicate == predicate)[:most]
-        return Questions(*(column[rows] for column in self))
-
-
 def sample_questions(
     facts: Facts,
     graph: FactsByEntity,
@@ -367,8 +374,7 @@ def sample_questions(
     cost = np.cumsum((degree[ends] + degree[others])[order])
     number = order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]
     fact, inverse = number % max(len(facts), 1), number >= len(facts)
-    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)[fact]
-    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)[fact]
+    begin, end = (ticks[fact] for ticks in facts.known_times())
     return Questions(
         facts.predicate[fact] + predicates * inverse.astype(np.int64),
         ends[number],

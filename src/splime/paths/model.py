@@ -93,10 +93,14 @@ class PathModel(nn.Module, ABC):
         self.score_weight = uniform(2 * width, 2 * width)
         self.score_bias = uniform(2 * width, 1)
 
-    def _normal(self, *shape: int) -> Tensor:
-        return torch.randn(shape, generator=self._random)
+    def _normal(self, *shape: int, scale: float = 1.0) -> nn.Parameter:
+        if self._random is None:  # to compute without numbers imports torch's compiler: a second
+            return nn.Parameter(torch.empty(shape))
+        return nn.Parameter(scale * torch.randn(shape, generator=self._random))
 
     def _uniform(self, inputs: int, *shape: int) -> nn.Parameter:
+        if self._random is None:
+            return nn.Parameter(torch.empty(shape))
         numbers = torch.rand(shape, generator=self._random) * 2 - 1
         return nn.Parameter(numbers / math.sqrt(inputs))
 
@@ -210,9 +214,10 @@ class LearnedPathModel(PathModel):
     def _make_messages(self) -> None:
         layers, scopes, width, directed = self.layers, self.scopes, self.width, 2 * self.predicates
         normal, uniform = self._normal, self._uniform
-        self.query = nn.Parameter(normal(directed, width))
-        base = 0.3 * normal(layers, directed, scopes, width) + normal(layers, directed, 1, width)
-        self.base = nn.Parameter(base)
+        self.query = normal(directed, width)
+        self.base = normal(layers, directed, scopes, width, scale=0.3)
+        if self._random is not None:
+            self.base.data += normal(layers, directed, 1, width)
         self.gate_weight = nn.Parameter(torch.zeros(layers, width, scopes * width))
         self.gate_bias = nn.Parameter(torch.zeros(layers, 1, scopes * width))
         self.shift_weight = uniform(width, layers, width, directed * width)

@@ -21,6 +21,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from splime.device import one_thread
 from splime.paths.facts import DirectedFacts, Order
 from splime.paths.relative import LEFT_OUT
 from splime.paths.vectors import drop, load, spread, store, total, where_positive
@@ -351,13 +352,12 @@ def at_work() -> Iterator[None]:
     pages, and to get them from the system would take a quarter of the time of a step. The arrays of
     a block are free after it.
     """
-    before, threads = (_work.threads, _work.arrays), torch.get_num_threads()
-    _work.threads, _work.arrays = _work.threads or threads, []
-    torch.set_num_threads(1)
+    before = _work.threads, _work.arrays
+    _work.threads, _work.arrays = _threads(), []
     try:
-        yield
+        with one_thread():
+            yield
     finally:
-        torch.set_num_threads(threads)
         _work.threads, _work.arrays = before
 
 

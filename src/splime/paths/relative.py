@@ -377,9 +377,8 @@ def _span(first: int, last: int | None, unit: str) -> str:
 
 def _distances(facts: Facts, instants: bool) -> Ints:
     """Sorted gaps between pairs of facts of an entity, a sample of them; 0 if they touch."""
-    dated = facts.take(facts.unknown != _TIMELESS)
-    begin = np.where(dated.unknown & BEGIN_UNKNOWN, dated.end, dated.begin)
-    end = np.where(dated.unknown & END_UNKNOWN, dated.begin, dated.end)
+    dated = facts.take(~facts.timeless)
+    begin, end = dated.known_times()
     if instants:
         end = begin
     ends = np.concatenate([dated.subject, dated.object])

@@ -207,6 +207,19 @@ class PathScorer(Explainer):
         finally:
             self._start, self._weights = before
 
+    def each_hidden(self, numbers: Ints, first: int = 0) -> Iterator[int]:
+        """The places of known facts, from one on, while each is hidden in turn.
+
+        With it a tenth of the graph is left out of counts, the same facts wherever it begins.
+        """
+        size = max(1, len(self.known) // 10)
+        for start in range(first - first % size, len(numbers), size):
+            own = self.statements[numbers[start : start + size]]
+            with self.hiding(own) as hide:
+                for place in range(max(start, first), start + len(own)):
+                    hide(int(own[place - start]))
+                    yield place
+
     def relations(self, fact: Facts, facts: Facts) -> list[str]:
         """How the times of facts relate to the time of one, in words."""
         scopes = self.relative.scopes(Times.of(fact), Times.of(facts))[:, 0].tolist()

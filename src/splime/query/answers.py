@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from splime.query.questions import Question
 from splime.scoring.queries import Block, Scoring, Spans
 from splime.scoring.scoping import Kind, KnownAnswers, KnownFact
 from splime.scoring.scorer import Ids
-from splime.shown import Shown, Tabular
+from splime.shown import Rows
 from splime.timeline import Timeline
 from splime.times import Ints, format_ticks
 
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answers(Shown, Tabular):
+class Answers(Rows[Answer]):
     """The answers to a question, from the best to the worst."""
 
     question: Question
@@ -57,15 +57,6 @@ class Answers(Shown, Tabular):
     """What one should know to read them: how probabilities were made, or why there are none."""
     doubt: str = ""
     """What of the question train does not have, so that the model cannot know it."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.rows)
-
-    def __getitem__(self, position: int) -> Answer:
-        return self.rows[position]
 
     def __repr__(self) -> str:
         lines = [self.question.text]

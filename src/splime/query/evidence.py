@@ -11,6 +11,7 @@ from splime.errors import UsageError, visible
 from splime.graph import Fact, Facts
 from splime.query.questions import Question
 from splime.runs import Run
+from splime.scoring.scoping import SIDES
 
 
 class Step(NamedTuple):
@@ -75,11 +76,11 @@ def make_evidence(run: Run, question: Question, facts: Facts, answer: str, most:
             f"{run.path}: only the path model knows the facts that its answers rest on, and there"
             " is none here; train one with --model path"
         )
-    if question.kind not in ("object", "subject"):
+    if question.kind not in SIDES:
         raise UsageError("evidence is for questions that ask who or what")
     column: Any = np.array([run.graph.entities.id(answer)], np.int32)
     asked = replace(facts, **{question.kind: column})
-    chains = scorer.why(question.kind, asked, most=most)  # type: ignore[arg-type]
+    chains = scorer.why(question.kind, asked, most=most)
     count = len(scorer.known)
     numbers = sorted({number % count for chain in chains for number in chain.facts})
     used = scorer.known.take(np.array(numbers, np.int64))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
@@ -34,7 +34,7 @@ from splime.runs import Run
 from splime.runs.graph_run import open_source
 from splime.scoring.scoping import keyed
 from splime.scoring.scorer import memory_errors
-from splime.shown import Shown, Tabular
+from splime.shown import Rows
 from splime.times import Bools, Ints, When, format_ticks
 from splime.vocabulary import Vocabulary
 
@@ -68,7 +68,7 @@ class Prediction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Predictions(Shown, Tabular):
+class Predictions(Rows[Prediction]):
     """Facts that a graph does not state, from the most to the least probable one."""
 
     rows: list[Prediction]
@@ -82,15 +82,6 @@ class Predictions(Shown, Tabular):
     """Of the estimates whether there is a fact, on cases that were held out."""
     there_is_one: str = "stated in this table, as far as its other facts tell"
     """What that probability is of."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Prediction]:
-        return iter(self.rows)
-
-    def __getitem__(self, position: int) -> Prediction:
-        return self.rows[position]
 
     def __repr__(self) -> str:
         lines = [f"{counted(len(self), 'fact')} that the graph does not state, {self.time}"]

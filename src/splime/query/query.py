@@ -14,7 +14,7 @@ import torch
 
 from splime.analysis.calibration import Calibration, Calibrations, make_cases
 from splime.analysis.existence import Existence
-from splime.analysis.hidden import SIDES, Trust, measure
+from splime.analysis.hidden import HiddenFacts, Trust
 from splime.errors import UsageError, check_name
 from splime.graph import Facts, SplitName, TemporalGraph, check_split
 from splime.progress import Progress, silent
@@ -24,7 +24,7 @@ from splime.query.many import answer_tables
 from splime.query.near import Span, near_names
 from splime.query.questions import Question, find_name, read_question, read_questions, read_time
 from splime.runs import Run
-from splime.scoring.scoping import KINDS, Kind
+from splime.scoring.scoping import KINDS, SIDES, Kind
 from splime.scoring.scorer import memory_errors
 from splime.static import Aggregate
 from splime.times import When, format_ticks
@@ -58,7 +58,8 @@ class Query:
         self.run = run = Run.of(run)
         self._ahead = run.settings.forecasts
         self.scoring = run.scoring(aggregate, memory)
-        self._calibrations = Calibrations(run, self.scoring)
+        self._hidden = HiddenFacts(run, self.scoring)
+        self._calibrations = Calibrations(run, self.scoring, self._hidden.calibration)
         self._existence: dict[str, Existence] = {}
 
     def ask(
@@ -318,7 +319,7 @@ class Query:
         if self.run.learned_from_facts:
             return None
         with memory_errors():
-            return measure(self.run, self.scoring)
+            return self._hidden.trust()
 
     def calibration(self, kind: Kind) -> Calibration:
         """How probabilities of a kind of answer (object, subject, predicate, time) are made."""

@@ -59,6 +59,8 @@ def many_parts(answers: pa.Table, most: int = _SHOWN) -> Iterator[RenderableType
         "remark": [row["remark"] or "" for row in rows],
     }
     yield _table(columns, ["dim" if row["known"] else "" for row in rows])
+    if any(columns["probability"]):
+        yield Text("a probability is one if there is such a fact", style="dim")
     if len(answers) > most:
         yield Text(f"the first {most} of {len(answers):,}; --out FILE writes all", style="dim")
 

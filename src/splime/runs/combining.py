@@ -25,7 +25,7 @@ from splime.runs.run import Run
 from splime.runs.training import machine
 from splime.scoring.combined import log_probabilities
 from splime.scoring.queries import Queries, Scoring
-from splime.scoring.scoping import Kind, keyed
+from splime.scoring.scoping import SIDES, keyed
 from splime.scoring.scorer import memory_errors
 from splime.tensors import save_tensors
 from splime.training.combined import entry
@@ -178,9 +178,8 @@ def _measure(
     graph = members[0].graph
     every, count, device = graph.facts(), len(facts), members[0].device
     block = max(1, _COMPARED // max(1, len(graph.entities)))
-    kinds: tuple[Kind, ...] = ("object", "subject")
     asked, tried = [], itertools.count(1)
-    for kind in kinds:
+    for kind in SIDES:
         queries, known = (keyed(kind, part, graph) for part in (facts, every))
         scores = [log_probabilities(member, kind, facts).to(device) for member in members]
         asked.append((scores, queries.id, AnswerFilter(known, queries)))

@@ -34,7 +34,7 @@ class TrainCoverage:
         self._predicates = np.bincount(train.predicate, minlength=len(graph.predicates))
         # The first and last timestamp at which train has facts of each predicate, as given: what an
         # unknown begin or end was filled with says nothing.
-        train = train.take(train.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
+        train = train.take(~train.timeless)
         begin, end = graph.timestamps(train)
         begin, end = (
             np.where(train.unknown & BEGIN_UNKNOWN, end, begin),

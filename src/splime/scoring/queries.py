@@ -133,6 +133,11 @@ class Scoring(ABC):
         """The scorer that knows which facts an answer rests on, if there is one."""
         return None
 
+    @property
+    def can_hide(self) -> bool:
+        """Whether a fact can be hidden: answers rest on facts that are read, and nothing else."""
+        return self.explainer is not None and self.explainer is self.scorer
+
     @cached_property
     def known(self) -> KnownFacts:
         """The facts of all splits, to look answers up in."""

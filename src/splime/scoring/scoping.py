@@ -21,6 +21,8 @@ from splime.times import Bools, Ints, format_ticks
 Kind: TypeAlias = Literal["object", "subject", "predicate", "time"]
 """The answer to a question: what, who, which predicate, when."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
+SIDES: tuple[Kind, ...] = ("object", "subject")
+"""Answers that are entities."""
 NAMES = ("subject", "predicate", "object")
 
 
@@ -190,7 +192,7 @@ class KnownFacts:
 
     def __init__(self, graph: TemporalGraph) -> None:
         self.graph, self.facts = graph, graph.facts()
-        self.undated = self.facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
+        self.undated = self.facts.timeless
         """Which facts have neither begin nor end."""
         self._upto = np.cumsum([len(facts) for _, facts in graph.splits()])
         self._indexes: dict[Kind, tuple[Keyed, Ints]] = {}

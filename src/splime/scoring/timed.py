@@ -11,10 +11,8 @@ import torch
 from splime.arrays import grouped
 from splime.graph import Facts, TemporalGraph
 from splime.scoring.queries import GIVEN, Block, Queries, Scoring, Spans
-from splime.scoring.scoping import Kind
+from splime.scoring.scoping import SIDES, Kind
 from splime.scoring.scorer import Ids, MemoryBudget, check_nan
-
-_ENTITIES: tuple[Kind, ...] = ("object", "subject")
 
 
 class TimedScorer(ABC):
@@ -36,7 +34,7 @@ class TimedScorer(ABC):
         total = torch.zeros(len(facts), device=self.device)
         for start in range(0, len(facts), self.block):
             some = facts.take(np.arange(start, min(start + self.block, len(facts))))
-            for kind in _ENTITIES:
+            for kind in SIDES:
                 scores = self.entities(kind, some).log_softmax(1)
                 answer = torch.from_numpy(getattr(some, kind).astype(np.int64)).to(self.device)
                 total[start : start + len(some)] += scores.gather(1, answer[:, None])[:, 0] / 2
@@ -93,7 +91,7 @@ class TimedScoring(Scoring):
 
     def questions_for(self, kind: Kind) -> int:
         """One for an entity; both ways for each predicate, or each timestamp."""
-        if kind in ("object", "subject"):
+        if kind in SIDES:
             return 1
         return 2 * len(self.graph.predicates if kind == "predicate" else self.graph.timeline)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from splime.arrays import expand
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
+from splime.graph import Facts, TemporalGraph
 from splime.scoring.scoping import Kind
 from splime.scoring.timed import TimedScorer, TimedScoring
 from splime.settings import LatestSettings
@@ -78,7 +78,7 @@ class LatestScorer(TimedScorer):
         known = graph.facts() if settings.past in ("split", "all") else graph.train
         self._limits = np.array(graph.split_begins() if settings.past == "split" else (), np.int64)
         if self.forecasts:
-            known = known.take(known.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
+            known = known.take(~known.timeless)
         # By predicate, and those of a triple together.
         known = known.take(np.lexsort((known.object, known.subject, known.predicate)))
         self._known, (self._begin, self._end) = known, _points(known)
@@ -168,10 +168,8 @@ def _triples(facts: Facts, graph: TemporalGraph) -> Ints:
 
 def _points(facts: Facts) -> tuple[Ints, Ints]:
     """Begin and end: an unknown one is the known one, and without both it is always."""
-    timeless = facts.unknown == BEGIN_UNKNOWN | END_UNKNOWN
-    begin = np.where(facts.unknown == BEGIN_UNKNOWN, facts.end, facts.begin)
-    end = np.where(facts.unknown == END_UNKNOWN, facts.begin, facts.end)
-    return np.where(timeless, -_FAR, begin), np.where(timeless, _FAR, end)
+    begin, end = facts.known_times()
+    return np.where(facts.timeless, -_FAR, begin), np.where(facts.timeless, _FAR, end)
 
 
 engine = LatestEngine()

@@ -21,6 +21,7 @@ from splime.embedding.negatives import seed_of
 from splime.errors import UsageError
 from splime.graph import TemporalGraph
 from splime.paths.counted import BINS
+from splime.paths.counting import statement_groups
 from splime.paths.facts import DirectedFacts
 from splime.paths.messages import fast
 from splime.paths.model import WIDTHS, Counting, PathModel
@@ -40,7 +41,7 @@ from splime.paths.scorer import (
     relative_scopes,
 )
 from splime.paths.shipped import LATEST, NONE, load_weights
-from splime.scoring.scoping import Kind, keyed
+from splime.scoring.scoping import SIDES, keyed
 from splime.scoring.timed import TimedScoring
 from splime.settings import PathSettings
 from splime.times import Ints
@@ -292,6 +293,17 @@ class PathQuestions:
         )
         self.start = model.training_starter(train, graph, relative)
         self._others = _OtherAnswers(graph, device)
+        statement = torch.from_numpy(statement_groups(train)).to(device)
+        self._statement = statement if int(statement.max()) + 1 < len(statement) else None
+        """Of each fact, where several state the same at the same time."""
+
+    def _stated_by(self, facts: Tensor) -> Tensor | None:
+        """The facts that state what some do; None where each states something else."""
+        statement = self._statement
+        if statement is None or self.relative.past:
+            return None
+        chosen = torch.zeros(len(statement), dtype=torch.bool, device=facts.device)
+        return chosen.index_fill_(0, statement[facts], True)[statement]
 
     def loss(
         self, model: PathModel, batch: Tensor, seed: Tensor, silent: Tensor | None = None
@@ -306,11 +318,12 @@ class PathQuestions:
         fact = every[collective.share(len(batch))]
         times = self._times.take(fact)
         scopes = self.facts.scopes(self.relative, times)
-        # A fact must not answer itself, nor others of its batch, whichever worker they are with;
-        # nothing that lies before a question does.
+        # A fact must not answer itself, nor others of its batch, whichever worker they are with,
+        # nor do rows that state the same; nothing that lies before a question does.
         weights = self.facts.weights(None if self.relative.past else every)
-        if silent is not None:
-            weights = weights.masked_fill(silent.repeat(2), 0.0)
+        for hidden in (self._stated_by(every), silent):
+            if hidden is not None:
+                weights = weights.masked_fill(hidden.repeat(2), 0.0)
         start = self.start(self.predicate[examples], fact)
         scores = model(
             self.facts, self._given[examples], start, scopes, weights, times=times, seed=seed
@@ -327,8 +340,7 @@ class _OtherAnswers:
         starts: list[Ints] = []
         counts: list[Ints] = []
         ids: list[Ints] = []
-        kinds: tuple[Kind, ...] = ("object", "subject")
-        for kind in kinds:
+        for kind in SIDES:
             facts = keyed(kind, graph.train, graph)
             order = np.lexsort((facts.end, facts.begin, facts.key))
             columns = [column[order] for column in (facts.key, facts.begin, facts.end)]

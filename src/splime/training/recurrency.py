@@ -19,7 +19,7 @@ from torch import Tensor
 
 from splime.arrays import grouped
 from splime.graph import Facts, TemporalGraph
-from splime.scoring.scoping import Kind, keyed
+from splime.scoring.scoping import SIDES, Kind, keyed
 from splime.scoring.timed import TimedScoring
 from splime.settings import LatestSettings
 from splime.times import Ints
@@ -34,7 +34,6 @@ _USUAL = 0.1, 0.999
 """Where valid has no question."""
 _NEVER = 1e-12
 NAMES = ("decay", "weight")
-_SIDES: tuple[Kind, ...] = ("object", "subject")
 
 
 class RecurrencyEngine(LatestEngine):
@@ -76,7 +75,7 @@ class RecurrencyScorer(LatestScorer):
 
     def choose(self, facts: Facts) -> None:
         """Choose what ranks some facts best, for each of their predicates, both ways."""
-        for side, kind in enumerate(_SIDES):
+        for side, kind in enumerate(SIDES):
             gains: dict[int, Floats] = {}
             for row, others in enumerate(_right_answers(kind, facts, self._graph)):
                 one = facts.take(np.array([row]))

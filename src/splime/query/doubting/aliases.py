@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from splime.analysis.existence import fit_logistic, logistic
-from splime.analysis.overlaps import ONE, find_overlaps
+from splime.analysis.regression import Scale, fit_logistic, logistic, with_ones
 from splime.arrays import distinct
 from splime.evaluation.metrics import Floats
 from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts, TemporalGraph
 from splime.paths.processor import compiled
+from splime.query.doubting.overlaps import ONE, find_overlaps
 from splime.times import Ints
 
 _SHARE = 0.01
@@ -71,9 +71,8 @@ def find_aliases(graph: TemporalGraph, facts: Facts) -> Aliases:
     x = np.concatenate([planted[kept], features])
     right = np.arange(len(x)) < kept.sum()
     weight = np.where(right, 1 / max(kept.sum(), 1), 1 / len(features))
-    mean, spread = x.mean(0), np.maximum(x.std(0), 1e-6)
-    x = np.concatenate([np.ones((len(x), 1)), ((x - mean) / spread).clip(-8, 8)], axis=1)
-    line = fit_logistic(x, right, weight, np.append(0, np.full(x.shape[1] - 1, _RIDGE)))
+    x = with_ones(Scale.of(x).apply(x))
+    line = fit_logistic(x, right, weight, _RIDGE)
     odds = np.log(min(1.0, _SHARE * size / len(one)))
     probability = logistic(x[len(planted[kept]) :] @ line + odds)
     count = np.bincount(np.concatenate([facts.subject, facts.object]), minlength=size)

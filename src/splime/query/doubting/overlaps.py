@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from splime.arrays import grouped
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Facts
+from splime.graph import Facts
 from splime.paths.processor import compiled
 from splime.times import Bools, Ints
 
@@ -63,10 +63,9 @@ def find_overlaps(facts: Facts, predicates: int) -> Overlaps:
 
     Where the end of one is the begin of the next they do not overlap.
     """
-    dated = np.flatnonzero(facts.unknown != BEGIN_UNKNOWN | END_UNKNOWN)
+    dated = np.flatnonzero(~facts.timeless)
     known = facts.take(dated)
-    begin = np.where(known.unknown == BEGIN_UNKNOWN, known.end, known.begin)
-    end = np.where(known.unknown == END_UNKNOWN, known.begin, known.end)
+    begin, end = known.known_times()
     group, first = grouped([known.predicate, known.subject])
     order = np.lexsort((end, begin, group))
     partner = np.full(len(order), -1, np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,30 +14,21 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from splime.analysis.aliases import Aliases, find_aliases
 from splime.analysis.calibration import Cases, fit_temperature
-from splime.analysis.doubting import (
-    ANSWERED,
-    PRIOR,
-    WAYS,
-    Judge,
-    TimeFit,
-    answered,
-    ask,
-    plan,
-    said_of,
-    statements_of,
-)
-from splime.analysis.hidden import FEWEST, Trust, measure
-from splime.analysis.overlaps import Overlaps, find_overlaps
+from splime.analysis.hidden import FEWEST, HiddenFacts, Trust
 from splime.errors import UsageError, check_name, counted, visible
 from splime.evaluation.metrics import Floats
-from splime.graph import BEGIN_UNKNOWN, END_UNKNOWN, Fact, Facts, Names
+from splime.graph import Fact, Facts, Names
 from splime.io.unfinished import SAVE, Unfinished
 from splime.paths.relative import IntervalScopes
 from splime.paths.scorer import PathScorer
 from splime.progress import Progress, duration, silent
 from splime.query.answers import percent
+from splime.query.doubting.aliases import Aliases, find_aliases
+from splime.query.doubting.asked import ANSWERED, WAYS, answered, ask, plan, statements_of
+from splime.query.doubting.judging import PRIOR, judge, said_of
+from splime.query.doubting.overlaps import Overlaps, find_overlaps
+from splime.query.doubting.times import TimeFit
 from splime.query.evidence import Step, make_evidence
 from splime.query.predicted import check_suffix, read_facts, write_predictions
 from splime.query.predicting import chosen_ids, fingerprint
@@ -45,8 +36,9 @@ from splime.query.questions import ASKED, Question
 from splime.reading import LOG
 from splime.runs import Run
 from splime.runs.graph_run import GraphRun, open_source
+from splime.scoring.scoping import SIDES
 from splime.scoring.scorer import memory_errors
-from splime.shown import Shown, Tabular
+from splime.shown import Rows
 from splime.times import Ints, format_ticks
 
 if TYPE_CHECKING:
@@ -59,8 +51,6 @@ thing under two names."""
 LIMIT = 1000
 _BOUNDED, _REACH = 15_000, 2_000
 """Of a graph with more facts a question reads so many, the nearest ones."""
-_LEAST = 0.05
-"""How often the right answer is among ten, at least."""
 _MEASURED = 8
 _OTHERS = 8
 """Predicates that a fact could have instead."""
@@ -68,7 +58,6 @@ _CALIBRATED = 60
 """Facts that the probabilities of predicates are calibrated on."""
 _BEGINS = 400
 """Times that a fact could have instead."""
-_TIMELESS = BEGIN_UNKNOWN | END_UNKNOWN
 _Instead: TypeAlias = tuple[str | None, float | None, str | None]
 """What is more probable, its probability, and why."""
 _TEXT, _NUMBER = pa.large_string(), pa.float64()
@@ -106,22 +95,13 @@ class Doubt(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Doubts(Shown, Tabular):
+class Doubts(Rows[Doubt]):
     """Facts that look wrong, the most doubtful first."""
 
     rows: list[Doubt]
     facts: int
     """That were hidden and asked for."""
     remarks: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __iter__(self) -> Iterator[Doubt]:
-        return iter(self.rows)
-
-    def __getitem__(self, position: int) -> Doubt:
-        return self.rows[position]
 
     def __repr__(self) -> str:
         lines = [f"{counted(len(self), 'doubt')} about {counted(self.facts, 'fact')}"]
@@ -230,7 +210,7 @@ def readable(run: Run) -> Run:
         if len(whole.train) <= _BOUNDED:
             return run if len(graph.train) == len(graph) else run.of_graph(whole)
         return run.of_graph(whole, reach=_REACH)
-    if not isinstance(run.scoring().scorer, PathScorer):
+    if not run.scoring().can_hide:
         raise UsageError(
             f"{run.path}: this model has learned its facts by heart, and none can be hidden from"
             " it; give the facts themselves, or a run of the path model (--model path)"
@@ -296,7 +276,7 @@ class Doubting:
         self.chosen = first[wanted[first]]
         asked = self.chosen
         if not self.ways:  # only which of two is more probable is to be asked
-            some = self.overlapping.fact if self.overlaps and self.trusted else asked[:0]
+            some = self.overlapping.fact if self.overlaps and self.trust.works else asked[:0]
             asked = np.intersect1d(asked, np.unique(some))
         self.asked, self.starts = plan(self.scorer, self.graph, asked, wrong=bool(self.ways))
 
@@ -313,7 +293,7 @@ class Doubting:
     @cached_property
     def trust(self) -> Trust:
         """How far answers of the model can be trusted."""
-        return measure(self.run, self.scoring)
+        return HiddenFacts(self.run, self.scoring).trust()
 
     def _ways(self, kinds: Sequence[str]) -> list[int]:
         """The ways in which facts are judged, if the model can be trusted and there are times."""
@@ -324,28 +304,22 @@ class Doubting:
                 f" usual; {FEWEST} are needed at least"
             )
         ways = [number for number, way in enumerate(WAYS) if way in kinds]
-        if len(np.unique(self.known.begin[self.known.unknown != _TIMELESS])) < 2:
+        if len(np.unique(self.known.begin[~self.known.timeless])) < 2:
             self.remarks.append(
                 "the facts have no times, or all the same: nothing can be said about times"
             )
             ways = [number for number in ways if WAYS[number] != "time"]
-        if ways and not self.trusted:
+        if ways and not self.trust.works:
             names = ", ".join(WAYS[number] for number in ways)
-            why = "the facts hardly bear one another out"
-            self.remarks.append(f"nothing is said about {names}, for {why}: {self.trust}")
+            self.remarks.append(f"nothing is said about {names}: {self.trust}")
             ways = []
         return ways
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the other facts say enough about a hidden one."""
-        return self.trust.works and self.trust.all.ten >= _LEAST
 
     @cached_property
     def temperatures(self) -> Floats:
         """Of objects and of subjects."""
         calibrations = self.trust.calibrations
-        return np.array([calibrations[k].temperature or 1.0 for k in ("object", "subject")])
+        return np.array([calibrations[k].temperature or 1.0 for k in SIDES])
 
     # Asking
 
@@ -406,9 +380,7 @@ class Doubting:
             degree = np.bincount(ends, minlength=len(self.graph.entities))
             of_times = self.times.answered(asked.facts, asked.statement)
             said = said_of(rows, of_times, asked.facts, degree)
-            judge = Judge(said, asked.facts.predicate, asked.way)
-            judged = judge.probabilities(said[at], asked.facts.predicate[at])
-            doubt[:, self.ways] = judged[:, self.ways]
+            doubt[:, self.ways] = judge(said, asked, at, len(self.graph.predicates))[:, self.ways]
         other = np.full(len(at), -1)
         if self.overlaps:
             self._overlaps(rows, number, doubt, other)
@@ -443,7 +415,7 @@ class Doubting:
         """The doubts by name, with what would be more probable."""
         best = self.judge(kept.done.answered())
         done = kept.done.evidence
-        for place in self._hidden(best.fact, len(done)):
+        for place in self.scorer.each_hidden(best.fact, len(done)):
             done.append(self._explained(best, place, kept.done.answered(), evidence))
             progress("what is more probable", place + 1, len(best.fact))
             kept.save(SAVE)
@@ -459,19 +431,6 @@ class Doubting:
         about = f"answered {self.run.basis}" if self.run.basis else ""
         remarks = [*self.remarks, about, str(self.trust) if self.ways else ""]
         return Doubts(rows[: self.limit], len(self.chosen), tuple(filter(None, remarks)))
-
-    def _hidden(self, facts: Ints, first: int = 0) -> Iterator[int]:
-        """The places of facts from the first on, while each is hidden.
-
-        Those beside it are left out of counts, the same ones wherever it begins.
-        """
-        size = max(1, len(self.known) // 10)
-        for start in range(first - first % size, len(facts), size):
-            own = self.statements[facts[start : start + size]]
-            with self.scorer.hiding(own) as hide:
-                for place in range(max(start, first), start + len(own)):
-                    hide(int(own[place - start]))
-                    yield place
 
     def _names(self) -> list[Doubt]:
         """The pairs of entities that look like one."""
@@ -527,7 +486,7 @@ class Doubting:
         return str(Step(named, scope))
 
     def _time(self, own: Facts, statement: Ints, evidence: bool) -> _Instead:
-        dated = self.known.begin[self.known.unknown != _TIMELESS]
+        dated = self.known.begin[~self.known.timeless]
         shares = np.linspace(0, 1, _BEGINS)
         begins = np.unique(np.quantile(dated, shares, method="nearest"))
         _, sure, begin, _ = self.times.answered(own, statement, begins)[0]
@@ -590,7 +549,7 @@ class Doubting:
         drawn = np.random.default_rng(0).permutation(np.unique(self.asked.fact))[:_CALIBRATED]
         found = [
             self._predicates(self.known.take(row), self.statements[row])[1]
-            for row in (drawn[[place]] for place in self._hidden(drawn))
+            for row in (drawn[[place]] for place in self.scorer.each_hidden(drawn))
         ]
         scores = torch.full((len(found), 1 + _OTHERS), -torch.inf)
         for row, one in enumerate(found):
