@@ -39,8 +39,9 @@ maximum_signature_line_length = 80
 
 # Several results have a field called `object`, as the type is.
 suppress_warnings = ["ref.python"]
-copybutton_prompt_text = "$ "  # what commands print is not copied with them
-copybutton_exclude = ".linenos, .gp"
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "  # what is printed is not copied
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 copybutton_selector = "div:not(.output) > div.highlight > pre"
 html_theme = "furo"
 html_title = f"splime {release}"

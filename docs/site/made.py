@@ -260,15 +260,15 @@ def choices() -> str:
 NAMES: dict[str, str] = {
     "Load": """load read inspect Inspection describe TemporalGraph Facts Fact Timeline Vocabulary
         parse_times split_graph save to_table write_text leakage""",
-    "Train": """train Run Settings make_settings update combine run execute read_plan Plan
+    "Train": """train Run Settings make_settings update combine run execute carry_out read_plan Plan
         PlannedRun PlanResult tune TuningResult Tuned Parallel progress_bar""",
     "Ask": """ask Query Answers Answer predict Predictions Prediction doubts Doubts Doubt rules
-        Rules Rule backtest Backtest trust Trust explore""",
+        Rules Rule backtest Backtest trust Trust explore serve""",
     "Evaluate": """evaluate compare Comparison Evaluation evaluate_facts evaluate_triples
         evaluate_predicates Scorer""",
     "Draw and report": "plot report write_page smoothness",
-    "Cut time into predicates": """Merge Split Timestamp ChangePointSplit RandomSplit Vanilla METHODS
-        make_method standard_methods apply transform Transformed StreamResult StaticGraph
+    "Cut time into predicates": """Merge Split Timestamp ChangePointSplit RandomSplit Vanilla
+        METHODS make_method standard_methods apply transform Transformed StreamResult StaticGraph
         Segmentation save_segmentation load_segmentation export labelled_triples to_pykeen""",
     "Errors": "SplimeError DataError UsageError DownloadError",
 }
@@ -299,7 +299,7 @@ def _file_of(name: str) -> str:
 
 def _about(name: str) -> str:
     named = getattr(splime, name)
-    return _plain(_first(named) if _explains_itself(named) else "A registry.")
+    return _plain(_first(named) if _explains_itself(named) else "All of them, by name.")
 
 
 def _explains_itself(named: object) -> bool:
