@@ -11,7 +11,6 @@ from experiments import rows
 from experiments.factwise import GROUPS, PATH, SAMPLES, Factwise
 from experiments.rivals import (
     KEPT,
-    RANKS,
     STRATA,
     Entry,
     by_dataset,
@@ -20,7 +19,7 @@ from experiments.rivals import (
     knows_time,
     more_seeds,
 )
-from experiments.rows import DATA, TITLES, Case, Combination, Results
+from experiments.rows import DATA, RANKS, TITLES, Case, Combination, Results
 from experiments.tables import ResultTable, cells, mrr, percent
 from splime.reporting.style import (
     add_legend,

@@ -310,7 +310,12 @@ def test_open_shows_a_page_in_the_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown: list[str] = []
-    monkeypatch.setattr("webbrowser.open", lambda page: shown.append(page) or len(shown) < 2)
+
+    def opens(page: str) -> bool:
+        shown.append(page)
+        return len(shown) < 2
+
+    monkeypatch.setattr("webbrowser.open", opens)
     open_page(tmp_path / "a b.html")
     assert shown == [(tmp_path / "a b.html").as_uri()]
     assert capsys.readouterr().err == ""

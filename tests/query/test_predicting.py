@@ -266,7 +266,7 @@ def test_hostile_arguments(law: tuple[Run, set[Names]], tmp_path: Path) -> None:
 
 def test_runs_that_cannot_answer(tmp_path: Path) -> None:
     few = splime.read([("a", "p", "b", 1990)] * 3 + [("c", "p", "b", 1991)], split="none")
-    with pytest.raises(UsageError, match="too few facts to calibrate"):
+    with pytest.raises(UsageError, match="only 2 facts can be hidden to calibrate"):
         predict(few)
     ahead = train(small_graph(), splime.Vanilla(), tmp_path / "run", model="latest", past="all")
     with pytest.raises(UsageError, match="this run forecasts"):

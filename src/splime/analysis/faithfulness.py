@@ -84,10 +84,9 @@ def check_evidence(
         questions: how many, half for objects and half for subjects, drawn with a fixed seed.
         progress: called after each question.
     """
-    if questions == "all":
-        questions = max(1, 2 * len(run.graph))
-    check_kind("questions", questions, int)
-    if questions < 1:
+    most = max(1, 2 * len(run.graph)) if questions == "all" else questions
+    check_kind("questions", most, int)
+    if most < 1:
         raise UsageError(f"questions is a number from 1 on, not {questions}")
     scoring, facts = run.scoring(), getattr(run.graph, check_split(split))
     if not scoring.can_hide:
@@ -95,7 +94,7 @@ def check_evidence(
     if not len(facts):
         raise UsageError(f"{split} has no facts to ask for; splime.split_graph makes splits")
     random = np.random.default_rng(0)
-    drawn = facts.take(random.permutation(len(facts))[: -(-questions // 2)])
+    drawn = facts.take(random.permutation(len(facts))[: -(-most // 2)])
     asked = [(kind, drawn.take(np.array([row]))) for row in range(len(drawn)) for kind in SIDES]
     rows = []
     progress("evidence", 0, len(asked))
