@@ -147,21 +147,28 @@ async def _send(
     return reply.split()[1]
 
 
+def _sockets(process: int) -> int:
+    files = Path(f"/proc/{process}/fd").iterdir()
+    return sum(str(file.readlink()).startswith("socket:") for file in files)
+
+
 async def measure_kill(server: Server, bodies: list[bytes], **options: Any) -> dict[str, Any]:
-    """Ask two workers, of which one is killed after a third of the time."""
+    """Ask two workers; the one with more connections is killed after a third of the time."""
     running = asyncio.create_task(ask(server, "/ask", bodies, **options))
     await asyncio.sleep(options["seconds"] / 3)
     first = server.answering()
-    os.kill(first[0], signal.SIGKILL)
+    connected = {one: _sockets(one) for one in first}
+    worker = max(first, key=lambda one: connected[one])
+    os.kill(worker, signal.SIGKILL)
     killed, replaced = time.perf_counter(), None
     while not running.done():
         await asyncio.sleep(0.2)
-        if replaced is None and len({*server.answering()} - {first[0]}) == len(first):
+        if replaced is None and len({*server.answering()} - {worker}) == len(first):
             replaced = round(time.perf_counter() - killed, 1)
     load = await running
     last = max((at - killed for at in load.errors_at), default=0.0)
     lost = {"last_error_after_s": round(last, 2), "another_process_after_s": replaced}
-    found = {**load.summary(), **lost}
+    found = {**load.summary(), **lost, "sockets": sorted(connected.values())}
     del found["cpu_ms_each"]  # of which that of the worker that was killed is not known
     return found
 
@@ -244,6 +251,7 @@ def main() -> None:
     if "two" in chosen:
         with serving(given.data, 2) as server:
             asyncio.run(ask(server, "/ask", bodies, requests=40, seconds=600, connections=8))
+            time.sleep(given.seconds)  # until both are ready
             keep("two_workers", asyncio.run(ask(server, "/ask", bodies, **several)).summary())
             longer = {**several, "seconds": 3 * given.seconds}
             keep("one_of_two_killed", asyncio.run(measure_kill(server, bodies, **longer)))
