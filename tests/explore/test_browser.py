@@ -461,7 +461,7 @@ def test_copies(browser: Browser, server: Server, runs: dict[str, Run]) -> None:
         assert done.stdout.decode().split("\0")[:-1] == [*expected, "1993..1995", "--why"]
         browser.run("document.getElementById('python').click()")
         program = browser.run("document.getElementById('copied').textContent")
-        call = ast.parse(program).body[1].value.args[0]  # type: ignore[attr-defined]
+        call = ast.parse(program).body[1].value.args[0]
         assert [each.value for each in call.args] == [path, quoted(name), PREDICATES[0], "?"]
         assert ast.literal_eval(call.keywords[0].value) == ("1993", "1995")
 
