@@ -56,7 +56,7 @@ def _sure(query: PageQuery, kind: Kind, row: Mapping[str, Any]) -> float:
             return float(any(each.known for each in query.ask(*names, ASKED, limit=1)))
         for best in query.ask(*names, **when, limit=1):
             if best.known is not None and best.known.split == "train":
-                return _KNOWN * (best.name == row[kind])
+                return _KNOWN if best.name == row[kind] else 0.0
             sure = best.probability or 1e-9
             if len(query.run.graph.test):
                 return sure if best.name == row[kind] else 0.0
