@@ -34,7 +34,7 @@ function timeTicks(first, last, width) {
   return all.filter((_, at) => at % step === 0);
 }
 
-function plot(where, { count, series, height = 130, most = 1, ticks, choose, now, label }) {
+function plot(where, { count, series, height = 130, most = 1, ticks, choose, now, label, share = true }) {
   // Lines over the places 0 to count - 1. A value that is null is a gap.
   const width = widthOf(where), left = 40, right = 8, top = 8, bottom = height - 20;
   const x = (at) => left + ((width - left - right) * at) / count, y = (value) => bottom - ((bottom - top) * value) / most;
@@ -54,7 +54,7 @@ function plot(where, { count, series, height = 130, most = 1, ticks, choose, now
   });
   const grid = [0, 0.5, 1].flatMap((part) => [
     draw("line", { class: "grid", x1: left, x2: width - right, y1: y(part * most), y2: y(part * most) }),
-    draw("text", { x: left - 5, y: y(part * most) + 4, "text-anchor": "end" }, `${Math.round(100 * part * most)} %`)]);
+    draw("text", { x: left - 5, y: y(part * most) + 4, "text-anchor": "end" }, share ? `${Math.round(100 * part * most)} %` : digits(part * most))]);
   const marker = now === undefined ? [] : [draw("rect", { class: "asked", x: x(now[0]), width: Math.max(2, x(now[1] + 1) - x(now[0])), y: top, height: bottom - top })];
   const chart = draw("svg", { class: "chart", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": seen(label) }, ...marker, ...grid, ...lines, ...words);
   if (choose) {

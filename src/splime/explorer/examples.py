@@ -14,6 +14,9 @@ from splime.scoring.scoping import NAMES, SIDES, Kind
 _TRIED, _EXPLAINED = 16, 8
 """Facts among which they are found, and those whose evidence is looked at."""
 
+_KNOWN = 1e-12
+"""How much an answer counts that train states: there is nothing to predict."""
+
 
 def find_examples(
     queries: Sequence[PageQuery], facts: Sequence[Mapping[str, Any]]
@@ -37,7 +40,7 @@ def _best(
     right = [at for at in range(len(rows)) if sure[at]]
     right.sort(key=lambda at: (rows[at]["predicate"] in used, -sure[at]))
     length = {at: _chain_length(query, kind, rows[at]) for at in right[:_EXPLAINED]}
-    right.sort(key=lambda at: -length.get(at, 0.0))
+    right.sort(key=lambda at: (sure[at] <= _KNOWN, -length.get(at, 0.0)))
     return [rows[at] for at in right]
 
 
@@ -51,11 +54,13 @@ def _sure(query: PageQuery, kind: Kind, row: Mapping[str, Any]) -> float:
         if kind == "time":
             return float(any(each.known for each in query.ask(*names, ASKED, limit=1)))
         for best in query.ask(*names, **when, limit=1):
+            if best.known is not None and best.known.split == "train":
+                return _KNOWN if best.name == row[kind] else 0.0
             sure = best.probability or 1e-9
             if len(query.run.graph.test):
                 return sure if best.name == row[kind] else 0.0
             there = query.there_is_one(*names, **when)
-            return sure * (best.known is None) * (1.0 if there is None else there.probability)
+            return sure * (1.0 if there is None else there.probability)
     return 0.0
 
 

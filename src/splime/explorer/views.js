@@ -115,7 +115,7 @@ function showBacktest(where) {
     ` of the time; MRR ${names.map((name, at) => `${weighed((window) => window.metrics[name].mrr).toFixed(3)} ${words[at]}`).join(", ")}.`),
   note("Each window is forecast from what was known before it."));
   for (const [title, lines] of [["MRR", series], ["how sure the first answers were, and how often right", said]]) {
-    where.append(make("h3", {}, title), plot(where, { count: windows.length, series: lines, ticks, label: title }), legend(lines));
+    where.append(make("h3", {}, title), plot(where, { count: windows.length, series: lines, ticks, label: title, share: title !== "MRR" }), legend(lines));
   }
   where.append(table(["begins in", ["facts", "number"], ["said", "number"], ["came first", "number"], ...words.map((word) => [`MRR ${word}`, "number"])], cells, ""));
 }
