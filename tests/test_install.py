@@ -185,7 +185,7 @@ def test_the_steps_of_the_image(tmp_path: Path, run: Run) -> None:
                 assert not step or step.startswith("#"), line
     (tmp_path / "home").mkdir()
     begin = partial(run, *first["ENTRYPOINT"], where=folder, **variables)
-    assert "10,000 facts" in begin(*first["CMD"])
+    assert "next: splime ask demo" in begin(*first["CMD"])
     asked = begin("ask", "demo", "Sara Finnby", "livesIn", "?", "--at", "1982", "--json")
     assert json.loads(asked)
 
