@@ -18,7 +18,7 @@ from splime.evaluation import Evaluation
 from splime.graph import TemporalGraph
 from splime.methods import ChangePointSplit
 from splime.methods.changepoint import change_costs
-from splime.reporting.plots import plot_change_costs, plot_learning, plot_strata
+from splime.reporting.plots import plot_change_costs, plot_cuts, plot_learning, plot_strata
 from splime.reporting.showing import PICTURES, draw_pictures
 from splime.runs import Run, evaluate
 from tests.runs.small import small_graph, small_run
@@ -186,6 +186,19 @@ def test_costs_of_one_predicate_and_timestamp() -> None:
     figure.savefig(io.BytesIO(), format="png")
 
 
+def test_cuts_of_several_runs_are_one_picture(runs: list[Run]) -> None:
+    shown = {run.path.name: run.segmentation for run in runs}
+    figure = plot_cuts(shown, runs[0].graph, most=2)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(labels) == 2 * (len(runs) + 1)
+    predicate = labels[0].split("  ")[0]
+    for label, run in zip(labels[1:], runs, strict=False):
+        assert label.endswith(f"({len(run.segmentation.scopes_of(predicate)):,})")
+    with pytest.raises(UsageError, match="no predicate is cut"):
+        plot_cuts({"vanilla": splime.Vanilla().fit(runs[0].graph)}, runs[0].graph)
+    figure.savefig(io.BytesIO(), format="png")
+
+
 # All together
 
 
@@ -193,8 +206,8 @@ def test_all_pictures(runs: list[Run], evaluations: dict[str, Evaluation]) -> No
     notes: list[str] = []
     done = draw_pictures(runs, "p1", progress=lambda *step: notes.append(step[3]))
     assert set(done.pictures) == {
-        "facts", "segmentation-_first", "segmentation-second", "costs-second", "learning", "strata",
-        "predicates-_first", "predicates-second", "predicate",
+        "facts", "segmentation-_first", "segmentation-second", "costs-second", "cuts", "learning",
+        "strata", "predicates-_first", "predicates-second", "predicate",
     }  # fmt: skip
     assert done.skipped == {
         "costs-_first": "only changepoint has costs of change points; these cuts are of split"
@@ -218,7 +231,7 @@ def test_runs_of_pykeen(runs: list[Run], evaluations: dict[str, Evaluation]) -> 
     other = Run(runs[0].path)
     other.engine = "pykeen"
     done = draw_pictures([other])
-    assert set(done.pictures) == {"facts", "segmentation", "learning", "strata"}
+    assert set(done.pictures) == {"facts", "segmentation", "cuts", "learning", "strata"}
     assert "no vectors of this model" in done.skipped["predicates"]
     assert "no vectors of this model" in done.skipped["predicate"]
 
