@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from splime.errors import SplimeError
@@ -11,8 +12,8 @@ from splime.explorer.asking import PageQuery, interval_of
 from splime.query.questions import ASKED, quoted
 from splime.scoring.scoping import NAMES, SIDES, Kind
 
-_TRIED, _EXPLAINED = 16, 8
-"""Facts among which they are found, and those whose evidence is looked at."""
+_TRIED, _EXPLAINED, _WHEN = 16, 8, 4
+"""Facts among which they are found, those whose evidence is looked at, and those asked when."""
 
 _KNOWN = 1e-12
 """How much an answer counts that train states: there is nothing to predict."""
@@ -36,6 +37,9 @@ def _best(
     query: PageQuery, kind: Kind, rows: Sequence[Mapping[str, Any]], used: set[str]
 ) -> list[Mapping[str, Any]]:
     """Those answered well, with long evidence and other predicates than were used first."""
+    if kind == "time":  # which takes longer: the first one will do
+        rows = [row for row in rows if row["predicate"] not in used] or rows
+        return [*islice((row for row in rows[:_WHEN] if _sure(query, kind, row)), 1)]
     sure = [_sure(query, kind, row) for row in rows]
     right = [at for at in range(len(rows)) if sure[at]]
     right.sort(key=lambda at: (rows[at]["predicate"] in used, -sure[at]))
