@@ -17,6 +17,8 @@ _FITTED, _BLOCK = 20_000, 1 << 14
 _FEW, _FOLDS = 5_000, 5
 """Of fewer facts a regression would learn those that it is to judge by heart, so each is judged by
 one that was fitted without it."""
+_RIDGE = 1.0
+"""Of these regressions: of few facts one may be as sure of what it has not seen as of the rest."""
 _SMOOTH, _COMPARED = 20.0, 7
 """How near what is usual for a predicate is to what is usual for all; of how many numbers."""
 
@@ -24,7 +26,9 @@ _SMOOTH, _COMPARED = 20.0, 7
 class Judge:
     """How much more likely facts are among wrong ones than among those that are stated."""
 
-    def __init__(self, said: Floats, predicate: Ids, way: Ints, predicates: int) -> None:
+    def __init__(
+        self, said: Floats, predicate: Ids, way: Ints, predicates: int, ridge: float = 10 * RIDGE
+    ) -> None:
         random = np.random.default_rng(0)
         stated = np.flatnonzero(way < 0)
         stated = np.sort(random.permutation(stated)[:_FITTED])
@@ -43,7 +47,7 @@ class Judge:
             chosen = (way < 0) | (way == number)
             right = way[chosen] == number
             weight = np.where(right, 1 / right.sum(), 1 / max((~right).sum(), 1))
-            self._lines[number] = fit_logistic(x[chosen], right, weight, 10 * RIDGE)
+            self._lines[number] = fit_logistic(x[chosen], right, weight, ridge)
 
     def _features(self, said: Floats, predicate: Ids) -> Floats:
         """What is said, also beside what is usual for the predicate, and products of all pairs.
@@ -101,6 +105,7 @@ def judge(said: Floats, asked: AskedFacts, rows: Ints, predicates: int) -> Float
     fold, found = asked.statement % folds, np.zeros((len(rows), len(WAYS)))
     for number in range(folds):
         seen, here = (fold != number) | (folds == 1), rows[fold[rows] == number]
-        fitted = Judge(said[seen], predicate[seen], way[seen], predicates)
+        ridge = 10 * RIDGE if folds == 1 else _RIDGE
+        fitted = Judge(said[seen], predicate[seen], way[seen], predicates, ridge)
         found[fold[rows] == number] = fitted.probabilities(said[here], predicate[here])
     return found
