@@ -19,7 +19,7 @@ import splime
 from splime.errors import SplimeError
 from splime.reporting import views
 from splime.runs import Run
-from splime.shown import Shown, Tabular
+from splime.shown import Rows, Shown, Tabular
 from tests.runs.small import CUTS, SETTINGS, small_graph, small_run
 
 ROOT = Path(__file__).parents[1]
@@ -292,7 +292,7 @@ def test_a_graph_reads_its_own_table() -> None:
 
 def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(SplimeError, match=r"to_pandas\(\) needs pandas.*splime\[pandas\]"):
+    with pytest.raises(SplimeError, match=r"to_pandas\(\) needs pandas.*splime-kg\[pandas\]"):
         small_graph().to_pandas()
 
 
@@ -316,7 +316,8 @@ def test_results_show_themselves(runs: list[Run]) -> None:
     }
     for words, each in results.items():
         assert words in each._repr_html_()
-    assert {kind.__name__ for kind in Shown.__subclasses__()} <= set(views._PARTS)
+    shown = {kind.__name__ for kind in [*Shown.__subclasses__(), *Rows.__subclasses__()]}
+    assert shown - {Rows.__name__} <= set(views._PARTS)
 
 
 @pytest.mark.system

@@ -63,11 +63,14 @@ def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) ->
     return replace(raw, names=names).remarked(remark)
 
 
-def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
+def _read_text(
+    file: InputFile, split: SplitName | None, options: ReadOptions, *, titled: bool = True
+) -> RawFacts:
     delimiter, remarks = _sniff(file)
     lines = file.rows(delimiter, file.head)
     skip, (number, cells) = 0, next(lines)
-    if above := _above(row for _, row in file.rows(delimiter, file.head)):
+    above = _above(row for _, row in file.rows(delimiter, file.head)) if titled else 0
+    if above:
         remarks.append("rows above the table were left out")
     for title in itertools.islice(lines, above):
         skip, (number, cells) = number, title
@@ -95,6 +98,8 @@ def _read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -
         has_header, layout, said = _layout(cells, below, options, where)
     except _LayoutError as error:
         raise DataError(f"{error}\n{_first_lines(file, delimiter)}") from None
+    if above and not has_header:  # without a header, what stands above may be a damaged fact
+        return _read_text(file, split, options, titled=False)
     rows = _Rows(file, delimiter, len(cells), last if has_header else skip, has_header)
     times = [layout[role] for role in TIMES if role in layout]
     made = dict(zip(layout, rows.columns([*layout.values()], times), strict=True))

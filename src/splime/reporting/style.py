@@ -165,7 +165,7 @@ def open_axes(
 def label_rows(axes: Axes, labels: Sequence[str], *, room: int = 0) -> None:
     """Names along the vertical axis, the first one at the top, with room for at least so many."""
     axes.set_yticks(range(len(labels)), labels, fontsize=SMALL)
-    axes.set_ylim(max(len(labels), room) - 0.5, -0.5)
+    axes.set_ylim(max(len(labels), room, 1) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
 
 
