@@ -208,6 +208,8 @@ def briefly() -> str:
     """A line for each command: what it does, and an example of it."""
     rows = []
     for name, command, _ in _commands():
+        if command.hidden:
+            continue
         about, example = _help(command)
         example = example and f"`{example}`"
         rows.append((name.removeprefix("splime "), about.partition("\n\n")[0], example))
