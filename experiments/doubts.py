@@ -244,7 +244,12 @@ def _of_complex(graph: TemporalGraph, numbers: Ints, progress: Progress) -> dict
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run"
         # Not `quick`: it ends within a minute, which is too short for ComplEx on larger graphs.
-        settings: dict[str, Any] = {"model": "complex", "preset": STRONG, **QUICKER}
+        settings: dict[str, Any] = {
+            "model": "complex",
+            "preset": STRONG,
+            **QUICKER,
+            "validate_every": 0,
+        }
         run = train(graph, "timestamp", path, progress=progress, **settings)
         return _own_scores(run.scoring(), graph.train.take(numbers))
 

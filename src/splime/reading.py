@@ -24,14 +24,19 @@ IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 """A note about a fact that is kept."""
 
 
-def _kept_by(why: str, unit: str | None) -> str:
-    """The option that keeps rows dropped for a reason; `unit` is what reads unreadable times."""
+def _kept_by(why: str, unit: str | None, few: bool) -> str:
+    """The option that keeps rows dropped for a reason; `unit` is what reads unreadable times, and
+    `few` says that most times were read, so that another format is none for them."""
     columns = f"{option('columns', 'A,B,…')} says which column holds the time"
     if why == UNREADABLE_TIME:
-        written = (
-            f"{option('time_format', 'FORMAT')} reads them as you write them, such as '%d/%m/%Y'"
-        )
-        return f"{option('granularity', unit)} reads these times" if unit else written
+        if unit:
+            return f"{option('granularity', unit)} reads these times"
+        if few:
+            return (
+                f"{option('unknown_time', 'TEXT')} takes such a text for an unknown time, and"
+                f" {option('without_time', 'unknown')} keeps facts without any"
+            )
+        return f"{option('time_format', 'FORMAT')} reads them as you write them, such as '%d/%m/%Y'"
     return {
         NAMELESS: f"{option('missing_name', 'unknown')} keeps such facts",
         EVENT_WITHOUT_TIME: f"{option('without_time', 'unknown')} keeps such events, and {columns}",
@@ -193,4 +198,6 @@ def reasons(dropped: Mapping[str, int]) -> str:
 def _remedies(sources: Sequence[Source]) -> str:
     dropped = sum((Counter(source.dropped) for source in sources), Counter[str]())
     unit = next((source.unit for source in sources if source.unit), None)
-    return "; ".join(filter(None, (_kept_by(why, unit) for why, _ in dropped.most_common())))
+    few = 2 * dropped[UNREADABLE_TIME] < sum(source.rows for source in sources)
+    kept_by = (_kept_by(why, unit, few) for why, _ in dropped.most_common())
+    return "; ".join(filter(None, kept_by))

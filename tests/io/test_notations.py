@@ -706,3 +706,21 @@ def test_streaming_agrees_or_refuses(kind: str, role: str, tmp_path: Path) -> No
     assert result.facts["train"] == len(graph)
     assert result.segmentation.predicates.timeline.labels() == graph.timeline.labels()
     assert {why: n for why, n in result.dropped.items() if n} == dict(graph.reading.dropped)
+
+
+def test_the_options_that_keep_a_few_times_that_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    few = ["FY2020", "1998-03-01, 2007-present"]
+    days = [f"2014-03-{day:02}" for day in range(1, 9)]
+    rows = [("Ada", f"does {at}", "it", time) for at, time in enumerate([*days, *few])]
+    assert splime.read(rows, split="none").reading.dropped == {"unreadable time": 2}
+    assert "unknown_time='TEXT'" in caplog.text
+    assert "without_time='unknown'" in caplog.text
+    assert events(*days, *few, unknown_time=few, without_time="unknown").reading.kept == 10
+    # Where most cannot be read, it is how they are written that is not known.
+    caplog.clear()
+    german = [f"{day}. 03 im Jahr 2014" for day in range(1, 9)]
+    assert len(events(*german, time_format="%d. %m im Jahr %Y")) == 8
+    with pytest.raises(DataError, match="time_format"):
+        splime.read([("Ada", "does", "it", time) for time in german], split="none")
