@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Sized
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,11 +23,18 @@ Source = Annotated[
 ]
 
 
-def _told(found: Sized, noun: str, given: Mapping[str, Any]) -> list[str]:
-    """What was written, if anything was."""
-    if "out" not in given:
-        return []
-    return [f"{counted(len(found), noun)} written to {given['out']}"]
+def _check_out(given: dict[str, Any]) -> None:
+    """An error for the wrong kind of file before the work; without a file, a limit."""
+    from splime.query.predicted import check_suffix
+
+    if "out" in given:
+        check_suffix(Path(given["out"]))
+    else:
+        given.setdefault("limit", _SHOWN)
+
+
+def _result(found: Sized, noun: str, out: str | None = None, **_: Any) -> Result:
+    return Result(found, after=[f"{counted(len(found), noun)} written to {out}"] if out else [])
 
 
 @options.with_options(
@@ -61,17 +68,13 @@ def predict(
     Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv; splime predict
     demo --next 2
     """
-    from splime.query.predicted import check_suffix
     from splime.query.predicting import predict as predict_facts
 
-    if "out" in given:
-        check_suffix(Path(given["out"]))
-    else:
-        given.setdefault("limit", _SHOWN)
+    _check_out(given)
     opened = options.open_run(run, device, facts)
     with progress_bar(shorter="--predicate A, --entity A, --limit N, --least P") as progress:
         found = predict_facts(opened, progress=progress, **given)
-    return Result(found, after=_told(found, "fact", given))
+    return _result(found, "fact", **given)
 
 
 @options.with_options(
@@ -102,16 +105,12 @@ def doubts(
     Example: splime doubts facts.csv --why --out doubts.csv
     """
     from splime.query.doubting import doubts as find_doubts
-    from splime.query.predicted import check_suffix
 
-    if "out" in given:
-        check_suffix(Path(given["out"]))
-    else:
-        given.setdefault("limit", _SHOWN)
+    _check_out(given)
     opened = options.open_run(run, device, facts)
     with progress_bar() as progress:
         found = find_doubts(opened, progress=progress, **given)
-    return Result(found, after=_told(found, "doubt", given))
+    return _result(found, "doubt", **given)
 
 
 @options.with_options(

@@ -61,6 +61,6 @@ def explain(
         time = ASKED
     answers = query.ask(**asked, time=time, **options)  # type: ignore[arg-type]
     if why and not answers.rows:
-        raise UsageError("--why explains the best answer, and there is none")
+        raise UsageError("there is no answer to explain")
     evidence = query.why(**asked, answer=answers[0].name) if why else None  # type: ignore[arg-type]
     return Explained(query, asked, answers, evidence)
