@@ -86,7 +86,7 @@ class GraphRun(Run):
         }
         split = " of train" if len(graph) > len(graph.train) else ""
         facts = f"{counted(len(graph.train), 'fact')}{split}"
-        how = "forecast without training" if past else "without training"
+        how = "as a forecast, without training" if past else "without training"
         nearest_facts = f"the {reach:,} nearest of " if reach else ""
         self.basis = f"{how}, from {nearest_facts}{facts}, by weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
