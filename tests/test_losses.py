@@ -32,7 +32,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     ("facts", "option"),
     [
         (GOOD + WRONG[:3], "end_before_begin='swap'"),
-        (GOOD + SOON[:3], "time_format="),
+        (GOOD + SOON[:3], "unknown_time="),
         (GOOD + GOOD[:3], "keep_duplicates=True"),
     ],
 )
