@@ -143,10 +143,19 @@ class Browser:
         """Wait until an expression is true."""
         self._wait_for(lambda: self.run(f"Boolean({script})"))
 
-    def open(self, address: str, ready: str = "document.body.dataset.ready === 'yes'") -> None:
-        """Open an address, in a new document."""
+    def clear(self) -> None:
+        """Leave the page, whose server may have gone, and forget what was said until then."""
+        self._leave()
+        self.console.clear()
+        self.requests.clear()
+
+    def _leave(self) -> None:
         self.do("Page.navigate", url="about:blank")
         self.wait("location.href === 'about:blank'")
+
+    def open(self, address: str, ready: str = "document.body.dataset.ready === 'yes'") -> None:
+        """Open an address, in a new document."""
+        self._leave()
         self.do("Page.navigate", url=address)
         self.wait(f"location.href !== 'about:blank' && document.body !== null && ({ready})")
 

@@ -41,8 +41,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def browser(chromium: Browser) -> Iterator[Browser]:
     """A browser that has seen nothing wrong, and still has not when the test ends."""
     chromium.size(1100, 900)
-    chromium.console.clear()
-    chromium.requests.clear()
+    chromium.clear()
     yield chromium
     chromium.run("0")  # what has not arrived yet
     assert chromium.console == []
@@ -511,7 +510,7 @@ def test_a_backtest_is_drawn(chromium: Browser, tmp_path: Path) -> None:
     graph, path = small_graph(), tmp_path / "backtest.json"
     found = splime.backtest(graph, questions=20, every=4, out=path)
     server = splime.explore(GraphRun(graph, device="cpu"), port=0, backtest=path)
-    chromium.console.clear()
+    chromium.clear()
     try:
         chromium.open(server.address)
         chromium.run("document.getElementById('backtest').open = true")
