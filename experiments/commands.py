@@ -15,6 +15,7 @@ from experiments import (
     evidence as evidence_study,
     factwise,
     forecast as forecast_study,
+    small as small_study,
     studies,
     tgb as tgb_study,
     universal as universal_study,
@@ -73,6 +74,7 @@ def make_app() -> typer.Typer:
         app.command(name, short_help=f"docs/{page}.md")(document)
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
+    app.command("small")(small)
     app.command("forecast")(forecast)
     app.command("evidence")(evidence)
     app.command("rivals-facts")(rivals_facts)
@@ -213,6 +215,35 @@ def universal(
         record = universal_study.measure(read_weights(weights), dataset, questions or "all")
         universal_study.store(results or STORED, record)
     _show(universal_study.tables(results or STORED), format)
+
+
+def small(
+    measure: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET", help="Measure on parts of a dataset, and store it."),
+    ] = None,
+    weights: Annotated[
+        list[Path] | None,
+        options.file(
+            help="Weights of `pretrain`, one or several; those that have seen nothing of the"
+            " dataset's source are taken, for demo the shipped ones."
+        ),
+    ] = None,
+    results: _ResultsFolder = None,
+    format: _Format = "table",
+) -> None:
+    """Small graphs, asked without training and after it: the figures, or measure them again.
+
+    Some minutes for the five parts of a dataset. Example: python -m experiments small --measure
+    demo
+    """
+    check_name("format", format, ["table", "markdown"])
+    for dataset in measure or ():
+        check_name("dataset", dataset, [*small_study.TITLES])
+        with progress_bar() as progress:
+            record = small_study.measure(dataset, weights or [], progress)
+        small_study.store(results or STORED, dataset, record)
+    _show(small_study.tables(results or STORED), format)
 
 
 def forecast(

@@ -73,6 +73,14 @@ def part(
     of_entity: tuple[int, int] = _OF_ENTITY,
 ) -> TemporalGraph:
     """About so many facts near each other, all in train, changed as other graphs are different."""
+    chosen, empty = near(graph, facts, random, of_entity), Facts.empty()
+    return replace(graph, train=_changed(chosen, random), valid=empty, test=empty).compact()
+
+
+def near(
+    graph: TemporalGraph, facts: int, random: np.random.Generator, of_entity: tuple[int, int]
+) -> Facts:
+    """About so many facts near each other, of all splits."""
     every = graph.facts()
     ends = np.concatenate([every.subject, every.object])
     order = np.argsort(ends, kind="stable")
@@ -92,9 +100,7 @@ def part(
         taken[mine], count = True, count + len(mine)
         near = np.concatenate([every.subject[mine], every.object[mine]])
         queue += near[~seen[near]].tolist()
-    chosen = every.take(taken)
-    empty = Facts.empty()
-    return replace(graph, train=_changed(chosen, random), valid=empty, test=empty).compact()
+    return every.take(taken)
 
 
 def _changed(facts: Facts, random: np.random.Generator) -> Facts:

@@ -8,9 +8,10 @@ from types import ModuleType
 
 import pytest
 
-from experiments import calibration, doubts, evidence, forecast, universal
+from experiments import calibration, doubts, evidence, forecast, small, universal
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
+from splime.datasets import load
 from splime.errors import UsageError
 from splime.paths.shipped import load_weights
 
@@ -21,6 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     ("page", "study"),
     [
         ("untrained", universal),
+        ("untrained", small),
         ("forecasting", forecast),
         ("paths", evidence),
         ("asking", calibration),
@@ -43,6 +45,23 @@ def test_no_stored_figure_is_of_a_source_that_was_trained_on() -> None:
     for record in records.values():
         of = {source for source, names in SOURCES.items() if record["dataset"] in names}
         assert not of & record["trained_on"].keys()
+
+
+def test_small_graphs_are_of_sources_that_the_weights_have_not_seen() -> None:
+    records = json.loads((STORED / small.FILE).read_text("utf-8"))
+    assert records.keys() == small.TITLES.keys()
+    for dataset, record in records.items():
+        assert not any(dataset in SOURCES[source] for source in record["trained_on"])
+        assert len(record["graphs"]) == len(small.SIZES)
+    with pytest.raises(UsageError, match="source of icews14"):
+        small.weights_for("icews14", [])
+
+
+def test_a_small_graph_is_a_part_with_splits_of_its_own() -> None:
+    graph, whole = small.small_graph("demo", 400), {*load("demo").rows()}
+    assert 400 <= len(graph) < 520
+    assert {*graph.rows()} <= whole
+    assert [len(graph.valid), len(graph.test)] == [round(len(graph) / 10)] * 2
 
 
 def test_what_was_trained_on_is_not_measured() -> None:

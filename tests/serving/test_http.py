@@ -149,3 +149,12 @@ def test_it_stops(asking: Asking) -> None:
     asking.server.stop()
     with pytest.raises(ConnectionRefusedError):
         asking.send()
+
+
+def test_the_end_of_an_answer_does_not_wait_for_the_client() -> None:
+    with (
+        http.listen("127.0.0.1", 0) as at,
+        socket.create_connection(at.getsockname()),
+        at.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -247,7 +247,7 @@ def _facts() -> Iterator[tuple[str, Any]]:
     alone = Option("--instead", help="Answer from --facts alone.", rich_help_panel=_OTHER_FACTS)
     yield "facts", Option("--facts", metavar="FILE", help=about, rich_help_panel=_OTHER_FACTS)
     yield "instead", Annotated[bool | None, alone]
-    which = "The version of the shipped weights that answer a graph. Default: the latest."
+    which = "The shipped weights, by version, or a file of weights. Default: the latest version."
     yield "weights", Option("--weights", metavar="VERSION", help=which, rich_help_panel=_WEIGHTS)
     yield from _of_fields(ReadOptions, _READING_FACTS, *OF_GRAPHS)
 

@@ -20,7 +20,7 @@ LATEST = "1"
 NONE = "none"
 """In settings: no weights, so that a training begins anew."""
 FORECAST = "forecast."
-_FOLDER = Path(__file__).parent / "weights"
+_FOLDER, _SUFFIX = Path(__file__).parent / "weights", ".safetensors"
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,18 @@ def weight_versions() -> list[str]:
     >>> LATEST in weight_versions()
     True
     """
-    return sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
+    return sorted(path.stem for path in _FOLDER.glob(f"*{_SUFFIX}"))
+
+
+def load_weights(version: str = LATEST) -> Weights:
+    """The weights of a version, or of a file; a damaged one, or another kind, is a DataError."""
+    return read_weights(Path(version)) if version.endswith(_SUFFIX) else _shipped(version)
 
 
 @cache
-def load_weights(version: str = LATEST) -> Weights:
-    """The weights of a version; a damaged file, or one of another kind, is a DataError."""
+def _shipped(version: str) -> Weights:
     check_name("version of the weights", version, weight_versions())
-    path = _FOLDER / f"{version}.safetensors"
-    return read_weights(path)
+    return read_weights(_FOLDER / f"{version}{_SUFFIX}")
 
 
 def read_weights(path: Path) -> Weights:
