@@ -167,6 +167,31 @@ def test_a_sample_of_moments_is_about_as_good(
     assert sampled.brier < 0.6 * sampled.base
 
 
+def test_of_entities_with_many_kinds_of_facts_there_are_fewer_moments(
+    graph: TemporalGraph, stated: Existence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(existence, "_KINDS", 5_000)
+    few, all_ = Existence(graph).checks[ALL], stated.checks[ALL]
+    assert few is not None
+    assert all_ is not None
+    assert 0 < few.questions < all_.questions / 2
+    assert few.base == pytest.approx(all_.base, rel=0.2)
+    assert few.brier < 0.6 * few.base
+
+
+def test_how_many_are_estimated_at_once_does_not_matter(
+    graph: TemporalGraph, stated: Existence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entity = np.arange(len(graph.entities))
+    wanted = stated.estimate(entity, np.zeros_like(entity), 1980, 1985)
+    for block, at_once in ((7, 1 << 20), (1 << 14, 5), (1, 1)):
+        monkeypatch.setattr(existence, "_BLOCK", block)
+        monkeypatch.setattr(existence, "_AT_ONCE", at_once)
+        assert (
+            stated.estimate(entity, np.zeros_like(entity), 1980, 1985).tolist() == wanted.tolist()
+        )
+
+
 @pytest.mark.parametrize(
     "rows",
     [

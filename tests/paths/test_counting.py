@@ -194,6 +194,11 @@ def test_of_facts_with_many_neighbours_fewer_questions_are_made(
     assert 9 <= FactCounts.of(star, 40, 1, RELATIVE).asked.sum() <= 10
     monkeypatch.setattr(counting, "PAIRS", 1)
     assert FactCounts.of(star, 40, 1, RELATIVE).asked.sum() == 3
+    # So with as many predicates that what is looked at is hardly ever the same.
+    monkeypatch.setattr(counting, "PAIRS", 4_000)
+    monkeypatch.setattr(counting, "CELLS", 400)
+    assert 9 <= FactCounts.of(star, 40, 100, RELATIVE).asked.sum() <= 10
+    assert FactCounts.of(star, 40, 1, RELATIVE).asked.sum() == 78
 
 
 def features_literally(

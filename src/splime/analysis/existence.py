@@ -27,8 +27,11 @@ _MOMENTS = 1 << 16
 """That are counted at most; a sample with a fixed seed in larger graphs."""
 _ROWS = 1 << 15
 """Stated and not stated ones that the regression is fitted on, at most."""
-_BLOCK = 1 << 14
-"""Estimates at a time."""
+_KINDS = 1 << 22
+"""Kinds of facts that the entities of moments, or of what the regression is fitted on, have
+together at most: with thousands of predicates there are fewer moments."""
+_BLOCK, _AT_ONCE = 1 << 14, 1 << 20
+"""Estimates at a time, and the kinds of facts of their entities, about."""
 _FOLDS = 4
 """Of entities; those of one fold are estimated with the counts of the others."""
 _DRAWN = 4
@@ -145,6 +148,9 @@ class _Moments(NamedTuple):
     weight: Floats
     """How many moments of the graph each stands for, beside the others."""
 
+    def take(self, rows: Any) -> _Moments:
+        return _Moments(*(column[rows] for column in self))
+
 
 class Existence:
     """Estimates whether a graph states a fact of an entity and a predicate at a time.
@@ -205,6 +211,7 @@ class Existence:
         from scipy.sparse import csr_matrix
 
         moments, predicates = self._draw(random), self._predicates
+        moments = moments.take(self._few(moments.entity, random))
         row, pair = self._kinds(moments.entity)
         kind = self._pairs[pair] % (2 * predicates)
         around = self._of_pair.around(pair, moments.at[row])
@@ -262,6 +269,13 @@ class Existence:
     def _kinds(self, entity: Ints) -> tuple[Ints, Ints]:
         """The pairs of entity and predicate that each entity has, both ways: row, pair."""
         return expand(self._starts[entity], self._starts[entity + 1] - self._starts[entity])
+
+    def _few(self, entity: Ints, random: np.random.Generator) -> Any:
+        """All places, or so many drawn at random that their entities have few kinds of facts."""
+        kinds = int(np.diff(self._starts)[entity].sum())
+        if kinds <= _KINDS:
+            return slice(None)
+        return np.sort(random.choice(len(entity), len(entity) * _KINDS // kinds, replace=False))
 
     def _own(self, entity: Ints, predicate: Ints, at: Ints) -> _Around:
         """The facts of an entity and a predicate around a timestamp."""
@@ -355,6 +369,7 @@ class Existence:
                 part = random.choice(part, _ROWS, replace=False)
             kept.append(part)
         chosen = np.sort(np.concatenate(kept))
+        chosen = chosen[self._few(rows.entity[chosen], random)]
         rows, more, weights = rows.take(chosen), more[chosen], weights[chosen]
         x = self._in_blocks(rows)
         self._scale = Scale.of(x)
@@ -390,9 +405,13 @@ class Existence:
         return logistic(np.einsum("ij,ij->i", x, self._lines[question]))
 
     def _in_blocks(self, rows: _Cases) -> Floats:
+        kinds = np.diff(self._starts)[rows.entity].cumsum()
+        block = np.arange(len(kinds)) // _BLOCK + kinds // _AT_ONCE
+        starts = np.append(0, np.flatnonzero(np.diff(block)) + 1)
+        ends = np.append(starts[1:], len(kinds))
         parts = [
-            self._features(rows.take(slice(start, start + _BLOCK)))
-            for start in range(0, max(len(rows.entity), 1), _BLOCK)
+            self._features(rows.take(slice(*ends)))
+            for ends in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
         return np.concatenate(parts)
 

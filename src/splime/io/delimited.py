@@ -332,7 +332,8 @@ class _Rows:
     def places(self, rows: Sequence[int]) -> list[str]:
         """Where rows stand: for messages."""
         numbers = (number for number, _ in self.file.rows(self.delimiter) if number > self.skip)
-        lines = dict(enumerate(itertools.islice(numbers, max(rows) + 1)))
+        until, wanted = enumerate(itertools.islice(numbers, max(rows) + 1)), {*rows}
+        lines = {row: number for row, number in until if row in wanted}
         return [f"{self.file.path.name}, line {lines[row]}" for row in rows]
 
     def _diagnose(self, error: Exception) -> DataError:

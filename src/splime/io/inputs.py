@@ -213,21 +213,21 @@ class InputFile:
 
     def _lines(self, stream: IO[bytes]) -> Iterator[str]:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline=None)
-        for number in itertools.count(1):
-            with self._damages():
+        with self._damages():
+            for number in itertools.count(1):
                 line = text.readline().removeprefix(_BOM if number == 1 else "")
-            if not line:
-                return
-            try:
-                line.isascii() or line.encode("utf-8")
-            except UnicodeEncodeError as error:
-                byte = ord(line[error.start]) - 0xDC00
-                raise NotUtf8Error(
-                    f"{self.path}, line {number}, character {error.start + 1}: the byte"
-                    f" 0x{byte:02x} is not UTF-8; where the text is encoded otherwise,"
-                    f" {option('encoding', 'windows-1250')} or another name says how"
-                ) from None
-            yield line
+                if not line:
+                    return
+                try:
+                    line.isascii() or line.encode("utf-8")
+                except UnicodeEncodeError as error:
+                    byte = ord(line[error.start]) - 0xDC00
+                    raise NotUtf8Error(
+                        f"{self.path}, line {number}, character {error.start + 1}: the byte"
+                        f" 0x{byte:02x} is not UTF-8; where the text is encoded otherwise,"
+                        f" {option('encoding', 'windows-1250')} or another name says how"
+                    ) from None
+                yield line
 
     def rows(
         self, delimiter: str, lines: Iterable[str] | None = None

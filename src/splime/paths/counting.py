@@ -36,8 +36,9 @@ from splime.times import Bools, Ints
 
 QUESTIONS = 24_000
 """That counts are made from, at most."""
-PAIRS = 200_000_000
-"""Facts that all questions together look at, about; of larger graphs fewer questions are made."""
+PAIRS, CELLS = 200_000_000, 32_000_000
+"""Facts that all questions together look at, about; of larger graphs fewer questions are made.
+With thousands of predicates nearly each may be a cell of its own: then so many as fit in memory."""
 _FEWEST = 2_000
 """Questions that are always made, where there are so many facts."""
 NUMBERS, ABOUT = 16, 4
@@ -287,10 +288,9 @@ class FactCounts:
     @cached_property
     def _of_predicates(self) -> npt.NDArray[np.float64]:
         """[predicates, 3]: begins, ends and at_answer of all cells."""
-        totals = np.zeros((len(self.asked), 3))
-        predicate = np.repeat(np.arange(len(self.asked)), np.diff(self.starts))
-        np.add.at(totals, predicate, self.values[:, [BEGINS, ENDS, AT_ANSWER]])
-        return totals
+        sums = np.zeros((len(self.values) + 1, 3))
+        np.cumsum(self.values[:, [BEGINS, ENDS, AT_ANSWER]], axis=0, out=sums[1:])
+        return np.diff(sums[self.starts], axis=0)
 
     def features(self, predicates: Sequence[int], device: torch.device | str = "cpu") -> Features:
         """The numbers for questions about some predicates."""
@@ -372,7 +372,8 @@ def sample_questions(
     others = np.concatenate([facts.object, facts.subject]).astype(np.int64)
     degree = np.diff(graph.starts)
     cost = np.cumsum((degree[ends] + degree[others])[order])
-    number = order[: max(_FEWEST, int(np.searchsorted(cost, PAIRS)))]
+    pairs = PAIRS if 4 * predicates**2 * len(relative) <= CELLS else CELLS
+    number = order[: max(_FEWEST, int(np.searchsorted(cost, pairs)))]
     fact, inverse = number % max(len(facts), 1), number >= len(facts)
     begin, end = (ticks[fact] for ticks in facts.known_times())
     return Questions(
