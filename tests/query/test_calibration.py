@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from splime.analysis import hidden
 from splime.analysis.calibration import (
     CALIBRATION,
     Cases,
@@ -20,6 +21,7 @@ from splime.analysis.calibration import (
 from splime.errors import DataError, UsageError
 from splime.query import Query, reliability
 from splime.runs import Run
+from splime.runs.graph_run import GraphRun
 from splime.scoring.scoping import KINDS
 from tests.query.conftest import RUNS
 from tests.runs.small import small_graph, small_run
@@ -208,3 +210,21 @@ def test_reliability_of_nothing(split: Run) -> None:
         reliability(Query(split), "objects")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="there is no split 'tset'"):
         reliability(Query(split), "object", split="tset")  # type: ignore[arg-type]
+
+
+def test_what_would_take_too_long_is_not_calibrated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a graph without a training: each predicate and each time is a question of its own."""
+    run = GraphRun(small_graph(), device="cpu")
+    fact = next(run.graph.rows())
+    which = (fact.subject, "?", fact.object, fact.begin)
+    when = (fact.subject, fact.predicate, fact.object, None)
+    what = (fact.subject, fact.predicate, "?", fact.begin)
+
+    def calibrated() -> list[bool]:
+        query = Query(run)
+        found = (query.ask(*names, at=at) for *names, at in (which, when, what))
+        return [any(answer.probability is not None for answer in answers) for answers in found]
+
+    assert calibrated() == [True, True, True]
+    monkeypatch.setattr(hidden, "_READ_FOR_KIND", 1000)
+    assert calibrated() == [False, False, True]

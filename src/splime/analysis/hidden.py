@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
-from splime.analysis.calibration import AFFORDED, Calibration, Cases, fit_temperature, make_cases_of
+from splime.analysis.calibration import Calibration, Cases, fit_temperature, make_cases_of
 from splime.errors import UsageError, counted
 from splime.graph import Facts, TemporalGraph
 from splime.paths.scorer import PathScorer
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 MOST, FEWEST = 300, 50
 """Facts that are hidden: so many, or fewer in large graphs, but not fewer than these."""
-_READ = 1_500_000
-"""Facts that all questions together read, about."""
+_READ, _READ_FOR_KIND = 1_500_000, 100_000_000
+"""Facts that all questions together read, about; and those for a kind of answer for which a model
+is asked about each predicate, or each time."""
 _LEAST = 0.05
 """How often the right answer is among ten where answers can be relied on, at least."""
 HIDDEN = "facts, each hidden in turn"
@@ -154,7 +155,11 @@ class HiddenFacts:
         return self._cases[kind]
 
     def _some(self, kind: Kind) -> Ints:
-        return self.numbers[: AFFORDED // self._scoring.questions_for(kind)]
+        if (questions := self._scoring.questions_for(kind)) == 1:
+            return self.numbers
+        scorer = self.scorer
+        read = min(len(scorer.known), scorer.model.reach or len(scorer.known))
+        return self.numbers[: _READ_FOR_KIND // max(1, read * questions)]
 
     def _ask(self, kind: Kind, progress: Progress) -> Iterator[Cases]:
         numbers, what = self._some(kind), f"hiding facts, {kind}"

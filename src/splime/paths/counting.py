@@ -36,7 +36,7 @@ from splime.times import Bools, Ints
 
 QUESTIONS = 24_000
 """That counts are made from, at most."""
-PAIRS, CELLS = 200_000_000, 32_000_000
+PAIRS, CELLS = 200_000_000, 16_000_000
 """Facts that all questions together look at, about; of larger graphs fewer questions are made.
 With thousands of predicates nearly each may be a cell of its own: then so many as fit in memory."""
 _FEWEST = 2_000
