@@ -27,9 +27,10 @@ _MOMENTS = 1 << 16
 """That are counted at most; a sample with a fixed seed in larger graphs."""
 _ROWS = 1 << 15
 """Stated and not stated ones that the regression is fitted on, at most."""
-_KINDS = 1 << 22
-"""Kinds of facts that the entities of moments, or of what the regression is fitted on, have
-together at most: with thousands of predicates there are fewer moments."""
+_KINDS, _TOGETHER = 1 << 22, 1 << 25
+"""Kinds of facts that the entities of moments, or of what the regression is fitted on, have at
+most; and those counted beside facts that hold. With thousands of predicates there are fewer
+moments."""
 _BLOCK, _AT_ONCE = 1 << 14, 1 << 20
 """Estimates at a time, and the kinds of facts of their entities, about."""
 _FOLDS = 4
@@ -183,6 +184,7 @@ class Existence:
         self._of_predicate = _Groups.of(own, self._predicates, begin, end, self._times)
         owner = self._pairs // (2 * self._predicates)
         self._starts = np.searchsorted(owner, np.arange(entities + 1))
+        self._many = np.diff(self._starts)
         random = np.random.default_rng(0)
         self._fold = random.permutation(entities) % _FOLDS
         self._spans = np.concatenate([given, other]), *twice
@@ -211,14 +213,17 @@ class Existence:
         from scipy.sparse import csr_matrix
 
         moments, predicates = self._draw(random), self._predicates
-        moments = moments.take(self._few(moments.entity, random))
-        row, pair = self._kinds(moments.entity)
-        kind = self._pairs[pair] % (2 * predicates)
-        around = self._of_pair.around(pair, moments.at[row])
+        moments = moments.take(_few(self._many[moments.entity], _KINDS, random))
+        row, kind, around = self._look(moments)
+        held = (kind < predicates) & (around.now > 0)
+        together = self._many[moments.entity] * np.bincount(row, held, len(moments.entity))
+        if together.sum() > _TOGETHER:
+            moments = moments.take(_few(together, _TOGETHER, random))
+            row, kind, around = self._look(moments)
+            held = (kind < predicates) & (around.now > 0)
         size, weight, fold = len(moments.entity), moments.weight, self._fold[moments.entity]
         ones = np.ones(len(row))
         states = csr_matrix((ones, (row, _state(kind, around))), (size, 8 * predicates))
-        held = (kind < predicates) & (around.now > 0)
         stated = csr_matrix((ones[held], (row[held], kind[held])), (size, predicates))
         weighed = stated.multiply(weight[:, None]).tocsr()
         parts = [states[fold == one].T @ weighed[fold == one] for one in range(_FOLDS)]
@@ -268,14 +273,13 @@ class Existence:
 
     def _kinds(self, entity: Ints) -> tuple[Ints, Ints]:
         """The pairs of entity and predicate that each entity has, both ways: row, pair."""
-        return expand(self._starts[entity], self._starts[entity + 1] - self._starts[entity])
+        return expand(self._starts[entity], self._many[entity])
 
-    def _few(self, entity: Ints, random: np.random.Generator) -> Any:
-        """All places, or so many drawn at random that their entities have few kinds of facts."""
-        kinds = int(np.diff(self._starts)[entity].sum())
-        if kinds <= _KINDS:
-            return slice(None)
-        return np.sort(random.choice(len(entity), len(entity) * _KINDS // kinds, replace=False))
+    def _look(self, moments: _Moments) -> tuple[Ints, Ints, _Around]:
+        """The kinds of facts that the entities have, and where those lie: row, kind, around."""
+        row, pair = self._kinds(moments.entity)
+        kind = self._pairs[pair] % (2 * self._predicates)
+        return row, kind, self._of_pair.around(pair, moments.at[row])
 
     def _own(self, entity: Ints, predicate: Ints, at: Ints) -> _Around:
         """The facts of an entity and a predicate around a timestamp."""
@@ -369,7 +373,7 @@ class Existence:
                 part = random.choice(part, _ROWS, replace=False)
             kept.append(part)
         chosen = np.sort(np.concatenate(kept))
-        chosen = chosen[self._few(rows.entity[chosen], random)]
+        chosen = chosen[_few(self._many[rows.entity[chosen]], _KINDS, random)]
         rows, more, weights = rows.take(chosen), more[chosen], weights[chosen]
         x = self._in_blocks(rows)
         self._scale = Scale.of(x)
@@ -405,7 +409,7 @@ class Existence:
         return logistic(np.einsum("ij,ij->i", x, self._lines[question]))
 
     def _in_blocks(self, rows: _Cases) -> Floats:
-        kinds = np.diff(self._starts)[rows.entity].cumsum()
+        kinds = self._many[rows.entity].cumsum()
         block = np.arange(len(kinds)) // _BLOCK + kinds // _AT_ONCE
         starts = np.append(0, np.flatnonzero(np.diff(block)) + 1)
         ends = np.append(starts[1:], len(kinds))
@@ -481,6 +485,13 @@ class Existence:
 def _entries(table: _Sparse, rows: Ints, columns: Ints) -> Floats:
     """Some entries of a sparse matrix; scipy gives none where none are asked for."""
     return np.asarray(table[rows, columns])[0] if len(rows) else np.zeros(0)
+
+
+def _few(cost: Ints, most: int, random: np.random.Generator) -> Any:
+    """All places, or so many drawn at random that together they cost about so much."""
+    if (total := int(cost.sum())) <= most:
+        return slice(None)
+    return np.sort(random.choice(len(cost), len(cost) * most // total, replace=False))
 
 
 def _question(rows: _Cases) -> Ints:
