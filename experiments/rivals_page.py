@@ -272,7 +272,7 @@ def _splime(dataset: str, method: str, fair: Results) -> list[Case]:
 
 # Accuracy against size
 
-_KINDS = ("knows time", "static", "static, with levels", "path")
+_KINDS = ("temporal", "static", "static, with levels", "path")
 
 
 def rivals_pictures(results: Results, _: Path) -> dict[str, Figure]:

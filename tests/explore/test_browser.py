@@ -369,6 +369,47 @@ def test_the_map(browser: Browser, server: Server, explorer: Explorer) -> None:
     assert asked_by(browser.run("location.href"))["time"] == times[points[0][4]]
 
 
+def test_the_map_is_zoomed_and_dragged(browser: Browser, server: Server) -> None:
+    """By Ctrl and the wheel, by keys and the mouse; a drag asks nothing, and 0 shows all again."""
+    browser.open(address(server, subject="plain"))
+    browser.run("document.getElementById('map').open = true")
+    browser.wait("document.querySelector('#map .points path')")
+    browser.run("document.querySelector('#map .points').scrollIntoView({block: 'center'})")
+    box = "document.querySelector('#map .points').getBoundingClientRect()"
+    x, y = browser.run(f"(b => [b.x + b.width / 2, b.y + b.height / 2])({box})")
+
+    def view() -> list[float]:
+        shown = browser.run("document.querySelector('#map .points').getAttribute('viewBox')")
+        return [float(number) for number in shown.split()]
+
+    def mouse(kind: str, x: float, y: float, **more: object) -> None:
+        browser.do("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    whole = view()
+    for modifiers in (0, 2):  # the wheel alone scrolls the page, with Ctrl it zooms
+        mouse("mouseWheel", x, y, deltaX=0, deltaY=-120, modifiers=modifiers)
+        browser.run("new Promise(requestAnimationFrame)")
+        assert (view()[2] < whole[2]) is bool(modifiers)
+        browser.run("document.querySelector('#map .points').scrollIntoView({block: 'center'})")
+    left, top, size, _ = view()
+    assert left > whole[0] and left + size < whole[0] + whole[2]  # about the pointer
+    href = browser.run("location.href")
+    mouse("mousePressed", x, y, button="left", clickCount=1)
+    mouse("mouseMoved", x + 40, y + 20, button="left", buttons=1)
+    mouse("mouseReleased", x + 40, y + 20, button="left", clickCount=1)
+    moved = view()
+    assert moved[0] < left and moved[1] < top and moved[2] == size
+    assert browser.run("location.href") == href
+    browser.run("document.querySelector('#map .points').focus()")
+    browser.run(
+        "for (const key of ['+', '+', '-']) document.activeElement.dispatchEvent("
+        "new KeyboardEvent('keydown', {key, bubbles: true}))"
+    )
+    assert view()[2] == pytest.approx(size / 1.5)
+    browser.run("document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '0'}))")
+    assert view() == whole
+
+
 def test_looking_at_entities_evidence_and_metrics(
     browser: Browser, server: Server, explorer: Explorer
 ) -> None:
@@ -380,7 +421,7 @@ def test_looking_at_entities_evidence_and_metrics(
     # The address has it, too.
     browser.open(browser.run("location.href"))
     browser.wait("!document.getElementById('page').hidden")
-    for column, words in ((0, ("rests on", "No chain")), (1, ("nearest known facts",))):
+    for column, words in ((0, ("behind the answer", "No chain")), (1, ("nearest known facts",))):
         browser.click(
             f"document.querySelectorAll('#answers > div')[{column}].querySelector('button.name')"
         )

@@ -125,9 +125,9 @@ function evidenceChart(where, { facts, weights, first, last, asked, showFact, sh
     const what = `${fact.subject} ${fact.predicate} ${fact.object}, ${between(fact.begin, fact.end)}` + (fact.scope ? ` (${fact.scope})` : "");
     const colour = `c${kinds.indexOf(fact.predicate) % COLOURS}`;
     const parts = [draw("title", {}, what)];
-    if (to !== lane) {
-      parts.push(draw("path", { class: `link ${colour}`, d: `M${middle} ${y}V${end}`, "stroke-width": (1.2 + 2.3 * strong).toFixed(1) }),
-        draw("circle", { class: `dot ${colour}`, cx: middle, cy: end, r: 4 }));
+    if (to !== lane) { // below all bars and their words
+      back.push(draw("g", { "data-number": fact.number }, draw("path", { class: `link ${colour}`, d: `M${middle} ${y}V${end}`, "stroke-width": (1.2 + 2.3 * strong).toFixed(1) }),
+        draw("circle", { class: `dot ${colour}`, cx: middle, cy: end, r: 4 })));
     }
     parts.push(draw("rect", { class: `bar ${colour}${bar.inside ? " light" : ""}${fact.begin ?? fact.end ? "" : " timeless"}`, x: bar.from, y: y - 7, width: bar.to - bar.from, height: 14, rx: 3 }),
       draw("text", { x: bar.start, y: y + 4.5, class: bar.inside ? "inside" : undefined }, bar.label));

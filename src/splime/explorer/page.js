@@ -296,7 +296,7 @@ function statedOf(result) {
 }
 
 function existsText([probability, stated]) {
-  return stated ? `The table states ${many(stated, "such fact")} then; another one: ${percent(probability)}.` : `That the table states such a fact at all: ${percent(probability)}.`;
+  return stated ? `The table states ${many(stated, "such fact")} at that time; probability of another: ${percent(probability)}.` : `Probability that the table states such a fact at all: ${percent(probability)}.`;
 }
 
 function showAnswers() {
@@ -448,12 +448,12 @@ function historyOf(run, result, names, colours) {
     const values = about.times.map((_, at) => result.stated[1 + at - result.first]?.[0] ?? null);
     lines.push({ text: "such a fact at all", values, colour: "x", dash: "1 4", stepped: true });
   }
-  const what = scored ? "how likely each answer is beside the best one" : "how probable each answer is, if there is such a fact";
+  const what = scored ? "How likely each answer is beside the best one" : "The probability of each answer, if there is such a fact";
   return [make("h3", {}, `${shownRuns().length > 1 ? `${seen(run)}: ` : ""}the answers over time`),
     plot(element("history"), { count, series: lines, now: spanOf(result), label: `${run}: ${what}, over time`, choose: (at) => { move(at); keepTime(); },
       ticks: (width) => timeTicks(0, count - 1, width).map((at) => [at, startOf(at)]) }),
     legend(lines.filter(({ kind }) => kind !== "stated")),
-    note(`${what}; thick: train states it; at 0: not among the ten.`)];
+    note(`${what}. Thick: train states it. At 0: not among the first ten.`)];
 }
 
 async function showScopes(own) {
@@ -463,7 +463,7 @@ async function showScopes(own) {
       const reply = await get("predicate", { run, name: question.predicate }), count = about.times.length;
       const most = Math.max(1, ...reply.held), track = make("div", { class: "tracks" });
       if (parts.length === 1) {
-        parts.push(make("h3", {}, "facts of ", pageOf("predicate", question.predicate), " that hold, of train"));
+        parts.push(make("h3", {}, "facts of ", pageOf("predicate", question.predicate), " in train that hold"));
         parts.push(draw("svg", { class: "held", viewBox: `0 0 ${count} 1`, preserveAspectRatio: "none", "aria-hidden": "true" },
           ...reply.held.map((held, at) => draw("rect", { x: at, y: 1 - held / most, width: 1, height: held / most }))));
       }
@@ -515,8 +515,8 @@ async function explain(run, answer, focus) {
 function showEvidence(where, { facts, chains }, run, answer) {
   const facing = { object: "subject", subject: "object" }[question.ask], given = question[facing] ?? question.subject;
   const last = facing ? answer : question.object, result = results.get(run);
-  const unknown = about.explains.includes(run) ? "Which facts an answer rests on is known of who and what." : "This model does not say which facts an answer rests on.";
-  const lead = chains ? "The known facts that the answer rests on, at their times; a line leads from a fact to its object."
+  const unknown = about.explains.includes(run) ? "Only answers to who and what come with the facts they rest on." : "This model does not show which facts an answer rests on.";
+  const lead = chains ? "The known facts behind the answer, at their times. A line leads from each fact to its object."
     : `${unknown} These are the nearest known facts with the same predicate and one of the entities.`;
   if (!facts.length) return where.replaceChildren(note(chains ? "No chain of known facts leads there." : `${lead} There are none.`));
   const weights = facts.map((_, at) => (chains ?? []).reduce((sum, [adds, steps]) => sum + (steps.some(([number]) => number === at) ? adds : 0), 0));
@@ -551,7 +551,7 @@ function chainList(facts, chains, picture) {
     node.adds = (node.adds ?? 0) + adds;
   }
   const light = (within) => {
-    for (const bar of picture.querySelectorAll(".fact")) bar.classList.toggle("far", Boolean(within) && !within.has(Number(bar.dataset.number)));
+    for (const bar of picture.querySelectorAll("[data-number]")) bar.classList.toggle("far", Boolean(within) && !within.has(Number(bar.dataset.number)));
   };
   const level = ({ next }) => make("ul", { class: "chains" }, ...[...next].map(([number, node]) => {
     const line = make("div", { mouseenter: () => light(node.within), mouseleave: () => light(), focusin: () => light(node.within), focusout: () => light() },

@@ -31,7 +31,7 @@ function showTests(where) {
   for (const fact of about.tests) {
     list.append(make("li", {}, ...sentence(fact), ": ", linkTo(aboutFact(fact, "object"), "what?"), " ", linkTo(aboutFact(fact, "subject"), "who?")));
   }
-  const what = about.test ? "Facts of test, drawn at random, which the answers do not know." : "Known facts, drawn at random; they are asked about just after their time, or before it.";
+  const what = about.test ? "Random facts of test, which answers cannot use." : "Random known facts; the questions are about the time just after, or before.";
   where.replaceChildren(note(what), list);
 }
 
@@ -46,7 +46,7 @@ function showDoubts(where) {
     const instead = row.instead === null ? [] : ["; more probable: ", named(row.instead)];
     list.append(make("li", {}, linkTo(aboutFact(row, row.ask), `${row.subject} ${row.predicate} ${row.object}`), ` ${between(row.begin, row.end)} (${sure})`, ...instead));
   }
-  where.replaceChildren(note("What splime doubts has found: how probably each is wrong. A click asks the question."), list);
+  where.replaceChildren(note("Found by splime doubts, each with the probability that it is wrong. A click asks the question."), list);
 }
 
 // Rules
@@ -77,7 +77,7 @@ async function showRules(where) {
   }
   const head = ["known facts of X", ["right", "number"], ["support", "number"], ["pairs", "number"], ["at least", "number"]];
   const tables = [...groups].map(([asked, rules]) => table(head, rules.map(ruleRow), asked));
-  where.replaceChildren(select, note("X is given, ? is the answer, Z lies between. right: how many of the known facts of X like this, in all questions, end at the answer, without the fact that is asked for. at least: the lower end of its interval (95 %)."),
+  where.replaceChildren(select, note("X is given, ? is the answer, Z lies between. right: how many of the known facts of X like this lead to the answer, over all questions, each without the fact it asks for. at least: the lower end of the 95 % interval."),
     ...curvesOf(reply), ...tables, ...reply.remarks.map((remark) => note(remark)));
 }
 
@@ -89,7 +89,7 @@ function ruleRow(rule) {
 }
 
 function curvesOf({ curves, edges, granularity }) {
-  // How often known facts end at the answer, by how long before or after the question they are.
+  // How often known facts lead to the answer, by how long before or after the question they are.
   const questions = [...new Set(curves.map((curve) => curve.question))], places = [...edges.map((edge) => -edge).reverse(), 0, ...edges];
   return questions.map((asked) => {
     const where = make("div"), own = curves.filter((curve) => curve.question === asked);
@@ -97,7 +97,7 @@ function curvesOf({ curves, edges, granularity }) {
       values: begins.map((count, at) => (count < 5 ? null : right[at] / count)) }));
     const most = Math.max(0.1, ...series.flatMap(({ values }) => values));
     queueMicrotask(() => where.replaceChildren(make("h3", {}, `${asked}: by ${granularity}s before and after`),
-      plot(where, { count: places.length, series, most, label: `${asked}: how often facts before and after end at the answer`, now: [edges.length, edges.length],
+      plot(where, { count: places.length, series, most, label: `${asked}: how often facts before and after lead to the answer`, now: [edges.length, edges.length],
         ticks: (width) => places.map((place, at) => [at, place > 0 ? `+${place}` : String(place)]).filter((_, at) => width > 500 || (at - edges.length) % 3 === 0) }), legend(series)));
     return where;
   });
@@ -160,7 +160,7 @@ async function showMap(where) {
   const [run, reply] = await findMap(), points = reply.points, count = new Map();
   for (const [, , , source] of points) count.set(source, (count.get(source) ?? 0) + 1);
   const names = Object.entries(reply.predicates).map(([id, name]) => [Number(id), name]).sort(([a], [b]) => count.get(b) - count.get(a));
-  const order = new Map(names.map(([id], at) => [id, at])), text = named("Arrow keys move from point to point, and Enter asks.");
+  const order = new Map(names.map(([id], at) => [id, at])), text = named("Arrow keys move from point to point, Enter asks, + and - zoom, 0 shows all.");
   const select = make("select", { "aria-label": "predicate on the map" }, make("option", { value: "" }, "all predicates"), ...names.map(([id, name]) => make("option", { value: id }, name)));
   const colours = make("select", { "aria-label": "colours of the map" }, make("option", { value: "predicate" }, "coloured by predicate"), make("option", { value: "time" }, "coloured by time"));
   // Neighbours in the order differ in shape, too, and no two are the same in both.
@@ -192,19 +192,69 @@ async function showMap(where) {
   };
   for (const each of [select, colours]) each.addEventListener("change", paint);
   const chart = draw("svg", { class: "points", viewBox: "-0.02 -0.02 1.04 1.04", tabindex: "0", role: "application",
-    "aria-label": "Map of scoped predicates: arrow keys move from point to point, Enter asks" }, ...shapes);
+    "aria-label": "Map of scoped predicates: arrow keys move from point to point, Enter asks, plus and minus zoom" }, ...shapes);
+  const view = zoomable(chart, (share) => shapes.forEach((shape, number) => shape.setAttribute("transform", `translate(${points[number][0]} ${points[number][1]}) scale(${0.008 * Math.sqrt(share)})`)));
   chart.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (step) {
       const near = kept(), at = near.indexOf(now);
       point(near[(at < 0 ? (step > 0 ? 0 : near.length - 1) : at + step + near.length) % near.length]);
+      view.reach(points[now]);
     } else if (event.key === "Enter" && now >= 0) choose();
+    else if ("+=-0".includes(event.key)) view.zoom({ "-": 1.5, 0: Infinity }[event.key] ?? 1 / 1.5, points[now]);
     else return;
     event.preventDefault();
   });
   paint();
-  where.replaceChildren(note(`${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts.`),
+  where.replaceChildren(note(`${run}: vectors by t-SNE. Each point is a scoped predicate; a click asks about one of its facts. The wheel with Ctrl, or two fingers, zoom; dragging moves.`),
     make("div", { class: "fields" }, select, colours), key, chart, make("p", { "aria-live": "polite" }, text)); // below the map, which must not move under the mouse
+}
+
+function zoomable(chart, resize) {
+  // What of a square drawing is shown: zoomed about a place, and dragged, within the whole.
+  const { x: least, width: whole } = chart.viewBox.baseVal, pressed = new Map();
+  let x = least, y = least, size = whole, dragged = false;
+  const placeOf = ({ clientX, clientY }) => new DOMPoint(clientX, clientY).matrixTransform(chart.getScreenCTM().inverse());
+  const show = (left, top) => {
+    [x, y] = [left, top].map((at) => Math.min(least + whole - size, Math.max(least, at)));
+    chart.setAttribute("viewBox", `${x} ${y} ${size} ${size}`);
+    chart.style.touchAction = size < whole ? "none" : "pan-x pan-y"; // else a finger scrolls the page
+  };
+  const zoom = (by, [across, down] = [x + size / 2, y + size / 2]) => {
+    const before = size;
+    size = Math.min(whole, Math.max(whole / 64, size * by));
+    show(across - ((across - x) * size) / before, down - ((down - y) * size) / before);
+    resize(size / whole);
+  };
+  const reach = ([across, down]) => {
+    if (Math.min(across - x, down - y) < 0 || Math.max(across - x, down - y) > size) show(across - size / 2, down - size / 2);
+  };
+  chart.addEventListener("wheel", (event) => {
+    if (!event.ctrlKey) return; // the page scrolls
+    event.preventDefault();
+    const { x: across, y: down } = placeOf(event);
+    zoom(Math.exp(Math.max(-50, Math.min(50, event.deltaY)) / 100), [across, down]);
+  }, { passive: false });
+  chart.addEventListener("pointerdown", (event) => {
+    dragged = false;
+    pressed.set(event.pointerId, event);
+  });
+  chart.addEventListener("pointermove", (event) => {
+    if (!event.buttons) pressed.delete(event.pointerId); // let go outside
+    const before = pressed.get(event.pointerId), other = [...pressed.values()].find(({ pointerId }) => pointerId !== event.pointerId);
+    if (!before || (!dragged && Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY) < 4)) return;
+    dragged = true;
+    chart.setPointerCapture(event.pointerId);
+    pressed.set(event.pointerId, event);
+    const [from, to] = [placeOf(before), placeOf(event)];
+    if (!other) return show(x + from.x - to.x, y + from.y - to.y);
+    const still = placeOf(other), apart = (at) => Math.hypot(at.x - still.x, at.y - still.y);
+    zoom(apart(from) / Math.max(apart(to), size / 1e3), [still.x, still.y]);
+  });
+  for (const name of ["pointerup", "pointercancel"]) chart.addEventListener(name, ({ pointerId }) => pressed.delete(pointerId));
+  chart.addEventListener("click", (event) => dragged && event.stopPropagation(), { capture: true }); // a drag is no click
+  show(x, y);
+  return { zoom, reach };
 }
 
 const SECTIONS = { tests: showTests, doubts: showDoubts, rules: showRules, backtest: showBacktest, metrics: showMetrics, map: showMap };

@@ -53,7 +53,8 @@ def page_html(runs: Sequence[Run], *, progress: Progress = silent) -> str:
     made = {}
     for number, (title, parts) in enumerate(sections.items()):
         progress("drawing", number, len(sections))
-        made[title] = join(*parts)
+        if content := join(*parts):
+            made[title] = content
     progress("drawing", len(sections), len(sections))
     graph = inspection.graph
     now = datetime.now(UTC).strftime("%Y-%m-%d")
@@ -111,11 +112,12 @@ def _summary(
     if known := inspection.leaks.in_train.get("test"):
         yield tag(
             "p",
-            f"Without their times, {known} of the triples of test are also in train: a model that"
-            " only remembers train answers them.",
+            f"Without their times, {known} of the triples of test are also in train: a model"
+            " that only memorises gets them right.",
         )
     yield rendered(comparison_table(comparison))
-    yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
+    if len(comparison.rows) > 1:
+        yield _picture("MRR of every run, with intervals", plot_comparison, comparison)
 
 
 def _data(inspection: Inspection) -> Iterator[str]:
@@ -129,7 +131,6 @@ def _data(inspection: Inspection) -> Iterator[str]:
 def _cuts(runs: Mapping[str, Run]) -> Iterator[str]:
     cut = {name: run for name, run in runs.items() if run.is_cut}
     if not cut:
-        yield tag("p", "No run cut a predicate.")
         return
     first = next(iter(cut.values()))
     segmentations = {name: run.segmentation for name, run in cut.items()}
@@ -164,7 +165,6 @@ def _strata(evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
 def _embeddings(runs: Mapping[str, Run]) -> Iterator[str]:
     cut = [name for name, run in runs.items() if run.is_cut and run.entry.entity_vectors]
     if not cut:
-        yield tag("p", "No run cut a predicate.")
         return
     random = [name for name in cut if isinstance(runs[name].method, RandomSplit)]
     others = [name for name in cut if name not in random]
@@ -188,11 +188,10 @@ def _embeddings(runs: Mapping[str, Run]) -> Iterator[str]:
 
 def _questions(examples: Examples) -> Iterator[str]:
     yield _note(
-        "Facts drawn from test at random, each with one part left out. The right answer is"
-        " bold, and shown with its rank also if it is not among the first five. Answers that train"
-        " states have no probability, since the model has seen them. A run that has not cut a"
-        " predicate is not asked when its facts hold. A path model says which facts of train lead"
-        " to its best answer and to the right one, and what they add to the score."
+        "Random facts of test, each with one part left out. The right answer is bold, and listed"
+        " with its rank even if it is not among the first five. Answers that train states have no"
+        " probability. Runs without cuts are not asked when a fact holds. A path model shows"
+        " which facts of train lead to its best answer and to the right one."
     )
     for number, (truth, answers, evidence) in enumerate(examples.questions):
         parts = [

@@ -15,11 +15,11 @@ from splime.query.evidence import Step
 from splime.reporting.tables import make_table
 
 _MEANING = (
-    "X: given; ?: the answer; Z: in between; its time: seen from the question. right: how many of"
-    " the known facts (or chains) of X like this, in all questions, end at the answer; the fact"
-    " that is asked for is left out each time. pairs: of how many different X and answers those"
-    " are. at least: the lower end of Wilson's interval (95 %) for as many right ones as pairs; the"
-    " best by it come first, rules of one fact before chains."
+    "X is given, ? is the answer, Z lies between; times are relative to the question. right: how"
+    " many of the known facts (or chains) of X like this lead to the answer, over all questions,"
+    " each without the fact it asks for. pairs: the different pairs of X and answer among them. at"
+    " least: the lower end of Wilson's 95 % interval, with pairs as cases; rules are ordered by"
+    " it, those of one fact before chains."
 )
 
 
@@ -39,7 +39,7 @@ def _table(rules: Rules) -> Table:
     table = make_table("", *words, "right", "support", "pairs", "at least", words=words)
     table.title = Text(f"{rules.source}: rules")
     for group in rules.groups():
-        table.add_row(Text(f"asked: {group[0].question}", style="bold"))
+        table.add_row(Text(f"question: {group[0].question}", style="bold"))
         for rule in group:
             support = f"{rule.support:,} of {rule.begins:,}"
             cells = [percent(rule.confidence), support, f"{rule.pairs:,}", percent(rule.at_least)]

@@ -188,9 +188,9 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
         if recurrence.median is not None:
             near = recurrence.within[1]
             yield Text(
-                f"{split}: {counted(recurrence.facts, 'fact')} with a triple that train has at some"
-                f" time; for half of them it is at most {recurrence.median:g} {unit}(s) away,"
-                f" for {100 * near / recurrence.facts:.0f} % at most 1 {unit}"
+                f"{split}: train states the triple of {counted(recurrence.facts, 'fact')}; for half of"
+                f" them at most {recurrence.median:g} {unit}s away, for"
+                f" {100 * near / recurrence.facts:.0f} % at most 1 {unit}"
             )
 
 

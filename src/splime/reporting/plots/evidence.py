@@ -62,8 +62,8 @@ def plot_evidence(evidence: Evidence, granularity: Granularity) -> Figure:
     style.heading(axes, style.short(f"{question.text}: why {evidence.answer}?", 100))
     style.remark(
         figure,
-        "tinted: the time asked about. A bar is a known fact; its scope says how its time relates"
-        " to that. A chain leads down to the answer, and its number is what it adds to the score.",
+        "Tint: the time asked about. Bars: known facts, and how their times relate to it."
+        " Each chain leads down to the answer; its number is what it adds to the score.",
     )
     return figure
 

@@ -20,7 +20,7 @@ _FEWEST = 5
 
 
 def plot_rules(rules: Rules) -> Figure:
-    """How often known facts end at the answer, by how long before or after the question they are.
+    """How often known facts lead to the answer, by how long before or after the question they are.
 
     A panel for each question, a curve for each predicate of the known fact.
     """
@@ -33,7 +33,7 @@ def plot_rules(rules: Rules) -> Figure:
     for axes, question in zip(panels, questions, strict=True):
         curves = [curve for curve in rules.curves if curve.question == question]
         handles = [_draw(axes, curve, number) for number, curve in enumerate(curves)]
-        style.open_axes(axes, style.short(question), y="end at the answer", grid="y")
+        style.open_axes(axes, style.short(question), y="lead to the answer", grid="y")
         axes.axvline(0, color="#c4c9d1", linewidth=1, zorder=0)
         axes.set_ylim(0, None)
         axes.yaxis.set_major_formatter(_percent)
@@ -42,9 +42,9 @@ def plot_rules(rules: Rules) -> Figure:
     _label_distances(panels[-1], rules)
     style.remark(
         figure,
-        "X: given; ?: the answer. A point: of the known facts of X of this kind and time, in all"
-        " questions, the share that ends at the answer; the fact asked for is left out. Bands:"
-        f" 95 %, for as many cases as different pairs. Points of fewer than {_FEWEST} facts are"
+        "X is given, ? is the answer. Each point: the share of the known facts of X of this kind"
+        " and time that lead to the answer, over all questions, each without the fact it asks for."
+        f" Bands: 95 % intervals, with pairs as cases. Points of fewer than {_FEWEST} facts are"
         " left out.",
     )
     return figure
