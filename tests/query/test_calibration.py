@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import splime
 from splime.analysis import hidden
 from splime.analysis.calibration import (
     CALIBRATION,
@@ -90,6 +91,16 @@ def test_when_is_calibrated_on_the_answers_that_are_shown(
         apart = np.abs(np.subtract.outer(candidates, new + right))
         assert max(apart.min(0).max(), apart.min(1).max()) < 1e-4
     assert at == len(cases) - 1
+
+
+def test_very_many_predicates_are_not_calibrated() -> None:
+    """Each question takes a message for each predicate and scope: hundreds of them, too long."""
+    rows = [(f"e{n % 997}", f"p{n}", f"e{n % 991}", 2000 + n % 9) for n in range(12_000)]
+    query = Query(splime.read(rows, split="none"))
+    assert query.calibration("object").temperature is None
+    assert "would take too long" in str(query.calibration("object"))
+    assert query.trust is not None
+    assert str(query.trust) == "how far to trust it is not known: no facts were hidden"
 
 
 def test_kept_in_the_folder(split: Run, monkeypatch: pytest.MonkeyPatch) -> None:

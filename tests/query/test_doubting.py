@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -21,7 +23,9 @@ from splime.graph import Facts, TemporalGraph
 from splime.query import doubting
 from splime.query.doubting import Doubts, asked as asking, judging
 from splime.query.doubting.aliases import find_aliases, slip
+from splime.query.doubting.finding import SCHEMA, Doubt, read_doubts
 from splime.query.doubting.overlaps import find_overlaps
+from splime.query.predicted import write_predictions
 from splime.runs import train
 from splime.runs.graph_run import GraphRun
 from tests.graphs import graphs
@@ -222,6 +226,15 @@ def test_files(found: Doubts, tmp_path: Path, suffix: str) -> None:
         assert rows == [row._asdict() for row in found]
     else:
         assert len(path.read_text().splitlines()) == len(found) + 1
+
+
+def test_no_cell_is_a_formula_to_a_spreadsheet(tmp_path: Path) -> None:
+    row = Doubt("object", "+a", "=p", "-b", "-431", "-430", 0.5, "=2+5", 0.5, "@c =p -b, 2001")
+    write_predictions(pa.Table.from_pylist([row._asdict()], schema=SCHEMA), tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        cells = list(csv.reader(file))[1]
+    assert {cell for cell in cells if cell[0] in "=+-@"} == {"-431", "-430"}
+    assert read_doubts(tmp_path / "out.csv") == [row]
 
 
 @pytest.mark.parametrize("after", [1, 400, "what is more probable"])

@@ -19,6 +19,7 @@ import torch
 
 import splime
 from splime.graph import TemporalGraph
+from splime.progress import SIGNALS
 from splime.runs import Run, evaluate
 from tests.runs.small import call
 from tests.runs.working import PROTOCOLS, TRAININGS, metrics, small_graph, train_one
@@ -211,6 +212,21 @@ def test_no_worker_is_left_behind(facts: Path, tmp_path: Path, what: str) -> Non
     assert not any(map(is_running, workers))
     saved = (tmp_path / "run" / "checkpoint.safetensors").exists()
     assert saved is (what != "one is stopped")
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=SIGNALS.values())
+def test_a_signal_while_workers_begin(facts: Path, tmp_path: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "splime", "train", str(facts), "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [*command, "--workers", "2"], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    )
+    while len(workers := workers_of(process.pid)) < 2:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(number)
+    told = process.communicate()[1]
+    assert (process.returncode, told.split()) == (128 + number, [SIGNALS[number]])
+    assert not any(map(is_running, workers))
 
 
 def is_running(process: int) -> bool:

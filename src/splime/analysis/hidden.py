@@ -29,6 +29,9 @@ MOST, FEWEST = 300, 50
 _READ, _READ_FOR_KIND = 1_500_000, 100_000_000
 """Facts that all questions together read, about; and those for a kind of answer for which a model
 is asked about each predicate, or each time."""
+_MADE = 400_000
+"""Messages that a question may take, one for each predicate and scope; with more it takes seconds,
+and to hide facts would take too long."""
 _LEAST = 0.05
 """How often the right answer is among ten where answers can be relied on, at least."""
 HIDDEN = "facts, each hidden in turn"
@@ -104,7 +107,7 @@ class Trust:
 
     def __str__(self) -> str:
         if not self.facts:
-            return "how far to trust it is not known: there are no facts to hide"
+            return "how far to trust it is not known: no facts were hidden"
         first, ten = 100 * self.all.first, 100 * self.all.ten
         told = (
             f"of {counted(self.facts, 'fact')}, each hidden in turn, {first:.0f} % came first,"
@@ -138,8 +141,11 @@ class HiddenFacts:
     def numbers(self) -> Ints:
         """The facts that are hidden, a sample with a fixed seed: one of each statement.
 
-        For forecasts they are among the latest quarter, since the first facts have no past.
+        For forecasts they are among the latest quarter, since the first facts have no past. None
+        where there are so many predicates that each question takes seconds.
         """
+        if self._too_long:
+            return np.empty(0, np.int64)
         known = self.scorer.known
         first = np.unique(self.scorer.statements, return_index=True)[1]
         if self.scorer.forecasts and len(first):
@@ -147,6 +153,10 @@ class HiddenFacts:
             first = first[(begin >= np.quantile(begin, 0.75)) & (begin > begin.min())]
         count = min(MOST, max(FEWEST, _READ // max(len(known), 1)))
         return np.sort(np.random.default_rng(0).permutation(first)[:count])
+
+    @cached_property
+    def _too_long(self) -> bool:
+        return 2 * len(self._run.graph.predicates) * len(self.scorer.relative) > _MADE
 
     def cases(self, kind: Kind, progress: Progress = silent) -> Cases:
         """The facts as questions, or of a kind that takes longer the first ones; asked once."""
@@ -178,10 +188,10 @@ class HiddenFacts:
         if kind in self._fitted:
             return self._fitted[kind]
         count, why = len(self._some(kind)), ""
-        if len(self.numbers) < FEWEST // 2:
-            why = f"only {counted(count, 'fact')} can be hidden to calibrate them"
-        elif count < FEWEST // 2:
+        if self._too_long or count < FEWEST // 2 <= len(self.numbers):
             why = "to calibrate them would take too long"
+        elif count < FEWEST // 2:
+            why = f"only {counted(count, 'fact')} can be hidden to calibrate them"
         temperature = None if why else fit_temperature(self.cases(kind))
         self._fitted[kind] = Calibration(temperature, count, why, HIDDEN)
         return self._fitted[kind]

@@ -9,12 +9,13 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import Any
 
 import typer
 
 from splime import collective
-from splime.cli.console import warn
+from splime.cli.console import say, warn
 from splime.errors import Interrupted, UsageError
 from splime.progress import SIGNALS
 from splime.workers import available, check_workers, follow_parent
@@ -53,20 +54,29 @@ def _launch(workers: int) -> int:
     received: list[int] = []
     context: Any = None
 
-    def forward(number: int, _: object) -> None:
+    def tell() -> None:
         """The first signal asks the workers to end, another one kills them."""
-        received.append(number)
-        for process in context.processes if context else ():
+        for process in context.processes if context and received else ():
             if not process.is_alive():
                 continue
             if len(received) == 1:
-                os.kill(process.pid, number)
+                os.kill(process.pid, received[0])
             else:
                 process.kill()
 
+    def forward(number: int, _: object) -> None:
+        received.append(number)
+        tell()
+
     before = {number: signal.signal(number, forward) for number in SIGNALS}
     try:
+        # The workers inherit this: a signal waits until they can hear it. Python's tracker of
+        # resources, which comes with the first one, would let signals through again.
+        resource_tracker.ensure_running()
+        _mask(block=True)
         context = start_processes(_work, (environment, sys.argv), workers, join=False)
+        _mask(block=False)
+        tell()  # of what another thread took meanwhile
         while not context.join(grace_period=_GRACE):
             pass
     except ProcessExitedException as failed:
@@ -87,10 +97,26 @@ def _launch(workers: int) -> int:
     return 0
 
 
+def _mask(*, block: bool) -> None:
+    """Keep signals waiting, or let them through."""
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_BLOCK if block else signal.SIG_UNBLOCK, SIGNALS)
+
+
 def _work(rank: int, environment: Mapping[str, str], arguments: list[str]) -> None:
     """Run this command as one of the workers."""
     os.environ.update(environment, RANK=str(rank), LOCAL_RANK=str(rank))
     sys.argv = arguments
+
+    def end(number: int, _: object) -> None:
+        """Until the program hears signals itself."""
+        if not rank:
+            say(SIGNALS[signal.Signals(number)])
+        os._exit(128 + number)
+
+    for number in SIGNALS:
+        signal.signal(number, end)
+    _mask(block=False)
     # Ctrl-C reaches the parent, which forwards it. Torch would interrupt this process once for each
     # thread of its parent.
     follow_parent(partial(time.sleep, _GRACE))

@@ -172,8 +172,9 @@ def _limits(
         fact = " | ".join(raws[0].texts([0])[0])
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
-            f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`, and"
-            f" how times are written with {option('time_format', '%d/%m/%Y')}"
+            f" begin; the first one reads {fact!r}. Other columns can be chosen with"
+            f" {option('columns', 'A,B,…')}, and how times are written with"
+            f" {option('time_format', '%d/%m/%Y')}"
         )
     first, last = options.first, options.last
     return (

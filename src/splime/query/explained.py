@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from splime.errors import UsageError
 from splime.query.answers import Answers, ThereIsOne
 from splime.query.evidence import Evidence
-from splime.query.query import Query
-from splime.query.questions import ASKED
-from splime.times import When
+from splime.query.query import AskedTime, Asking, Query
 
 
 @dataclass(frozen=True)
@@ -20,8 +17,8 @@ class Explained:
     """Answers, their evidence, and how far to trust them, which may take longer than the answer."""
 
     query: Query
-    asked: Mapping[str, Any]
-    """The names, and the time."""
+    names: tuple[str, ...]
+    time: AskedTime
     answers: Answers
     evidence: Evidence | None
     """Of the best answer, if it is asked for."""
@@ -29,7 +26,7 @@ class Explained:
     @cached_property
     def there_is_one(self) -> ThereIsOne | None:
         """Whether the graph states such a fact at all."""
-        return self.query.there_is_one(**self.asked)
+        return self.query.there_is_one(*self.names[:3], **self.time)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -42,25 +39,11 @@ class Explained:
         )
 
 
-def explain(
-    query: Query,
-    subject: str,
-    predicate: str,
-    object: str,
-    time: str | None = None,
-    *,
-    at: When | None = None,
-    during: tuple[When, When] | None = None,
-    why: bool = False,
-    **options: Any,
-) -> Explained:
+def explain(query: Query, *names: str, why: bool = False, **options: Unpack[Asking]) -> Explained:
     """Ask a question and, with `why`, for the facts behind the best answer."""
-    asked = {"subject": subject, "predicate": predicate, "object": object}
-    asked |= {"at": at, "during": during}  # type: ignore[dict-item]
-    if at is None and during is None and ASKED not in (subject, predicate, object):
-        time = ASKED
-    answers = query.ask(**asked, time=time, **options)  # type: ignore[arg-type]
+    answers = query.ask(*names, **options)
     if why and not answers.rows:
         raise UsageError("there is no answer to explain")
-    evidence = query.why(**asked, answer=answers[0].name) if why else None  # type: ignore[arg-type]
-    return Explained(query, asked, answers, evidence)
+    time: AskedTime = {"at": options.get("at"), "during": options.get("during")}
+    evidence = query.why(*names[:3], answer=answers[0].name, **time) if why else None
+    return Explained(query, names, time, answers, evidence)

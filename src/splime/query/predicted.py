@@ -14,6 +14,7 @@ from splime.io.formulas import with_apostrophes, without_apostrophes
 from splime.scoring.scoping import NAMES
 
 _TEXT, _NUMBER = pa.large_string(), pa.float64()
+_TIMES = ("time", "begin", "end")
 SCHEMA = pa.schema(
     [
         *((name, _TEXT) for name in (*NAMES, "time")),
@@ -42,7 +43,7 @@ def _csv(table: pa.Table, path: Path) -> None:
     from pyarrow import csv
 
     for at, column in enumerate(table.schema):
-        if column.name in (*NAMES, "evidence"):
+        if column.type == _TEXT and column.name not in _TIMES:
             table = table.set_column(at, column, with_apostrophes(table.column(at)))
     csv.write_csv(table, path)
 

@@ -334,11 +334,16 @@ class Query:
         return self.calibration(kind)
 
 
-class Asking(TypedDict, total=False):
-    """The options of `Query.ask`."""
+class AskedTime(TypedDict, total=False):
+    """When the fact holds that is asked about: `at` a time, or `during` an interval."""
 
     at: When | None
     during: tuple[When, When] | None
+
+
+class Asking(AskedTime, total=False):
+    """The options of `Query.ask`."""
+
     limit: int | None
     known: str
     best: int | None

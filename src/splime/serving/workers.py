@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from uvicorn.config import STARTUP_FAILURE
@@ -47,22 +46,6 @@ def serve_with_workers(
     if not supervisor.received:
         raise SplimeError("a worker could not begin")
     signal.raise_signal(supervisor.received[0])
-
-
-class Sharing(asyncio.SelectorEventLoop):
-    """Takes one connection after the other, so that other workers get some of them."""
-
-    def _accept_connection(
-        self,
-        protocol_factory: Any,
-        sock: socket.socket,
-        sslcontext: Any = None,
-        server: Any = None,
-        backlog: int = 1,
-        *more: Any,
-    ) -> None:
-        parent: Any = super()
-        parent._accept_connection(protocol_factory, sock, sslcontext, server, 1, *more)
 
 
 class _Supervisor(Multiprocess):

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from splime.statistics import Floats
-    from splime.timeline import Timeline
     from splime.times import Ints
 
 
@@ -115,34 +113,28 @@ def plot_segmentation(
     Neighbouring scopes have different tints; the height of the dark area is the number of facts
     that hold, scaled to the predicate's own maximum.
     """
-    scopes = segmentation.predicates
-    order, _ = frequent_predicates(graph)
-    cuts = {source: scopes.cuts_of(source) for source in order[:most].tolist()}
+    scopes, rows = segmentation.predicates, _Rows(graph, most)
+    cuts = {predicate: scopes.cuts_of(predicate) for predicate in rows.holding}
     heavy = sum(len(each) + 1 + len(graph.timeline) for each in cuts.values()) > style.HEAVY
-    limits, _, holding = facts_over_time(graph, order[:most])
-    window = time_window(graph)
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
     axes = figure.subplots()
-    for row, cuts_of_row in enumerate(cuts.values()):
-        _draw_scopes(axes, row, cuts_of_row, graph.timeline, limits, window, heavy)
-        _draw_holding(axes, row, holding[row], limits, heavy)
+    for row, (predicate, each) in enumerate(cuts.items()):
+        rows.draw_scopes(axes, row, each, heavy)
+        rows.draw_holding(axes, row, predicate, heavy)
     style.label_rows(
         axes, [f"{style.short(scopes.names[p])}  ({len(cuts[p]) + 1:,})" for p in cuts]
     )
-    axes.spines[:].set_visible(False)
-    style.date_axis(axes, window, graph.timeline.granularity)
     method = style.short(str(segmentation.method.get("method", "segmentation")))
     style.heading(
         axes,
         f"{style.short(graph.name) or 'graph'}, {method}:"
         f" {counted(len(scopes.names), 'predicate')} in {counted(len(scopes), 'scope')}",
     )
-    style.remark(
+    rows.finish(
         figure,
+        axes,
         "tints change at cuts, scopes in brackets; dark: facts that hold, of the predicate's"
         " maximum",
-        left_out=len(order) - len(cuts),
-        more=window.remark,
     )
     return figure
 
@@ -161,72 +153,80 @@ def plot_cuts(
     }
     if not cut:
         raise UsageError("no predicate is cut")
-    order, counts = frequent_predicates(graph)
-    shown = order[:most]
-    limits, _, holding = facts_over_time(graph, shown)
-    window = time_window(graph)
-    labels: list[str] = []
-    figure = style.make_figure(10, 1.0 + 0.19 * len(shown) * (len(cut) + 1.6))
-    axes, rows = figure.subplots(), []
+    rows = _Rows(graph, most)
+    places: dict[float, str] = {}
+    figure = style.make_figure(10, 1.0 + 0.19 * len(rows.holding) * (len(cut) + 1.6))
+    axes = figure.subplots()
     row = 0.0
-    for predicate, held in zip(shown.tolist(), holding, strict=True):
+    for predicate in rows.holding:
         cuts = {name: scopes.cuts_of(predicate) for name, scopes in cut.items()}
         heavy = sum(map(len, cuts.values())) + len(graph.timeline) > style.HEAVY / most
-        _draw_holding(axes, row, held, limits, heavy)
-        labels.append(f"{style.short(graph.predicates[predicate])}  ({counts[predicate]:,} facts)")
-        rows.append(row)
+        rows.draw_holding(axes, row, predicate, heavy)
+        facts = int(rows.counts[predicate])
+        places[row] = f"{style.short(graph.predicates[predicate])}  ({facts:,} facts)"
         for name, each in cuts.items():
             row += 1
-            _draw_scopes(axes, row, each, graph.timeline, limits, window, heavy)
-            labels.append(f"{style.short(name, 24)}  ({len(each) + 1:,})")
-            rows.append(row)
+            rows.draw_scopes(axes, row, each, heavy)
+            places[row] = f"{style.short(name, 24)}  ({len(each) + 1:,})"
         row += 1.6
-    axes.set_yticks(rows, labels, fontsize=style.SMALL)
+    axes.set_yticks([*places], [*places.values()], fontsize=style.SMALL)
     for label in axes.get_yticklabels()[:: len(cut) + 1]:
         label.set_fontweight("bold")
     axes.set_ylim(row - 1.0, -0.7)
     axes.tick_params(axis="y", length=0)
-    axes.spines[:].set_visible(False)
-    style.date_axis(axes, window, graph.timeline.granularity)
-    style.remark(
+    rows.finish(
         figure,
+        axes,
         "dark: facts that hold, of the predicate's maximum; below, the scopes of each run: tints"
         " change at cuts, numbers of scopes in brackets",
-        left_out=len(order) - len(shown),
-        more=window.remark,
     )
     return figure
 
 
-def _draw_scopes(
-    axes: Axes, row: float, cuts: Ints, timeline: Timeline, limits: Floats, window: Window,
-    heavy: bool,
-) -> None:  # fmt: skip
-    """Scopes as a row of tints that change at the cuts."""
-    # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
-    starts, ends, at = timeline.starts, timeline.ends, (cuts + 1) // 2
-    places = np.where(cuts % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2) - window.origin
-    bounds = np.concatenate([limits[:1], places, limits[-1:]])
-    axes.broken_barh(
-        list(zip(bounds[:-1], np.diff(bounds), strict=True)),
-        (row - 0.42, 0.84),
-        facecolors=[_TINTS[scope % 2] for scope in range(len(cuts) + 1)],
-        linewidths=0,
-        rasterized=heavy,
-        zorder=1,
-    )
+class _Rows:
+    """The most frequent predicates as rows, time from left to right."""
 
+    def __init__(self, graph: TemporalGraph, most: int) -> None:
+        order, self.counts = frequent_predicates(graph)
+        self._left_out = max(0, len(order) - most)
+        self._limits, _, holding = facts_over_time(graph, order[:most])
+        self.holding = dict(zip(order[:most].tolist(), holding, strict=True))
+        """For each predicate, how many of its facts hold over time."""
+        self._window, self._timeline = time_window(graph), graph.timeline
 
-def _draw_holding(axes: Axes, row: float, holding: Ints, limits: Floats, heavy: bool) -> None:
-    """The number of facts that hold as a dark area, as high as its row."""
-    from matplotlib.patches import StepPatch
+    def draw_scopes(self, axes: Axes, row: float, cuts: Ints, heavy: bool) -> None:
+        """Scopes as a row of tints that change at the cuts."""
+        # A scope reaches from cut to cut: to the middle of a timestamp, or just before the next.
+        starts, ends, at = self._timeline.starts, self._timeline.ends, (cuts + 1) // 2
+        places = np.where(cuts % 2, starts[at] - 0.5, (starts[at] + ends[at]) / 2)
+        inside = places - self._window.origin
+        bounds = np.concatenate([self._limits[:1], inside, self._limits[-1:]])
+        axes.broken_barh(
+            list(zip(bounds[:-1], np.diff(bounds), strict=True)),
+            (row - 0.42, 0.84),
+            facecolors=[_TINTS[scope % 2] for scope in range(len(cuts) + 1)],
+            linewidths=0,
+            rasterized=heavy,
+            zorder=1,
+        )
 
-    share = holding / max(int(holding.max()), 1)
-    steps = StepPatch(
-        row + 0.42 - 0.84 * share, limits, baseline=row + 0.42, fill=True, color=style.INK,
-        alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
-    )  # fmt: skip
-    axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
+    def draw_holding(self, axes: Axes, row: float, predicate: int, heavy: bool) -> None:
+        """The number of facts that hold as a dark area, as high as its row."""
+        from matplotlib.patches import StepPatch
+
+        holding = self.holding[predicate]
+        share = holding / max(int(holding.max()), 1)
+        steps = StepPatch(
+            row + 0.42 - 0.84 * share, self._limits, baseline=row + 0.42, fill=True,
+            color=style.INK, alpha=0.6, linewidth=0, rasterized=heavy, zorder=2,
+        )  # fmt: skip
+        axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
+
+    def finish(self, figure: Figure, axes: Axes, told: str) -> None:
+        """The axis of time, and what one must know to read the picture."""
+        axes.spines[:].set_visible(False)
+        style.date_axis(axes, self._window, self._timeline.granularity)
+        style.remark(figure, told, left_out=self._left_out, more=self._window.remark)
 
 
 def plot_change_costs(segmentation: Segmentation, graph: TemporalGraph, *, most: int = 9) -> Figure:
