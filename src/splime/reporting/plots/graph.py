@@ -113,7 +113,7 @@ def plot_segmentation(
     Neighbouring scopes have different tints; the height of the dark area is the number of facts
     that hold, scaled to the predicate's own maximum.
     """
-    scopes, rows = segmentation.predicates, _Rows(graph, most)
+    scopes, rows = segmentation.predicates, _PredicateRows(graph, most)
     cuts = {predicate: scopes.cuts_of(predicate) for predicate in rows.holding}
     heavy = sum(len(each) + 1 + len(graph.timeline) for each in cuts.values()) > style.HEAVY
     figure = style.make_figure(10, 1.1 + 0.4 * len(cuts))
@@ -153,7 +153,7 @@ def plot_cuts(
     }
     if not cut:
         raise UsageError("no predicate is cut")
-    rows = _Rows(graph, most)
+    rows = _PredicateRows(graph, most)
     places: dict[float, str] = {}
     figure = style.make_figure(10, 1.0 + 0.19 * len(rows.holding) * (len(cut) + 1.6))
     axes = figure.subplots()
@@ -183,7 +183,7 @@ def plot_cuts(
     return figure
 
 
-class _Rows:
+class _PredicateRows:
     """The most frequent predicates as rows, time from left to right."""
 
     def __init__(self, graph: TemporalGraph, most: int) -> None:
@@ -222,11 +222,11 @@ class _Rows:
         )  # fmt: skip
         axes.add_artist(steps)  # the bars set the limits; `stairs` looks for them at every step
 
-    def finish(self, figure: Figure, axes: Axes, told: str) -> None:
+    def finish(self, figure: Figure, axes: Axes, text: str) -> None:
         """The axis of time, and what one must know to read the picture."""
         axes.spines[:].set_visible(False)
         style.date_axis(axes, self._window, self._timeline.granularity)
-        style.remark(figure, told, left_out=self._left_out, more=self._window.remark)
+        style.remark(figure, text, left_out=self._left_out, more=self._window.remark)
 
 
 def plot_change_costs(segmentation: Segmentation, graph: TemporalGraph, *, most: int = 9) -> Figure:
