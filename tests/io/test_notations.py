@@ -18,6 +18,7 @@ from hypothesis import given, strategies as st
 import splime
 from splime.errors import DataError, SplimeError, UsageError
 from splime.graph import TemporalGraph
+from splime.io.notations import begins_and_ends
 from splime.methods import Vanilla
 from splime.streaming import stream_transform
 from tests.runs.small import call
@@ -724,3 +725,13 @@ def test_the_options_that_keep_a_few_times_that_cannot_be_read(
     assert len(events(*german, time_format="%d. %m im Jahr %Y")) == 8
     with pytest.raises(DataError, match="time_format"):
         splime.read([("Ada", "does", "it", time) for time in german], split="none")
+
+
+def test_a_row_of_dashes_is_no_time() -> None:
+    """As below a header; each dash could divide a begin from an end, and each half again."""
+    rows = [("who", "did", "what", "when"), ("-" * 70,) * 4]
+    rows += [(f"person {n}", "met", f"guest {n}", f"{1990 + n}") for n in range(9)]
+    graph = splime.read(rows)
+    assert [fact.begin for fact in graph.rows()][-1] == "1998"
+    zoned = "2019-05-01T08:00-05:00 - 2019-06-01T09:00-05:00"
+    assert ("2019-05-01T08:00-05:00", "2019-06-01T09:00-05:00") in begins_and_ends(zoned)

@@ -36,6 +36,7 @@ _DAY_MONTH = re.compile(
 )
 _YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
 _DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
+_DASHES = 8  # two dates and the offsets of their zones; each may stand between the begin and end
 _SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
 _UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
 _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})[/-](0?[1-9]|1[0-2])")
@@ -289,7 +290,8 @@ def begins_and_ends(text: str) -> list[tuple[str, str]]:
         pairs.append((text, ""))
     if match := _UNTIL.fullmatch(text):
         pairs.append(("", match[1]))
-    for dash in _DASH.finditer(text):
+    dashes = [*_DASH.finditer(text)]
+    for dash in dashes if len(dashes) <= _DASHES else ():
         begin, end = text[: dash.start()], text[dash.end() :]
         if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
             pairs.append(full_pair(begin, end))
