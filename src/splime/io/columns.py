@@ -152,6 +152,10 @@ class EncodedColumn:
         """The codes of all rows."""
         return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
 
+    def take(self, rows: npt.NDArray[np.integer]) -> EncodedColumn:
+        """Some rows, in any order."""
+        return encoded(self.all_codes()[rows], self.strings)
+
     def free(self) -> None:
         """Give the memory of the codes back."""
         self._chunks.clear()
@@ -261,6 +265,22 @@ class RawFacts:
         """How many rows there are."""
         return self.names[0].rows
 
+    def take(self, rows: npt.NDArray[np.integer]) -> RawFacts:
+        """The facts of some rows, in any order."""
+        names, times, written = (
+            [column.take(rows) for column in columns]
+            for columns in (self.names, self.times, self.written)
+        )
+        return replace(
+            self,
+            names=names,
+            times=times,
+            written=written,
+            splits=self.splits and self.splits.take(rows),
+            halves=None if self.halves is None else self.halves[rows],
+            locate=lambda chosen: self.locate(rows[list(chosen)].tolist()),
+        )
+
     def remarked(self, *remarks: str) -> RawFacts:
         """The same facts with further remarks."""
         return replace(self, remarks=(*self.remarks, *remarks))
@@ -313,11 +333,7 @@ def _one_object(
         absent = columns[role].nameless()
         filled.append(np.ones(columns[role].rows, bool) if absent is None else ~absent)
     rows, which = np.nonzero(np.array(filled).T)
-    made = {
-        role: encoded(column.all_codes()[rows], column.strings)
-        for role, column in columns.items()
-        if role not in objects
-    }
+    made = {role: column.take(rows) for role, column in columns.items() if role not in objects}
     first, codes = 0, np.empty(len(rows), np.int64)
     for at, role in enumerate(objects):
         codes[which == at] = columns[role].all_codes()[rows[which == at]] + first

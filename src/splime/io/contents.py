@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
 from splime.errors import DataError, option
@@ -26,9 +26,8 @@ from splime.io.notations import (
     NOTATIONS,
     OPEN_END,
     Notation,
-    begins_and_ends,
-    is_time,
-    strptime_notation,
+    holds_times,
+    ways_of,
 )
 from splime.io.options import ReadOptions
 
@@ -54,12 +53,6 @@ _COUNTED = re.compile(
     r"\b(id|ids|no|nr|number|code|zip|price|amount|count|total|qty|score|points)\b"
 )
 _NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
-# As it is read without a notation: years, ISO dates, digits alone, (milli)seconds since 1970.
-_DATE = re.compile(
-    r"[+-]?[1-9][0-9]{3}|[+-]?(?:[0-9#]{4}|[0-9]{1,3}#+)(?:-[0-9#]{2}){1,2}"
-    r"(?:[T ][0-9]{2}(?::.*)?)?|[0-9]{4}/[0-9]{2}"
-    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?|1[0-9]{9}(?:[0-9]{3})?"
-)
 _HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
 _MARK = re.compile(MARK)
 _FLAGS = {"yes", "no", "true", "false", "y", "n"}
@@ -83,7 +76,7 @@ def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
     if not given:
         return "empty"
     timed = [text for text in given if not _NO_TIME.fullmatch(text)]
-    times = {text for text in {*timed} if _is_time(text, ways)}
+    times = {text for text in {*timed} if holds_times(text, ways)}
     if timed and sum(text in times for text in timed) >= _MOST * len(timed):
         return "time"
     if sum(map(_is_amount, given)) >= _MOST * len(given):
@@ -94,14 +87,6 @@ def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
         return "flag"
     wordy = sum(len(text.split()) for text in given) >= _WORDY * len(given)
     return "text" if wordy or any("\n" in text for text in given) else "name"
-
-
-def _is_time(text: str, ways: Sequence[Notation]) -> bool:
-    """Whether a text is a time, or a begin and an end."""
-    if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
-        return True
-    pairs = (pair for pair in begins_and_ends(text) if any(pair))
-    return any(all(not half or _is_time(half, ways) for half in pair) for pair in pairs)
 
 
 def _is_amount(text: str) -> bool:
@@ -158,6 +143,7 @@ class Contents:
     def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Contents:
         """From rows, which may be shorter than the names."""
 
+        @cache
         def cells() -> list[list[str]]:
             width = len(names)
             full = [[*row, *[""] * (width - len(row))][:width] for row in rows]
@@ -230,8 +216,7 @@ def find_layout(
 
     Where the columns leave more than one reading, the error has each as an option to copy.
     """
-    if options.time_format is not None:
-        contents = replace(contents, ways=(strptime_notation(options.time_format),))
+    contents = replace(contents, ways=ways_of(options.time_format))
     names, one_predicate = contents.names, options.predicate_name is not None
     if options.columns is not None:
         layout = by_name(names, options.columns, where, one_predicate=one_predicate)
