@@ -25,6 +25,7 @@ from splime.io.notations import (
     MARK,
     NOTATIONS,
     OPEN_END,
+    ORDERS,
     Notation,
     holds_times,
     ways_of,
@@ -50,7 +51,7 @@ _SURE = re.compile(r"(?i)^(?:pred|rel)")
 _UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
 
 _COUNTED = re.compile(
-    r"\b(id|ids|no|nr|number|code|zip|price|amount|count|total|qty|score|points)\b"
+    r"\b(id|ids|no|nr|number|code|key|hash|zip|price|amount|count|total|qty|score|points|rating)\b"
 )
 _NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
 _HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
@@ -59,6 +60,16 @@ _FLAGS = {"yes", "no", "true", "false", "y", "n"}
 _NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
 _SHOWN = 2  # so many rows below the first show the order of columns
 _WORDY = 8  # so many words or more, on average, are no name
+_CODE = re.compile("0[0-9]{2,}(?:[.-]?[0-9]+)*")  # as 00017: one of them, and no cell is an amount
+_SENTENCE = re.compile(r"[.!?:;]\s*\n")
+# Times of the row in the table, and those of a thing itself, which are no times of a fact.
+_OF_ROWS = re.compile(
+    r"\b(updated?|modified|edited|changed|change|retrieved|scraped|crawled|fetched|synced|snapshot)\b"
+)
+_OF_THINGS = re.compile(r"\b(birth\w*|born|dob|b|geb\w*|naissance|nacimiento|nascita)\b")
+_DEATH = re.compile(r"\b(death\w*|died|deceased|dod|d|gest\w*|mort|tod\w*)\b")
+_ENTERED = re.compile(r"\b(created?|creation|inserted|recorded|entered)\b")
+_LATEST = 2100  # a number beyond is no year where others are
 _NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
 
 
@@ -79,24 +90,28 @@ def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
     times = {text for text in {*timed} if holds_times(text, ways)}
     if timed and sum(text in times for text in timed) >= _MOST * len(timed):
         return "time"
-    if sum(map(_is_amount, given)) >= _MOST * len(given):
+    amounts = sum(map(_is_amount, given)) >= _MOST * len(given)
+    if amounts and not any(map(_CODE.fullmatch, given)):
         first = int(given[0]) if given[0].isascii() and given[0].isdigit() else -1
         counted = [str(number) for number in range(first, first + len(cells))]
         return "row number" if first in (0, 1) and given == counted else "number"
     if {text.lower() for text in given} <= _FLAGS:
         return "flag"
     wordy = sum(len(text.split()) for text in given) >= _WORDY * len(given)
-    return "text" if wordy or any("\n" in text for text in given) else "name"
+    return "text" if wordy or any(map(_SENTENCE.search, given)) else "name"
 
 
 def _is_amount(text: str) -> bool:
-    is_code = re.fullmatch("0[0-9]{3,}", text)  # as 00017
-    return bool(_NUMBER.fullmatch(text) or _HOURS.fullmatch(text)) and not is_code
+    return bool(_NUMBER.fullmatch(text) or _HOURS.fullmatch(text))
+
+
+def _words(name: str) -> str:
+    """The words in the name of a column."""
+    return re.sub(r"([a-z])([A-Z])|_", r"\1 \2", name).lower()
 
 
 def _is_number(name: str, cells: Sequence[str]) -> bool:
-    words = re.sub(r"([a-z])([A-Z])|_", r"\1 \2", name).lower()
-    return bool(_COUNTED.search(words)) and all(
+    return bool(_COUNTED.search(_words(name))) and all(
         cell.strip().isdecimal() for cell in cells if cell.strip()
     )
 
@@ -294,9 +309,7 @@ def _times(
         return {role: named[role] for role in ("begin", "end")}
     taken = [at for role, at in roles.items() if role not in TIMES]
     columns = [at for at in contents.of_kind("time") if at not in taken]
-    if len(columns) > 1:  # beside dates, numbers such as 2410 are no years
-        dated = [at for at in columns if any(map(is_date, contents.cells[at]))]
-        columns = dated or columns
+    columns = _likely_times(contents, columns)
     columns = sorted({*columns, *named.values()})
     lengths = [at for at in contents.of_kind("number", "row number") if at not in taken]
     if options.duration is not None and len(columns) == 1:
@@ -310,18 +323,68 @@ def _times(
         if is_begin and not options.since:
             _check_length(contents, columns[0], lengths, where)
         return {"begin" if is_begin else "time": columns[0]}
-    if len(columns) > 2:
+    if columns:
         known = {role: roles[role] for role in NAMES if role in roles}
-        pairs = list(itertools.pairwise(columns))
+        pairs = [
+            [*_in_order(contents, {}, *pair).values()]
+            for pair in itertools.combinations(columns, 2)
+        ]
         missing = [role for role in wanted if role not in known]
-        raise _unclear(contents, where, known, missing, pairs[:: max(1, len(pairs) - 1)])
-    listed = _listed(contents, range(len(contents.names)))
-    raise DataError(
-        f"{where}: the columns leave open which is the time; choose, by name or number from 1:\n"
-        f"  {contents.line([*(roles.get(role, role.upper()) for role in wanted), 'TIME'])}\n"
-        f"The columns are {listed}. If one holds times, {option('time_format', '%d/%m/%Y')} says"
-        " how they are written."
+        alone = [[named["time"]]] if "time" in named else []
+        raise _unclear(contents, where, known, missing, [*alone, *pairs])
+    raise _no_time(contents, where, roles, wanted)
+
+
+def _likely_times(contents: Contents, columns: Sequence[int]) -> list[int]:
+    """Of the columns that may hold times, those that are the likeliest to hold the times of facts.
+
+    Before bare numbers that may be years, these are dates.
+    """
+    names = [_words(name) for name in contents.names]
+    dead = any(_DEATH.search(names[at]) for at in columns)
+
+    def likelihood(at: int) -> int:
+        cells = [text for cell in contents.cells[at] if (text := cell.strip())]
+        numbers = [int(text) for text in cells if text.isdecimal()]
+        if _OF_ROWS.search(names[at]) or (_OF_THINGS.search(names[at]) and not dead):
+            return 1
+        if 2 * len(numbers) <= len(cells):
+            return 3
+        return 2 if 2 * sum(number <= _LATEST for number in numbers) > len(numbers) else 0
+
+    ranks = {at: likelihood(at) for at in columns}
+    best = [at for at in columns if ranks[at] == max(ranks.values())]
+    others = [at for at in best if not _ENTERED.search(names[at])]
+    return others if len(best) > 2 and others else best
+
+
+def _no_time(
+    contents: Contents, where: str, roles: Mapping[str, int], wanted: Sequence[str]
+) -> DataError:
+    """What to say where no column holds times; one that is called so, or has digits, may be it."""
+    likely = [roles[role] for role in TIMES if role in roles]
+    likely += [at for at in contents.of_kind("name", "text") if _has_digits(contents, at)]
+    columns = _listed(contents, range(len(contents.names)))
+    said = f"{where}: no column holds times in a way that is known; the columns are {columns}"
+    if not likely:
+        return DataError(said)
+    at = likely[0]
+    known = {role: roles[role] for role in wanted if role in roles}
+    missing = [role for role in wanted if role not in known]
+    free = _names(contents, missing, {*known.values(), at})
+    readings = _readings(contents, known, missing, free)
+    example = next((cell.strip() for cell in contents.cells[at] if cell.strip()), "")
+    how = f"{contents.line([*readings[0], at])} " if readings else ""
+    return DataError(
+        f"{said}. Where times are such as {example!r:.60}, say how they are written, with"
+        f" directives of strptime in place of FORMAT:\n  {how}{option('time_format', 'FORMAT')}"
     )
+
+
+def _has_digits(contents: Contents, at: int) -> bool:
+    """Whether most cells of a column have two digits or more."""
+    cells = [cell for cell in contents.cells[at] if cell.strip()]
+    return 2 * sum(bool(re.search("[0-9]{2}", cell)) for cell in cells) > len(cells)
 
 
 def _in_order(
@@ -331,7 +394,7 @@ def _in_order(
     if "begin" in named or "end" in named:
         swapped = named.get("begin") == second or named.get("end") == first
     else:
-        swapped = _is_later(contents.cells[first], contents.cells[second])
+        swapped = _is_later(contents, first, second)
     return {"begin": second, "end": first} if swapped else {"begin": first, "end": second}
 
 
@@ -346,30 +409,48 @@ def _check_length(contents: Contents, begin: int, lengths: Sequence[int], where:
         )
 
 
-def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether times are mostly later than others, by year and, in ISO dates, by day."""
+def _is_later(contents: Contents, one: int, other: int) -> bool:
+    """Whether the times of a column are mostly later than those of another."""
 
-    def place(text: str) -> tuple[int, str]:
-        year = re.search("[1-9][0-9]{0,3}(?![0-9])(?=[^0-9]*$)|[1-9][0-9]{3}", text)
-        if year is None:
-            return 0, ""
-        sign = -1 if re.search(r"(?i)\bB\.?C", text) else 1
-        return sign * int(year[0]), text if year.start() == 0 else ""
+    def place(cell: str) -> tuple[int, str] | None:
+        text = _MARK.sub("", cell.strip())
+        read = (way.iso(text) for way in (*contents.ways, *ORDERS))
+        iso = next((found for found in read if found), text)
+        year = re.match("[+-]?[0-9]{1,4}", iso)
+        return (int(year[0]), iso) if year and int(year[0]) else None
 
-    pairs = ((place(one), place(other)) for one, other in zip(cells, others, strict=True))
-    return sum((one > other) - (one < other) for one, other in pairs if one[0] and other[0]) > 0
+    cells = zip(contents.cells[one], contents.cells[other], strict=True)
+    pairs = [(first, second) for a, b in cells if (first := place(a)) and (second := place(b))]
+    return sum((first > second) - (first < second) for first, second in pairs) > 0
 
 
 def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> list[int]:
     """The columns that can be names: numbers only as ids of things where texts are too few."""
-    texts = [at for at in contents.of_kind("name") if contents.filled(at) >= _SPARSE]
-    texts, numbers = (
-        [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
+    all_texts, numbers = (
+        [at for at in contents.of_kind(kind) if at not in taken] for kind in ("name", "number")
     )
+    texts = [at for at in all_texts if contents.filled(at) >= _SPARSE]
     ids = [at for at in numbers if _is_repeated_id(contents, at)] if texts else []
     texts = _without_doubles(contents, sorted([*texts, *ids]))
     things = [role for role in missing if role != "predicate"]
-    return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
+    if not texts or len(texts) < len(things):
+        return sorted({*all_texts, *numbers})
+    while len(texts) > len(missing) and (spare := _spare(contents, texts)) is not None:
+        texts.remove(spare)
+    return texts
+
+
+def _spare(contents: Contents, columns: Sequence[int]) -> int | None:
+    """The last of some columns that says nothing: one value and no verb, or another one anew."""
+    for at in reversed(columns):
+        values = contents.values(at)
+        if len(values) == 1 and not _is_common(contents, at):
+            return at
+        for other in columns[: columns.index(at)]:
+            pairs = len({*zip(contents.cells[other], contents.cells[at], strict=True)})
+            if pairs == len(values) == len(contents.values(other)) < len(contents.cells[at]):
+                return at
+    return None
 
 
 def _is_repeated_id(contents: Contents, at: int) -> bool:
@@ -390,11 +471,16 @@ def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
         re.sub(r"(?i)[ _.-]*(?:id|no|nr|number|code|key|sku)\.?$", "", n) for n in contents.names
     ]
     for at in columns:
-        stem = re.sub("(?i)[ _.-]*(?:name|title|label)$", "", contents.names[at])
-        ids = [one for one, other in enumerate(stems) if other == stem != contents.names[one]]
+        name = contents.names[at]
+        stem = re.sub("(?i)[ _.-]*(?:name|title|label)$", "", name)
+        ids = [
+            one
+            for one, other in enumerate(stems)
+            if one != at and other == stem and {name, contents.names[one]} != {stem}
+        ]
         for one in ids:
             pairs = {*zip(contents.cells[one], contents.cells[at], strict=True)}
-            if one != at and len(contents.values(one)) == len(pairs) < len(contents.cells[at]):
+            if len(contents.values(one)) == len(pairs) < len(contents.cells[at]):
                 alone = len(pairs) == len(contents.values(at))
                 chosen = (chosen | {one, at}) - {one if alone else at}
     return sorted(chosen)
@@ -440,49 +526,70 @@ def _is_common(contents: Contents, at: int) -> bool:
     return 2 * sum(text[0].islower() for text in values) > len(values)
 
 
+def _readings(
+    contents: Contents, named: Mapping[str, int], missing: Sequence[str], free: Sequence[int]
+) -> list[list[int | str]]:
+    """What the roles of names may be, where some are missing; the likeliest first."""
+    wanted = [role for role in NAMES if role in named or role in missing]
+    rows = max(1, len(contents.cells[0]))
+
+    def doubt(reading: Mapping[str, int]) -> float:
+        columns, things = [*reading.values()], [reading["subject"], reading["object"]]
+        sum_of = 0.02 * sum(columns) - contents.are_alike(*things)
+        for at in things:
+            values = len(contents.values(at))
+            is_key = values == rows and _COUNTED.search(_words(contents.names[at]))
+            sum_of += (values < 2) + 0.25 * bool(is_key) - 0.2 * values / rows
+        if (predicate := reading.get("predicate")) is not None:
+            sum_of += 2 * (not _may_link(contents, columns, predicate))
+            sum_of += _weight(contents, columns, predicate) / rows
+        return sum_of
+
+    found = []
+    for chosen in itertools.combinations(free, len(missing)):
+        for predicate in chosen if "predicate" in missing else [None]:
+            rest = iter(at for at in chosen if at != predicate)
+            of_role = named if predicate is None else {**named, "predicate": predicate}
+            found.append({r: of_role[r] if r in of_role else next(rest) for r in wanted})
+    return [[*reading.values()] for reading in sorted(found, key=doubt)]
+
+
 def _unclear(
     contents: Contents,
     where: str,
-    named: dict[str, int],
+    named: Mapping[str, int],
     missing: Sequence[str],
-    times: Sequence[Sequence[int | str]],
+    times: Sequence[Sequence[int]],
 ) -> DataError:
     """What to say of columns that leave no reading, or more than one; `times` are those to try."""
-    at_times = {at for when in times for at in when if isinstance(at, int)}
+    at_times = {at for when in times for at in when}
     free = _names(contents, missing, {*named.values(), *at_times})
-    wanted = [role for role in NAMES if role in named or role in missing]
-    readings: list[list[int | str]] = []
-    more = ""
-    if len(free) == len(missing) - 1 and "predicate" in missing:
-        rest = iter(free)
-        things = [named[r] if r in named else next(rest) for r in wanted if r != "predicate"]
-        more = f" {option('predicate_name', 'worksFor')}"
-        if len(times) == 1:
-            whole = [things[0], "PREDICATE", things[1], *times[0]]
-            return DataError(
-                f"{where}: no column is left for the predicate beside {_listed(contents, things)}"
-                f" and the time; give all rows one with{more}, or choose with"
-                f" {contents.line(whole)}"
-            )
-        readings.append([*things])
-    elif len(free) == len(missing) and "predicate" in missing:
-        for predicate in _likely(contents, free)[:2]:
-            others = iter(at for at in free if at != predicate)
-            made = {**named, "predicate": predicate}
-            readings.append([made[r] if r in made else next(others) for r in wanted])
-    else:
-        rest = iter(free)
-        readings.append([named[r] if r in named else next(rest, r.upper()) for r in wanted])
-        if len(free) > len(missing) and "predicate" in wanted:
-            readings.append([named.get("subject", free[0]), WILDCARD])
+    names = _listed(contents, [*named.values(), *free]) or "none"
+    things = [role for role in missing if role != "predicate"]
+    whole = _readings(contents, named, missing, free)
+    choices = [(reading, "") for reading in whole[: 2 if len(times) == 1 else 1]]
+    star = ""
+    if "predicate" in missing:
+        one = f" {option('predicate_name', 'worksFor')}"
+        choices += [(pair, one) for pair in _readings(contents, named, things, free)[:1]]
+        if len(free) > len(missing):
+            choices.append(([named.get("subject", free[0]), WILDCARD], ""))
+            star = f" With {WILDCARD}, each other column is a predicate."
+    if not choices:
+        return DataError(
+            f"{where}: a fact needs a subject, an object and a time, and these columns could be"
+            f" names: {names}"
+        )
     unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
-    shown = [[*reading, *when] for when in times for reading in readings]
-    lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
-    star = f" With {WILDCARD}, each other column is a predicate." if "predicate" in wanted else ""
+    lines = [
+        f"  {contents.line([*reading, *when])}{more}"
+        for when in times
+        for reading, more in choices[: 4 if len(times) == 1 else 1]
+    ]
     return DataError(
         f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
-        f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, [*at_times]) or 'none'}.{star}"
+        + "\n".join(lines)
+        + f"\nNames could be {names}; times {_listed(contents, [*at_times]) or 'none'}.{star}"
     )
 
 

@@ -188,7 +188,7 @@ def _parser() -> Any:
     """What reads months by their names."""
     from dateutil import parser
 
-    class Words(parser.parserinfo):
+    class Words(parser.parserinfo):  # type: ignore[misc]
         MONTHS = [tuple(words) for words in _OF_MONTH]
         JUMP = [*parser.parserinfo.JUMP, "de", "er", "º"]
 
