@@ -5,21 +5,24 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
 from splime.errors import DataError, option
+from splime.io.columns import whole_text
 from splime.io.layout import (
     NAMES,
     OTHER_OBJECT,
     TIMES,
+    TOGETHER,
     WILDCARD,
     Layout,
     by_name,
     named_otherwise,
     roles_of,
     times_of,
+    with_parts,
 )
 from splime.io.notations import (
     MARK,
@@ -53,8 +56,27 @@ _UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duratio
 _COUNTED = re.compile(
     r"\b(id|ids|no|nr|number|code|key|hash|zip|price|amount|count|total|qty|score|points|rating)\b"
 )
+_MONTH = r"0?[1-9]|1[0-2]|[^\W\d_]{3,}\.?"
+_DAY = "0?[1-9]|[12][0-9]|3[01]"
+_CLOCK = r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?"
+# Words in the names of columns that are one, and what the cells of all but the first are.
+_WHOLES: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("year", "month", "day"), (_MONTH, _DAY)),
+    (("jahr", "monat", "tag"), (_MONTH, _DAY)),
+    (("date", "time"), (_CLOCK,)),
+    (("datum", "uhrzeit"), (_CLOCK,)),
+    (("first name", "last name"), (r"\D+",)),
+    (("first name", "surname"), (r"\D+",)),
+    (("forename", "surname"), (r"\D+",)),
+    (("given name", "family name"), (r"\D+",)),
+    (("given name", "surname"), (r"\D+",)),
+    (("firstname", "lastname"), (r"\D+",)),
+    (("vorname", "nachname"), (r"\D+",)),
+    (("vorname", "name"), (r"\D+",)),
+    (("prénom", "nom"), (r"\D+",)),
+]
 _NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
-_HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
+_HOURS = re.compile(_CLOCK)
 _MARK = re.compile(MARK)
 _FLAGS = {"yes", "no", "true", "false", "y", "n"}
 _NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
@@ -148,6 +170,8 @@ class Contents:
     """Reads the cells of each column, where the names are not enough."""
     ways: Sequence[Notation] = NOTATIONS
     """How times are written."""
+    parts: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Columns that are one with another, by the position of this one."""
 
     @cached_property
     def cells(self) -> Sequence[Sequence[str]]:
@@ -179,6 +203,34 @@ class Contents:
         """The same with the names as the first row, where they are none; the names are numbers."""
         cells = [[name, *cells] for name, cells in zip(self.names, self.cells, strict=True)]
         return replace(self, names=[str(at + 1) for at in range(len(cells))], read=lambda: cells)
+
+    def together(self) -> Contents:
+        """The same, where columns that are one stand in the place of the first of them."""
+        names, parts = [_words(name) for name in self.names], dict[int, list[int]]()
+        for (first, *rest), patterns in _WHOLES:
+            for at, name in enumerate(names):
+                if at in parts or not re.search(rf"\b{first}\b", name):
+                    continue
+                for word, pattern in zip(rest, patterns, strict=True):
+                    called = re.sub(rf"\b{first}\b", word, name)
+                    other = names.index(called) if called in names else at
+                    if other == at or not (self._are(at, "[^:]+") and self._are(other, pattern)):
+                        break
+                    parts.setdefault(at, []).append(other)
+        if not parts:
+            return self
+        cells = [[*column] for column in self.cells]
+        for at, others in parts.items():
+            is_time = kind_of(cells[at], self.ways) == "time"
+            for other in others:
+                pairs = [*zip(cells[at], cells[other], strict=True)]
+                cells[at] = [whole_text(*pair, is_time=is_time) for pair in pairs]
+                cells[other] = [""] * len(pairs)
+        return replace(self, read=lambda: cells, parts=parts)
+
+    def _are(self, at: int, pattern: str) -> bool:
+        given = [text for cell in self.cells[at] if (text := cell.strip())]
+        return bool(given) and all(re.fullmatch(pattern, text) for text in given)
 
     def is_misplaced(self, layout: Layout) -> bool:
         """Whether columns without names cannot be in the usual order: rows are counted first,
@@ -218,10 +270,16 @@ class Contents:
             for at in columns
             if isinstance(at, int)
         )
-        return option(
-            "columns",
-            [at if isinstance(at, str) else self.names[at] if plain else at + 1 for at in columns],
-        )
+
+        def called(at: int) -> int | str:
+            return self.names[at] if plain else at + 1
+
+        def whole(at: int | str) -> int | str:
+            if isinstance(at, str) or at not in self.parts:
+                return at if isinstance(at, str) else called(at)
+            return TOGETHER.join(str(called(one)) for one in (at, *self.parts[at]))
+
+        return option("columns", [*map(whole, columns)])
 
 
 def find_layout(
@@ -236,7 +294,9 @@ def find_layout(
     if options.columns is not None:
         layout = by_name(names, options.columns, where, one_predicate=one_predicate)
         return layout, tuple(_dates_as_names(contents, layout))
-    roles = roles_of(names)
+    contents = contents.together()
+    first = {other: at for at, others in contents.parts.items() for other in others}
+    roles = {role: first.get(at, at) for role, at in roles_of(names).items()}
     if one_predicate:
         roles.pop("predicate", None)
     wanted = [name for name in NAMES if not (one_predicate and name == "predicate")]
@@ -247,6 +307,12 @@ def find_layout(
         remarks = named_otherwise(names, layout)
     else:
         layout, remarks = _by_contents(contents, roles, wanted, options, where)
+    layout = with_parts(layout, contents.parts)
+    remarks += [
+        f"{', '.join(repr(names[one]) for one in (at, *others))} are read as one column"
+        for at, others in contents.parts.items()
+        if at in layout.values()
+    ]
     unused = (name for at, name in enumerate(names) if at not in layout.values())
     return layout, (*remarks, *left_out(unused))
 
@@ -361,30 +427,24 @@ def _likely_times(contents: Contents, columns: Sequence[int]) -> list[int]:
 def _no_time(
     contents: Contents, where: str, roles: Mapping[str, int], wanted: Sequence[str]
 ) -> DataError:
-    """What to say where no column holds times; one that is called so, or has digits, may be it."""
-    likely = [roles[role] for role in TIMES if role in roles]
-    likely += [at for at in contents.of_kind("name", "text") if _has_digits(contents, at)]
+    """What to say where no column holds times; one of texts with digits may be it."""
     columns = _listed(contents, range(len(contents.names)))
-    said = f"{where}: no column holds times in a way that is known; the columns are {columns}"
-    if not likely:
-        return DataError(said)
-    at = likely[0]
-    known = {role: roles[role] for role in wanted if role in roles}
-    missing = [role for role in wanted if role not in known]
-    free = _names(contents, missing, {*known.values(), at})
-    readings = _readings(contents, known, missing, free)
-    example = next((cell.strip() for cell in contents.cells[at] if cell.strip()), "")
-    how = f"{contents.line([*readings[0], at])} " if readings else ""
-    return DataError(
-        f"{said}. Where times are such as {example!r:.60}, say how they are written, with"
-        f" directives of strptime in place of FORMAT:\n  {how}{option('time_format', 'FORMAT')}"
-    )
-
-
-def _has_digits(contents: Contents, at: int) -> bool:
-    """Whether most cells of a column have two digits or more."""
-    cells = [cell for cell in contents.cells[at] if cell.strip()]
-    return 2 * sum(bool(re.search("[0-9]{2}", cell)) for cell in cells) > len(cells)
+    said = f"{where}: the columns leave open which is the time; they are {columns}"
+    for at in contents.of_kind("name", "text"):
+        given = [text for cell in contents.cells[at] if (text := cell.strip())]
+        if 2 * sum(bool(re.search("[0-9]{2}", text)) for text in given) <= len(given):
+            continue
+        known = {role: roles[role] for role in wanted if role in roles}
+        missing = [role for role in wanted if role not in known]
+        free = _names(contents, missing, {*known.values(), at})
+        for reading in _readings(contents, known, missing, free)[:1]:
+            said += (
+                f". If times are such as {given[0]!r:.60}, put how they are written, as strptime"
+                f" has it, in the place of FORMAT:\n  {contents.line([*reading, at])}"
+                f" {option('time_format', 'FORMAT')}"
+            )
+            return DataError(said)
+    return DataError(f"{said}. None of them holds times in a way that is known")
 
 
 def _in_order(
@@ -412,10 +472,11 @@ def _check_length(contents: Contents, begin: int, lengths: Sequence[int], where:
 def _is_later(contents: Contents, one: int, other: int) -> bool:
     """Whether the times of a column are mostly later than those of another."""
 
+    ways = [*(way.iso for way in contents.ways), *(order.iso for order in ORDERS)]
+
     def place(cell: str) -> tuple[int, str] | None:
         text = _MARK.sub("", cell.strip())
-        read = (way.iso(text) for way in (*contents.ways, *ORDERS))
-        iso = next((found for found in read if found), text)
+        iso = next((found for way in ways if (found := way(text))), text)
         year = re.match("[+-]?[0-9]{1,4}", iso)
         return (int(year[0]), iso) if year and int(year[0]) else None
 
@@ -538,7 +599,7 @@ def _readings(
         sum_of = 0.02 * sum(columns) - contents.are_alike(*things)
         for at in things:
             values = len(contents.values(at))
-            is_key = values == rows and _COUNTED.search(_words(contents.names[at]))
+            is_key = values == rows > 1 and _COUNTED.search(_words(contents.names[at]))
             sum_of += (values < 2) + 0.25 * bool(is_key) - 0.2 * values / rows
         if (predicate := reading.get("predicate")) is not None:
             sum_of += 2 * (not _may_link(contents, columns, predicate))
