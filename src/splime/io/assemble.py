@@ -249,6 +249,7 @@ class RowSpans:
             whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
             account.record(UNREADABLE_TIME, rows, whys=whys)
             account.unit = self._unit_that_reads()
+            account.unreadable = self._unreadable(rows[:1].tolist())
         finer = np.zeros(self.raw.rows, bool)
         for column, parsed in self._columns:
             if parsed.truncated.any():
@@ -327,6 +328,13 @@ class RowSpans:
         }
         best = max(units, key=lambda unit: read[unit])
         return best if 2 * read[best] > len(tried) else None
+
+    def _unreadable(self, rows: Sequence[int]) -> str | None:
+        """The time that cannot be read in the first of some rows, as it was written."""
+        for texts in self.raw.times_of(rows):
+            states = [parsed.state[column.codes(rows)[0]] for column, parsed in self._columns]
+            return texts[min(int(np.argmax(np.array(states) > UNKNOWN)), len(texts) - 1)].strip()
+        return None
 
     def _why(self, row: int) -> str:
         """Why a row is unreadable."""

@@ -401,6 +401,8 @@ class Account:
         """Rows that became the end of the fact in another row."""
         self.unit: str | None = None
         """The unit that reads most of the times that cannot be read."""
+        self.unreadable: str | None = None
+        """The first of these times, as it was written."""
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -438,7 +440,8 @@ class Account:
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
         rows = raw.rows - int(self.joined.sum())
-        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header, self.unit)
+        counts = rows, kept, dropped, notes
+        return Source(raw.name, raw.split, *counts, raw.header, self.unit, self.unreadable)
 
     def examples(self) -> list[RowExample]:
         """The first rows that something happened to, and where they stand."""

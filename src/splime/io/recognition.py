@@ -152,7 +152,7 @@ class Recognition:
         shown = iso.removesuffix("-##-##")
         said = said.format(
             time_format=option("time_format", "FORMAT"),
-            unknown_time=option("unknown_time", "TEXT"),
+            unknown_time=option("unknown_time", example),
             year=option("granularity", "year"),
         )
         self.remarks.append(f"times such as {example!r:.60} are read as {shown}: {said}")
