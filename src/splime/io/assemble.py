@@ -332,8 +332,10 @@ class RowSpans:
     def _unreadable(self, rows: Sequence[int]) -> str | None:
         """The time that cannot be read in the first of some rows, as it was written."""
         for texts in self.raw.times_of(rows):
-            states = [parsed.state[column.codes(rows)[0]] for column, parsed in self._columns]
-            return texts[min(int(np.argmax(np.array(states) > UNKNOWN)), len(texts) - 1)].strip()
+            for (column, parsed), text in zip(self._columns, (*texts, texts[-1]), strict=False):
+                (code,) = column.codes(rows)
+                if code >= 0 and parsed.state[code] > UNKNOWN:
+                    return text.strip()
         return None
 
     def _why(self, row: int) -> str:

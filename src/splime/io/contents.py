@@ -92,7 +92,7 @@ _OF_THINGS = re.compile(r"\b(birth\w*|born|dob|b|geb\w*|naissance|nacimiento|nas
 _DEATH = re.compile(r"\b(death\w*|died|deceased|dod|d|gest\w*|mort|tod\w*)\b")
 _ENTERED = re.compile(r"\b(created?|creation|inserted|recorded|entered)\b")
 _LATEST = 2100  # a number beyond is no year where others are
-_NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
+_NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ] ?-?[0-9]+)*\s?[%€$£]?")
 
 
 def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:

@@ -38,10 +38,12 @@ _CLOCK = (
 _DAY_MONTH = re.compile(
     r"([0-9]{1,2})(?:/|-|\. ?)([0-9]{1,2})(?:/|-|\. ?)([0-9]{4}|[0-9]{2})" + _CLOCK
 )
-_YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
-_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
-_SINCE = re.compile(r"(?i)(?:(?:since|from|after) |> ?)(.+)|(.+?)(?:\+| onwards?)")
-_UNTIL = re.compile(r"(?i)(?:(?:until|till|up to|before) |< ?)(.+)")
+_YEAR_FIRST = re.compile(r"([0-9]{4})[/.年-]([0-9]{1,2})[/.月-]([0-9]{1,2})日?" + _CLOCK)
+_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till|bis|à|hasta|al)\b)\s*")
+_SINCE = re.compile(
+    r"(?i)(?:(?:since|from|after|seit|ab|depuis|desde|dal) |> ?)(.+)|(.+?)(?:\+| onwards?)"
+)
+_UNTIL = re.compile(r"(?i)(?:(?:until|till|up to|before|bis|hasta|fino al) |< ?)(.+)")
 _DECADE = re.compile("([0-9]{3}0)['’]?s")
 _CENTURY = re.compile(r"(?i)([0-9]{1,2})(?:st|nd|rd|th) c(?:ent(?:ury|\.)|\.)")
 SEVERAL = re.compile(r"\s*(?:[,;&\n]|\band\b)\s*")
@@ -96,7 +98,7 @@ _FISCAL = re.compile(r"(?i)(?:FY|fiscal year) ?'?([0-9]{4}|[0-9]{2})")
 _BC, _AD = r"(?:BCE?|B\.\s?C\.(?:\s?E\.)?)", r"(?:AD|CE|A\.\s?D\.|C\.\s?E\.)"
 _ERA = re.compile(rf"(?i)([0-9]{{1,5}}) ?(?:({_BC})|{_AD})|{_AD} ?([0-9]{{1,5}})")
 _ABOUT = re.compile(
-    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)"
+    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈|early|mid|late)[ -]?([0-9].*)"
     r"|([0-9].*?) ?(?:\?|\((?:\?|c\.?|ca\.?|circa|approx\.?)\))"
 )
 _COMPACT = (

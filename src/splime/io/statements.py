@@ -410,6 +410,10 @@ def _lists_in(value: Any) -> dict[str, list[Any]]:
     found, waiting = dict[str, list[Any]](), [("", value)]
     for path, part in waiting:  # grows: an object may lie a thousand deep
         if isinstance(part, dict):
+            inside = [*part.values()]
+            if len(inside) > 1 and _are_objects(inside) and {*inside[0]}.intersection(*inside):
+                found[path or "*"] = [{"key": key, **one} for key, one in part.items()]
+                continue
             waiting += [(f"{path}.{key}" if path else key, one) for key, one in part.items()]
         elif isinstance(part, list) and (path == _OF_SPARQL or _are_objects(part)):
             found[path] = part
