@@ -34,6 +34,7 @@ from splime.io.notations import (
     ways_of,
 )
 from splime.io.options import ReadOptions
+from splime.times import UNKNOWN_WORDS
 
 Kind: TypeAlias = Literal["time", "name", "number", "row number", "flag", "text", "empty"]
 SAMPLE = 1000
@@ -47,7 +48,8 @@ _CLEARLY = 2 / 3
 _MIDDLE, _HINTED, _COMMON = 0.75, 0.5, 0.5
 _ALIKE = 0.2  # of the values of a column also stand in another of the same kind
 _HINTS = re.compile(
-    r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision",
+    r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision|relation"
+    r"|result|outcome|reason|rank|grade|deal|move|fun[ck]tion|fonction|funzione|función|r[oô]l[el]|ruolo|cargo|amt$",
     re.IGNORECASE,
 )
 _SURE = re.compile(r"(?i)^(?:pred|rel)")
@@ -75,7 +77,7 @@ _WHOLES: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("vorname", "name"), (r"\D+",)),
     (("prénom", "nom"), (r"\D+",)),
 ]
-_NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
+_NO_TIME = re.compile(f"{OPEN_END.pattern}|{UNKNOWN_WORDS}")
 _HOURS = re.compile(_CLOCK)
 _MARK = re.compile(MARK)
 _FLAGS = {"yes", "no", "true", "false", "y", "n"}
@@ -548,10 +550,13 @@ def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
 
 
 def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
-    """The column that has clearly the fewest different values; None if none has."""
+    """The column that has clearly the fewest different values, if these may be predicates."""
     first, *others = _likely(contents, columns)
     rows, values = len(contents.cells[first]), len(contents.values(first))
-    most = rows - 1 if _is_common(contents, first) else rows / 2
+    is_common = _is_common(contents, first)
+    if values > 1 and not (is_common or _HINTS.search(contents.names[first])):
+        return None  # proper names, as of cities
+    most = rows - 1 if is_common else rows / 2
     if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, first):
         return None
     lightest = _weight(contents, columns, first)
