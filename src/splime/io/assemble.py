@@ -173,7 +173,7 @@ def _limits(
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
             f" begin; the first one reads {fact!r}. Other columns can be chosen with `columns`, and"
-            f" how times are written with {option('time_format', '%d/%m/%Y')}"
+            f" {option('time_format', 'FORMAT')} says how times are written, such as '%d/%m/%Y'"
         )
     first, last = options.first, options.last
     return (

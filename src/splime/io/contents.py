@@ -88,7 +88,7 @@ _CODE = re.compile("0[0-9]{2,}(?:[.-]?[0-9]+)*")  # as 00017: one of them, and n
 _SENTENCE = re.compile(r"[.!?:;]\s*\n")
 # Times of the row in the table, and those of a thing itself, which are no times of a fact.
 _OF_ROWS = re.compile(
-    r"\b(updated?|modified|edited|changed|change|retrieved|scraped|crawled|fetched|synced|snapshot)\b"
+    r"\b(updated?|modified|edited|changed|change|retrieved|scraped|crawled|fetched|synced|snapshot|checked|verified)\b"
 )
 _OF_THINGS = re.compile(r"\b(birth\w*|born|dob|b|geb\w*|naissance|nacimiento|nascita)\b")
 _DEATH = re.compile(r"\b(death\w*|died|deceased|dod|d|gest\w*|mort|tod\w*)\b")
@@ -498,22 +498,25 @@ def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> 
     things = [role for role in missing if role != "predicate"]
     if not texts or len(texts) < len(things):
         return sorted({*all_texts, *numbers})
-    while len(texts) > len(missing) and (spare := _spare(contents, texts)) is not None:
-        texts.remove(spare)
-    return texts
+    return _without_spare(contents, texts, len(missing))
 
 
-def _spare(contents: Contents, columns: Sequence[int]) -> int | None:
-    """The last of some columns that says nothing: one value and no verb, or another one anew."""
-    for at in reversed(columns):
-        values = contents.values(at)
-        if len(values) == 1 and not _is_common(contents, at):
-            return at
-        for other in columns[: columns.index(at)]:
-            pairs = len({*zip(contents.cells[other], contents.cells[at], strict=True)})
-            if pairs == len(values) == len(contents.values(other)) < len(contents.cells[at]):
-                return at
-    return None
+def _without_spare(contents: Contents, columns: list[int], count: int) -> list[int]:
+    """The columns without some that say nothing, as long as there are more than are needed.
+
+    These have one value that is no verb; or say once more what another column says.
+    """
+    said = [at for at in columns if len(contents.values(at)) > 1 or _is_common(contents, at)]
+    columns = said if len(said) >= count else columns
+    new = [at for at in columns if not any(_repeats(contents, at, o) for o in columns if o < at)]
+    return new if len(new) >= count else columns
+
+
+def _repeats(contents: Contents, at: int, other: int) -> bool:
+    """Whether each value of a column goes with one of another, and the reverse, more than once."""
+    values = len(contents.values(at))
+    pairs = {*zip(contents.cells[at], contents.cells[other], strict=True)}
+    return len(pairs) == values == len(contents.values(other)) < len(contents.cells[at])
 
 
 def _is_repeated_id(contents: Contents, at: int) -> bool:
@@ -589,7 +592,8 @@ def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
 def _is_common(contents: Contents, at: int) -> bool:
     """Whether most values of a column begin with a small letter, so are no proper names."""
     values = contents.values(at)
-    return 2 * sum(text[0].islower() for text in values) > len(values)
+    small = [text for text in values if text[0].isalpha() and not text[0].isupper()]
+    return 2 * len(small) > len(values)
 
 
 def _readings(
