@@ -339,16 +339,10 @@ def _by_contents(
     missing = [role for role in wanted if role not in roles]
     free = _names(contents, missing, taken)
     named = {role: roles[role] for role in wanted if role in roles}
-    if len(free) != len(missing):
+    readings = _readings(contents, named, missing, free)
+    if len(free) != len(missing) or ("predicate" in missing and not _is_clear(contents, readings)):
         raise _unclear(contents, where, named, missing, [[*times.values()]])
-    if "predicate" in missing:
-        predicate = _predicate(contents, free)
-        if predicate is None:
-            raise _unclear(contents, where, named, missing, [[*times.values()]])
-        free.remove(predicate)
-        missing.remove("predicate")
-        named["predicate"] = predicate
-    named |= dict(zip(missing, free, strict=True))
+    named = dict(zip(wanted, readings[0], strict=True))
     layout = {role: named[role] for role in wanted} | times
     if "split" in roles:
         layout["split"] = roles["split"]
@@ -552,29 +546,23 @@ def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
     return sorted(chosen)
 
 
-def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
-    """The column that has clearly the fewest different values, if these may be predicates."""
-    first, *others = _likely(contents, columns)
-    rows, values = len(contents.cells[first]), len(contents.values(first))
-    is_common = _is_common(contents, first)
-    if values > 1 and not (is_common or _HINTS.search(contents.names[first])):
-        return None  # proper names, as of cities
+def _is_clear(contents: Contents, readings: Sequence[Sequence[int]]) -> bool:
+    """Whether the predicate of the first reading can be one, and has clearly the fewest values."""
+    columns, predicate = readings[0], readings[0][1]
+    rows, values = len(contents.cells[predicate]), len(contents.values(predicate))
+    is_common = _is_common(contents, predicate)
+    if values > 1 and not (is_common or _HINTS.search(contents.names[predicate])):
+        return False  # proper names, as of cities
     most = rows - 1 if is_common else rows / 2
-    if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, first):
-        return None
-    lightest = _weight(contents, columns, first)
-    others = [at for at in others if _may_link(contents, columns, at)]
-    clear = not others or lightest <= _CLEARLY * _weight(contents, columns, others[0])
-    return first if clear else None
-
-
-def _likely(contents: Contents, columns: Sequence[int]) -> list[int]:
-    """The columns, the likeliest predicate first."""
-
-    def unlikely(at: int) -> tuple[bool, float]:
-        return not _may_link(contents, columns, at), _weight(contents, columns, at)
-
-    return sorted(columns, key=unlikely)
+    if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, predicate):
+        return False
+    lightest = _weight(contents, columns, predicate)
+    others = {reading[1] for reading in readings[1:]} - {predicate}
+    return all(
+        lightest <= _CLEARLY * _weight(contents, columns, at)
+        for at in others
+        if _may_link(contents, columns, at)
+    )
 
 
 def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
@@ -584,7 +572,7 @@ def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
 def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
     name = contents.names[at].strip()  # some columns are called as one of their values is
     hinted = _HINTED if _HINTS.search(name) or name in contents.values(at) else 1
-    middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
+    middle = _MIDDLE if len(columns) > 2 and at == sorted(columns)[1] else 1
     common = _COMMON if _is_common(contents, at) else 1
     return len(contents.values(at)) * hinted * middle * common
 
@@ -598,7 +586,7 @@ def _is_common(contents: Contents, at: int) -> bool:
 
 def _readings(
     contents: Contents, named: Mapping[str, int], missing: Sequence[str], free: Sequence[int]
-) -> list[list[int | str]]:
+) -> list[list[int]]:
     """What the roles of names may be, where some are missing; the likeliest first."""
     wanted = [role for role in NAMES if role in named or role in missing]
     rows = max(1, len(contents.cells[0]))
@@ -637,11 +625,13 @@ def _unclear(
     names = _listed(contents, [*named.values(), *free]) or "none"
     things = [role for role in missing if role != "predicate"]
     whole = _readings(contents, named, missing, free)
-    choices = [(reading, "") for reading in whole[: 2 if len(times) == 1 else 1]]
+    choices: list[tuple[list[int | str], str]] = [
+        ([*reading], "") for reading in whole[: 2 if len(times) == 1 else 1]
+    ]
     star = ""
     if "predicate" in missing:
         one = f" {option('predicate_name', 'worksFor')}"
-        choices += [(pair, one) for pair in _readings(contents, named, things, free)[:1]]
+        choices += [([*pair], one) for pair in _readings(contents, named, things, free)[:1]]
         if len(free) > len(missing):
             choices.append(([named.get("subject", free[0]), WILDCARD], ""))
             star = f" With {WILDCARD}, each other column is a predicate."
