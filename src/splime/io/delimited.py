@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from splime.errors import DataError, counted, option
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
-from splime.io.contents import Contents, find_layout, is_header, kind_of
+from splime.io.contents import Contents, is_header, kind_of
 from splime.io.formulas import is_csv, without_apostrophes
+from splime.io.inference import find_layout
 from splime.io.inputs import InputFile, is_quoted, long_values, spaced_cells
 from splime.io.layout import (
     EXPECTED,

@@ -19,8 +19,9 @@ from splime.arrays import batches
 from splime.errors import DataError, SplimeError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.contents import SAMPLE, Contents, find_layout
+from splime.io.contents import SAMPLE, Contents
 from splime.io.files import check_plain
+from splime.io.inference import find_layout
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, TIMES
 from splime.io.notations import kinds_of_numbers, may_be_no_time, unit_of_numbers

@@ -31,7 +31,8 @@ from splime.io.columns import (
     merged,
     raw_facts,
 )
-from splime.io.contents import SAMPLE, Contents, find_layout, left_out
+from splime.io.contents import SAMPLE, Contents
+from splime.io.inference import find_layout, left_out
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, TIMES, folded, named_otherwise, roles_of
 from splime.io.options import ReadOptions

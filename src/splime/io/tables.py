@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
-from splime.io.contents import SAMPLE, Contents, find_layout
+from splime.io.contents import SAMPLE, Contents
+from splime.io.inference import find_layout
 from splime.io.layout import EXPECTED, PART, TIMES
 from splime.io.options import ReadOptions
 from splime.times import raw_time
