@@ -58,8 +58,8 @@ _ISO = (
 )
 # Texts for an unknown time in tables, databases and YAGO.
 UNKNOWN_WORDS = (
-    r"-?#+(-#+)*|[-–—]+|\?|null|none|nan|nat|n/?a|n\.a\.|n\.d\.|s\.d\.|unknown|undated|unbekannt"
-    r"|inconnue?|desconocid[ao]|sconosciut[ao]|\\n"
+    r"-?#+(-#+)*|[-–—]+|\?|null|none|nan|nat|n/?a|n\.a\.|n\.d\.|s\.d\.|k\. ?A\.|\."
+    r"|unknown|undated|unbekannt|inconnue?|desconocid[ao]|sconosciut[ao]|\\n"
 )
 _UNKNOWN = f"(?i)^({UNKNOWN_WORDS})?$"
 # RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.

@@ -204,7 +204,13 @@ def test_contents_of_uneven_rows() -> None:
         (["Waited.\nNever again", "ok"], "text"),
         (["a text of more words than any name has here"], "text"),
         (["00017", "00018"], "name"),
+        (["0402.10", "8471.30"], "name"),
+        (["3-1", "0-0"], "number"),
+        (["45.1, 12.9", "-3.5, 7.25"], "number"),
+        (["M", "F"], "flag"),
+        (["3 Mill Lane,\nFlat 2"], "name"),
         (["2015/16", "2016/17"], "time"),
+        (["1998–2003, 2006"], "time"),
         (["4 May 1997[1]", "1999"], "time"),
     ],
 )

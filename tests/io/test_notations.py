@@ -83,6 +83,9 @@ def spans(graph: TemporalGraph) -> list[Span]:
         ("2001.0 2002.0", "2001 2002", "a whole number"),
         ("20180101T103000Z 20180102T1031Z", "2018-01-01T10:30 2018-01-02T10:31", "ISO 8601"),
         ("49_BC 27_BCE 14_AD 37_CE AD_69", "-49 -27 14 37 69", "before Christ.*unknown_time="),
+        ("07SEP2007 12_Feb_2001", "2007-09-07 2001-02-12", "by the name"),
+        ("2012年4月14日 2012年11月3日", "2012-04-14 2012-11-03", "year first"),
+        ("mid-1968 early_1970", "1968 1970", "exact"),
         ("1855? 1862_(c.) 1870", "1855 1862 1870", "exact"),
         ("c._1850 ca._1640 circa_1700 1788 c._44_BC", "1850 1640 1700 1788 -44", "exact"),
         (
@@ -100,6 +103,12 @@ def test_formats(written: str, read: str, said: str | None) -> None:
     (remark,) = graph.reading.remarks
     assert remark.startswith(f"times such as {texts[0]!r} are read as ")
     assert re.search(said or "seconds since 1970", remark)
+
+
+def test_months_and_years_of_two_digits_are_no_interval() -> None:
+    with pytest.raises(DataError, match="no fact has a usable time"):
+        events("08/93", "11/98", "01/02")
+    assert times(events("08/93", "11/98", time_format="%m/%y")) == ["1993-08", "1998-11"]
 
 
 def test_seasons() -> None:
@@ -311,6 +320,8 @@ def test_small_numbers_are_read_as_before(numbers: list[int]) -> None:
         ("–2010", (None, "2010")),
         ("<1900", (None, "1900")),
         ("1850s", ("1850", "1859")),
+        ("(1901–1950)", ("1901", "1950")),
+        ("1998 bis heute", ("1998", None)),
         ("19th century", ("1801", "1900")),
         ("1998/..", ("1998", None)),
         ("until 2010", (None, "2010")),

@@ -44,13 +44,15 @@ _WHOLES: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = [
 _NO_TIME = re.compile(f"{OPEN_END.pattern}|{UNKNOWN_WORDS}")
 _HOURS = re.compile(_CLOCK)
 _MARK = re.compile(MARK)
-_FLAGS = {"yes", "no", "true", "false", "y", "n"}
+_FLAGS = {"yes", "no", "true", "false", "y", "n", "m", "f", "male", "female"}
 _NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
 _SHOWN = 2  # so many rows below the first show the order of columns
 _WORDY = 8  # so many words or more, on average, are no name
 _CODE = re.compile("0[0-9]{2,}(?:[.-]?[0-9]+)*")  # as 00017: one of them, and no cell is an amount
 _SENTENCE = re.compile(r"[.!?:;]\s*\n")
-_NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ] ?-?[0-9]+)*\s?[%€$£]?")
+_NUMBER = re.compile(
+    r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ] ?-?[0-9]+)*\s?[%€$£]?|[0-9]{1,3} ?[-–:] ?[0-9]{1,3}"
+)
 
 
 def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:

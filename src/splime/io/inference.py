@@ -189,21 +189,25 @@ def _no_time(
     """What to say where no column holds times; one of texts with digits may be it."""
     columns = _listed(contents, range(len(contents.names)))
     said = f"{where}: the columns leave open which is the time; they are {columns}"
-    for at in contents.of_kind("name", "text"):
-        given = [text for cell in contents.cells[at] if (text := cell.strip())]
-        if 2 * sum(bool(re.search("[0-9]{2}", text)) for text in given) <= len(given):
-            continue
-        known = {role: roles[role] for role in wanted if role in roles}
-        missing = [role for role in wanted if role not in known]
-        free = _names(contents, missing, {*known.values(), at})
+    likely = [at for at in contents.of_kind("name", "text") if _has_digits(contents.cells[at])]
+    known = {role: roles[role] for role in wanted if role in roles}
+    missing = [role for role in wanted if role not in known]
+    for when in [likely[:2], *([at] for at in likely)] if likely else []:
+        free = _names(contents, missing, {*known.values(), *when})
         for reading in _readings(contents, known, missing, free)[:1]:
-            said += (
-                f". If times are such as {given[0]!r:.60}, put how they are written, as strptime"
-                f" has it, in the place of FORMAT:\n  {contents.line([*reading, at])}"
+            example = next(text for cell in contents.cells[when[0]] if (text := cell.strip()))
+            return DataError(
+                f"{said}. If times are such as {example!r:.60}, put how they are written, as"
+                f" strptime has it, in the place of FORMAT:\n  {contents.line([*reading, *when])}"
                 f" {option('time_format', 'FORMAT')}"
             )
-            return DataError(said)
     return DataError(f"{said}. None of them holds times in a way that is known")
+
+
+def _has_digits(cells: Sequence[str]) -> bool:
+    """Whether most cells have two digits or more in a row."""
+    given = [cell for cell in cells if cell.strip()]
+    return 2 * sum(bool(re.search("[0-9]{2}", cell)) for cell in given) > len(given)
 
 
 def _in_order(

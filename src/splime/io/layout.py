@@ -17,8 +17,8 @@ _SYNONYMS = {
     "predicate": "predicate pred p relation rel relationship r property",
     "object": "object obj o tail tailentity target targetentity toentity entity2 t",
     "begin": "begin begintime begindate beginyear start starttime startdate startyear since from"
-    " validfrom",
-    "end": "end endtime enddate endyear until to validto validuntil",
+    " validfrom seit depuis desde",
+    "end": "end endtime enddate endyear until to validto validuntil bis hasta",
     "time": "time date datetime timestamp ts year when t",
     "split": "split",
 }

@@ -29,7 +29,7 @@ OPEN_END = re.compile(
     r"|hoje|atual|heden"
 )
 """What stands in the place of an end that is not there yet."""
-MARK = r"(?:\s*\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\])+$"
+MARK = r"(?:\s*(?:\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\]|[*†‡]))+$"
 """The marks of footnotes behind a time, as an encyclopedia has them."""
 _CLOCK = (
     r"(?:(?:,? +|T)(?P<hour>[0-9]{1,2})(?P<rest>(?::[0-9]{2}){0,2}(?:[.,][0-9]+)?)"
@@ -44,6 +44,7 @@ _SINCE = re.compile(
     r"(?i)(?:(?:since|from|after|seit|ab|depuis|desde|dal) |> ?)(.+)|(.+?)(?:\+| onwards?)"
 )
 _UNTIL = re.compile(r"(?i)(?:(?:until|till|up to|before|bis|hasta|fino al) |< ?)(.+)")
+_IN_BRACKETS = re.compile(r"^\((.*)\)$")
 _DECADE = re.compile("([0-9]{3}0)['’]?s")
 _CENTURY = re.compile(r"(?i)([0-9]{1,2})(?:st|nd|rd|th) c(?:ent(?:ury|\.)|\.)")
 SEVERAL = re.compile(r"\s*(?:[,;&\n]|\band\b)\s*")
@@ -83,7 +84,7 @@ _BASIC = re.compile(
 _WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th|er|º)?\.?"
 _DAY_IN_WORDS = re.compile(
-    rf"(?i)(?P<date>(?:{_WEEKDAY},? )?(?:{_DAY}[ /-](?:of |de )?{_MONTH},?[ /-](?:de )?[0-9]{{4}}"
+    rf"(?i)(?P<date>(?:{_WEEKDAY},? )?(?:{_DAY}[ /-]?(?:of |de )?{_MONTH},?[ /-]?(?:de )?[0-9]{{4}}"
     rf"|{_MONTH}[ /-]{_DAY},?[ /-][0-9]{{4}}|[0-9]{{4}}[ /-]{_MONTH}[ /-]{_DAY})){_CLOCK}"
 )
 _MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?(?:de )?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
@@ -346,7 +347,7 @@ def holds_times(text: str, ways: Sequence[Notation]) -> bool:
 
 def begins_and_ends(text: str) -> list[tuple[str, str]]:
     """The begins and ends that a text may hold; what is empty is unknown."""
-    pairs = []
+    pairs, text = [], _IN_BRACKETS.sub(r"\1", text)
     if match := _DECADE.fullmatch(text):
         year = int(match[1])  # the 1800s are a century, the 2000s ten years
         pairs.append((match[1], str(year + (99 if year % 100 == 0 and year < 2000 else 9))))

@@ -37,8 +37,8 @@ from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_tex
 
 _NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
 _SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
-_LIKE_MONTH = r"^[0-9]{1,4}[-/][0-9]{2}$"
-_NO_MONTH = r"^[0-9]{1,4}[-/](00|1[3-9]|[2-9][0-9])$"
+_LIKE_MONTH = "^([0-9]{1,4}-|[0-9]{4}/)[0-9]{2}$"
+_NO_MONTH = "^([0-9]{1,4}-|[0-9]{4}/)(00|1[3-9]|[2-9][0-9])$"
 _NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
 
@@ -407,8 +407,9 @@ def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
     if not (raw.begins if since is None else since) or len(raw.times) == 2:
         return raw
     nothing = encoded(np.full(raw.rows, -1), pa.array([], pa.string()))
+    called = raw.columns[-1] if raw.columns else "since"
     said = (
-        "facts have a begin and no known end, as the column is called since;"
+        f"facts have a begin and no known end, as the column is called {called};"
         f" {option('since', False)} makes instants of them"
     )
     remarks = [said] if since is None else []
