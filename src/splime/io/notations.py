@@ -75,7 +75,7 @@ _OF_MONTH = [
     {word[:end] for word in words.split() for end in range(3, len(word) + 1)} - {"jui"}
     for words in _MONTHS.strip().splitlines()
 ]
-_MONTH = f"(?:{'|'.join(sorted(set().union(*_OF_MONTH), key=len, reverse=True))})\\.?"
+_MONTH = r"[^\W\d_]{3,10}\.?"
 _SECONDS = re.compile(r"([0-9]{9,10})(\.[0-9]*[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _BASIC = re.compile(
@@ -176,6 +176,9 @@ def _short_words(text: str) -> str | None:
 
 def _parsed(text: str) -> str | None:
     """A date in words as an ISO day, the 1st if it has none; None if there is no such date."""
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    if not any(word in month for word in words for month in _OF_MONTH):
+        return None
     try:
         found: datetime = _parser().parse(text, default=datetime(1000, 1, 1))
     except (ValueError, OverflowError):
@@ -336,6 +339,8 @@ def is_time(text: str, ways: Sequence[Notation]) -> bool:
 
 def holds_times(text: str, ways: Sequence[Notation]) -> bool:
     """Whether a text is a time, a begin and an end, or several of these."""
+    if not any(map(str.isdigit, text)):
+        return False
     if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
         return True
     pairs = (pair for pair in begins_and_ends(text) if any(pair))
