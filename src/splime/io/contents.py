@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -220,23 +221,24 @@ class Contents:
         """The share of rows that have a value in a column."""
         return sum(bool(cell.strip()) for cell in self.cells[at]) / max(1, len(self.cells[at]))
 
+    def called(self, at: int) -> str:
+        """The name of a column, or the names of those that are one with it."""
+        return TOGETHER.join(self.names[one] for one in (at, *self.parts.get(at, ())))
+
     def line(self, columns: Sequence[int | str]) -> str:
         """The option that chooses columns, to be copied; a text stands for itself."""
+        wholes = [(at, *self.parts.get(at, ())) if isinstance(at, int) else () for at in columns]
         plain = all(
             (name := self.names[at]).isprintable()
             and "," not in name
             and name.strip()
             and self.names.count(name) == 1
-            for at in columns
-            if isinstance(at, int)
+            for at in itertools.chain(*wholes)
         )
 
-        def called(at: int) -> int | str:
-            return self.names[at] if plain else at + 1
+        def called(at: int | str, whole: Sequence[int]) -> int | str:
+            if plain or isinstance(at, str):
+                return at if isinstance(at, str) else self.called(at)
+            return at + 1 if len(whole) == 1 else TOGETHER.join(str(one + 1) for one in whole)
 
-        def whole(at: int | str) -> int | str:
-            if isinstance(at, str) or at not in self.parts:
-                return at if isinstance(at, str) else called(at)
-            return TOGETHER.join(str(called(one)) for one in (at, *self.parts[at]))
-
-        return option("columns", [*map(whole, columns)])
+        return option("columns", [*map(called, columns, wholes)])

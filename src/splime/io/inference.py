@@ -109,7 +109,7 @@ def _by_contents(
     layout = {role: named[role] for role in wanted} | times
     if "split" in roles:
         layout["split"] = roles["split"]
-    said = ", ".join(f"{names[at]!r:.60} is the {role}" for role, at in layout.items())
+    said = ", ".join(f"{contents.called(at)!r:.60} is the {role}" for role, at in layout.items())
     others = option("columns", "A,B,…")
     return layout, [f"by what the columns hold: {said}; {others} chooses others"]
 
@@ -317,10 +317,9 @@ def _is_clear(contents: Contents, readings: Sequence[Sequence[int]]) -> bool:
     """Whether the predicate of the first reading can be one, and has clearly the fewest values."""
     columns, predicate = readings[0], readings[0][1]
     rows, values = len(contents.cells[predicate]), len(contents.values(predicate))
-    is_common = _is_common(contents, predicate)
-    if values > 1 and not (is_common or _HINTS.search(contents.names[predicate])):
-        return False  # proper names, as of cities
-    most = rows - 1 if is_common else rows / 2
+    if values > 1 and not _may_be_verbs(contents, predicate):
+        return False
+    most = rows - 1 if _is_common(contents, predicate) else rows / 2
     if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, predicate):
         return False
     lightest = _weight(contents, columns, predicate)
@@ -330,6 +329,11 @@ def _is_clear(contents: Contents, readings: Sequence[Sequence[int]]) -> bool:
         for at in others
         if _may_link(contents, columns, at)
     )
+
+
+def _may_be_verbs(contents: Contents, at: int) -> bool:
+    """Whether the values of a column are no proper names, as of cities, or its name says so."""
+    return _is_common(contents, at) or bool(_HINTS.search(contents.names[at]))
 
 
 def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
@@ -398,7 +402,9 @@ def _unclear(
     star = ""
     if "predicate" in missing:
         one = f" {option('predicate_name', 'worksFor')}"
-        choices += [([*pair], one) for pair in _readings(contents, named, things, free)[:1]]
+        first = len(choices) if whole and _may_be_verbs(contents, whole[0][1]) else 0
+        for pair in _readings(contents, named, things, free)[:1]:
+            choices.insert(first, ([*pair], one))
         if len(free) > len(missing):
             choices.append(([named.get("subject", free[0]), WILDCARD], ""))
             star = f" With {WILDCARD}, each other column is a predicate."
@@ -421,7 +427,7 @@ def _unclear(
 
 
 def _listed(contents: Contents, columns: Sequence[int]) -> str:
-    names = [contents.names[at] for at in sorted(columns)]
+    names = [contents.called(at) for at in sorted(columns)]
     shown = [name[:40] if name.isprintable() else f"{name!r:.40}" for name in names[:12]]
     return ", ".join(shown) + (" …" if len(names) > 12 else "")
 
