@@ -8,6 +8,7 @@ from itertools import pairwise, permutations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
@@ -329,8 +330,17 @@ def test_columns_that_are_one(tmp_path: Path) -> None:
     )
     columns = ["who", "does", "at", "year+month"]
     assert next(iter(splime.read(arrow, columns=columns).rows())).begin == "2001-05"
+    shifts = {"who": ["Ada"], "does": ["naps"], "at": ["home"]}
+    shifts |= {"day": ["2001-05-03"], "start": ["8:15"], "end": ["16:30"]}
+    columns = ["who", "does", "at", "day+start", "day+end"]
+    fact = ("Ada", "naps", "home", "2001-05-03T08:15", "2001-05-03T16:30")
+    assert list(splime.read(pa.table(shifts), columns=columns).rows()) == [fact]
+    text = table(tmp_path, ",".join(shifts), ",".join(cell for (cell,) in shifts.values()))
+    pq.write_table(pa.table(shifts), tmp_path / "shifts.parquet")
+    for source in (text, tmp_path / "shifts.parquet"):
+        assert rows_of(source, columns=columns) == [fact]
     with pytest.raises(DataError, match="no column 'months'"):
-        rows_of(path, columns=["1+2", "role", "club", "year+months"])
+        rows_of(text, columns=["who", "does", "at", "day+months"])
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,9 @@ def _read_text(
         return _read_text(file, split, options, titled=False)
     rows = _Rows(file, delimiter, len(cells), last if has_header else skip, has_header)
     times = [layout[role] for role in TIMES if role in layout]
-    made = dict(zip(layout, rows.columns([*layout.values()], times), strict=True))
+    positions = [*dict.fromkeys(layout.values())]
+    columns = dict(zip(positions, rows.columns(positions, times), strict=True))
+    made = {role: columns[at] for role, at in layout.items()}
     remarks += [*said, *rows.remarks]
     if count is not None:
         found = made["subject"].rows

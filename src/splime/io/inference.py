@@ -72,7 +72,8 @@ def find_layout(
         remarks = named_otherwise(names, layout)
     else:
         layout, remarks = _by_contents(contents, roles, wanted, options, where)
-    layout = with_parts(layout, contents.parts)
+    wholes = {role: (at, *contents.parts.get(at, ())) for role, at in layout.items()}
+    layout = with_parts(layout, wholes)
     remarks += [
         f"{', '.join(repr(names[one]) for one in (at, *others))} are read as one column"
         for at, others in contents.parts.items()

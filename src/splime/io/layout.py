@@ -120,8 +120,8 @@ def by_name(
     wholes = [positions_of(names, column, where) for column in columns if column != WILDCARD]
     positions = [first for first, *_ in wholes]
     if WILDCARD not in columns:
-        layout = _since(names, layout_of(positions, one_predicate=one_predicate)) | split
-        return with_parts(layout, {first: others for first, *others in wholes})
+        layout = _since(names, layout_of(positions, one_predicate=one_predicate))
+        return with_parts(layout, dict(zip(layout, wholes, strict=True))) | split
     subject, *times = positions
     used = {*itertools.chain(*wholes), *split.values()}
     others = [at for at in range(len(names)) if at not in used]
@@ -131,16 +131,17 @@ def by_name(
     if len(objects) < len(others):
         raise DataError(f"{where}: several columns have the same name")
     of_times = dict(zip(("time",) if len(times) == 1 else ("begin", "end"), times, strict=True))
-    layout = _since(names, {"subject": subject, **objects, **of_times}) | split
-    return with_parts(layout, {first: others for first, *others in wholes})
+    layout = _since(names, {"subject": subject, **objects, **of_times})
+    chosen = [role for role in layout if role not in objects]
+    return with_parts(layout, dict(zip(chosen, wholes, strict=True))) | split
 
 
-def with_parts(layout: Layout, parts: Mapping[int, Sequence[int]]) -> dict[str, int]:
-    """The same with the columns that are one with another, by the position of this one."""
+def with_parts(layout: Layout, wholes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The same with the columns that are one with another, by the role of these."""
     more = {
-        f"{PART}{role} {number}": other
-        for role, at in layout.items()
-        for number, other in enumerate(parts.get(at, ()), start=2)
+        f"{PART}{role} {number}": at
+        for role, whole in wholes.items()
+        for number, at in enumerate(whole[1:], start=2)
     }
     return {**layout, **more}
 

@@ -255,7 +255,8 @@ class FactFile:
                 f" memory, and {free / 1e9:,.1f} GB are free; take fewer facts"
             )
         with _opened(self.path):
-            table = pq.read_table(self.path, columns=names, read_dictionary=texts)
+            columns = [*dict.fromkeys(names)]
+            table = pq.read_table(self.path, columns=columns, read_dictionary=texts)
             table.validate(full=True)
             return table.select(names)
 
