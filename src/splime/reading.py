@@ -24,16 +24,16 @@ IN_TWO_ROWS = "begin and end stood in two rows, which are counted as one"
 """A note about a fact that is kept."""
 
 
-def _kept_by(why: str, unit: str | None, few: bool) -> str:
+def _kept_by(why: str, unit: str | None, few: str | None) -> str:
     """The option that keeps rows dropped for a reason; `unit` is what reads unreadable times, and
-    `few` says that most times were read, so that another format is none for them."""
+    `few` one of them, where most times were read, so that another format is none for them."""
     columns = f"{option('columns', 'A,B,…')} says which column holds the time"
     if why == UNREADABLE_TIME:
         if unit:
             return f"{option('granularity', unit)} reads these times"
-        if few:
+        if few is not None:
             return (
-                f"{option('unknown_time', 'TEXT')} takes such a text for an unknown time, and"
+                f"{option('unknown_time', few)} takes such a text for an unknown time, and"
                 f" {option('without_time', 'unknown')} keeps facts without any"
             )
         return f"{option('time_format', 'FORMAT')} reads them as you write them, such as '%d/%m/%Y'"
@@ -83,6 +83,8 @@ class Source:
 
     unit: str | None = None
     """The unit in which most of the times can be read that could not be read."""
+    unreadable: str | None = None
+    """The first of them, as it was written."""
 
     @property
     def lost(self) -> int:
@@ -199,5 +201,6 @@ def _remedies(sources: Sequence[Source]) -> str:
     dropped = sum((Counter(source.dropped) for source in sources), Counter[str]())
     unit = next((source.unit for source in sources if source.unit), None)
     few = 2 * dropped[UNREADABLE_TIME] < sum(source.rows for source in sources)
-    kept_by = (_kept_by(why, unit, few) for why, _ in dropped.most_common())
+    text = next((source.unreadable for source in sources if source.unreadable), None)
+    kept_by = (_kept_by(why, unit, text if few else None) for why, _ in dropped.most_common())
     return "; ".join(filter(None, kept_by))

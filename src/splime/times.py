@@ -57,7 +57,11 @@ _ISO = (
     r" ?(?P<zone>[Zz]|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?)?$"
 )
 # Texts for an unknown time in tables, databases and YAGO.
-_UNKNOWN = r"(?i)^(-?#+(-#+)*|[-–—]|\?|null|none|nan|nat|n/?a|unknown|\\n)?$"
+UNKNOWN_WORDS = (
+    r"-?#+(-#+)*|[-–—]+|\?|null|none|nan|nat|n/?a|n\.a\.|n\.d\.|s\.d\.|k\. ?A\.|\."
+    r"|unknown|undated|unbekannt|inconnue?|desconocid[ao]|sconosciut[ao]|\\n"
+)
+_UNKNOWN = f"(?i)^({UNKNOWN_WORDS})?$"
 # RDF's quotes and the type behind them: "1999-##-##", "1935-01-08"^^xsd:date.
 _QUOTED = r'^"([^"]*)"(?:\^\^\S+)?$|^([^"^]*)\^\^\S+$'
 # With a forced granularity only the front of a time is read; the rest is ignored.

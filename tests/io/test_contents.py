@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from datetime import date
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, strategies as st
 
@@ -204,7 +205,13 @@ def test_contents_of_uneven_rows() -> None:
         (["Waited.\nNever again", "ok"], "text"),
         (["a text of more words than any name has here"], "text"),
         (["00017", "00018"], "name"),
+        (["0402.10", "8471.30"], "name"),
+        (["3-1", "0-0"], "number"),
+        (["45.1, 12.9", "-3.5, 7.25"], "number"),
+        (["M", "F"], "flag"),
+        (["3 Mill Lane,\nFlat 2"], "name"),
         (["2015/16", "2016/17"], "time"),
+        (["1998–2003, 2006"], "time"),
         (["4 May 1997[1]", "1999"], "time"),
     ],
 )
@@ -289,3 +296,124 @@ def test_letters_from_and_to_people(tmp_path: Path) -> None:
 
 def test_a_status_that_is_a_word_for_an_open_end_is_a_name() -> None:
     assert kind_of(["active", "active"]) == kind_of(["open", "current"]) == "name"
+
+
+def test_columns_that_are_one(tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        "First Name,Last Name,role,club,year,month,day,checked_at",
+        "Ada,Moreau,plays for,Ajax,2001,5,3,2020-01-01",
+        "Ben,Moreau,plays for,Ajax,2002,11,,2020-01-02",
+        ",Quinn,coaches,Porto,2003,,,2020-01-02",
+        "Cleo,,coaches,Ajax,,7,1,2020-01-03",
+    )
+    graph = splime.read(path, split="none", granularity="year", without_time="unknown")
+    wanted = {
+        ("Ada Moreau", "plays for", "Ajax", "2001", "2001"),
+        ("Ben Moreau", "plays for", "Ajax", "2002", "2002"),
+        ("Quinn", "coaches", "Porto", "2003", "2003"),
+        ("Cleo", "coaches", "Ajax", None, None),
+    }
+    assert set(graph.rows()) == wanted
+    said = "'year', 'month', 'day' are read as one column"
+    assert said in graph.reading.remarks
+    chosen = ["First Name+Last Name", "role", "club", "year+month+day"]
+    again = splime.read(
+        path, columns=chosen, split="none", granularity="year", without_time="unknown"
+    )
+    assert set(again.rows()) == wanted
+    wide = rows_of(path, columns=["1+2", "*", "checked_at"])
+    assert ("Ada Moreau", "club", "Ajax", "2020-01-01", "2020-01-01") in wide
+    assert not any(fact[1] == "Last Name" for fact in wide)
+    arrow = pa.table(
+        {"who": ["Ada"], "does": ["naps"], "at": ["home"], "year": [2001], "month": [5]}
+    )
+    columns = ["who", "does", "at", "year+month"]
+    assert next(iter(splime.read(arrow, columns=columns).rows())).begin == "2001-05"
+    shifts = {"who": ["Ada"], "does": ["naps"], "at": ["home"]}
+    shifts |= {"day": ["2001-05-03"], "start": ["8:15"], "end": ["16:30"]}
+    columns = ["who", "does", "at", "day+start", "day+end"]
+    fact = ("Ada", "naps", "home", "2001-05-03T08:15", "2001-05-03T16:30")
+    assert list(splime.read(pa.table(shifts), columns=columns).rows()) == [fact]
+    text = table(tmp_path, ",".join(shifts), ",".join(cell for (cell,) in shifts.values()))
+    pq.write_table(pa.table(shifts), tmp_path / "shifts.parquet")
+    for source in (text, tmp_path / "shifts.parquet"):
+        assert rows_of(source, columns=columns) == [fact]
+    with pytest.raises(DataError, match="no column 'months'"):
+        rows_of(text, columns=["who", "does", "at", "day+months"])
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "begin", "end"),
+    [
+        ("signed,expires,updated_at", "2001-01-01,2002-01-01,2020-01-01", "signed", "expires"),
+        ("born,hired,left", "1970-01-01,2001-01-01,2002-01-01", "hired", "left"),
+        ("born,died,modified", "1900-01-01,1970-01-01,2020-01-01", "born", "died"),
+        ("created,opened,closed", "2000-01-01,2000-01-02,2000-01-03", "opened", "closed"),
+        ("created,updated", "2000-01-01,2000-01-02", "created", None),
+        ("awarded,rating", "1999,2650", "awarded", None),
+    ],
+)
+def test_times_that_are_not_those_of_facts(
+    header: str, row: str, begin: str, end: str | None, tmp_path: Path
+) -> None:
+    lines = [f"{one},meets,{other},{row}" for one, other in pairwise(PEOPLE)]
+    graph = splime.read(table(tmp_path, f"who,does,whom,{header}", *lines), split="none")
+    cells = dict(zip(header.split(","), row.split(","), strict=True))
+    assert {(fact.begin, fact.end) for fact in graph.rows()} == {
+        (cells[begin], cells[end or begin])
+    }
+
+
+def test_columns_that_say_nothing_are_left_out(tmp_path: Path) -> None:
+    """One value, or those of another column once more."""
+    lines = [
+        f"{one},{one[0].lower()}@example.org,{what},{other},Europe,{year}"
+        for year, (one, other) in enumerate(permutations(PEOPLE, 2), 2001)
+        for what in ("beats", "meets")
+    ]
+    graph = splime.read(table(tmp_path, "who,mail,what,whom,area,year", *lines), split="none")
+    assert set(graph.predicates) == {"beats", "meets"}
+    assert "columns that are not used: mail, area" in graph.reading.remarks
+    assert set(graph.entities) == {*PEOPLE}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["who,does,whom,ordered,shipped,paid", "Ada,pays,Ben,2001-01-01,2001-01-03,2001-01-02"],
+        ["who,city,club,from,to", "Ada,Ulm,Ajax,2001,2002", "Ben,Bonn,Porto,2002,2003"],
+        ["id,who,whom,court,filed", "A-1,Ada,Ben,Ulm,2001", "A-2,Ben,Ada,Ulm,2002"],
+        ["who,whom,filed", "Ada,Ben,2001", "Ben,Cleo,2002"],
+        ["who,does,whom,in", "Ada,meets,Ben,week 3 of 2001", "Ben,meets,Ada,week 4 of 2002"],
+    ],
+)
+def test_each_hint_can_be_copied(lines: list[str], tmp_path: Path) -> None:
+    path = table(tmp_path, *lines)
+    refused = call("inspect", path)
+    assert refused.code
+    hints = [line for line in refused.err.splitlines() if line.startswith("  --columns")]
+    assert hints
+    for hint in hints:
+        chosen = shlex.split(hint.replace("FORMAT", "'week 3 of %Y'"))
+        assert call("inspect", path, *chosen, "--allow-loss").code == 0
+
+
+def test_a_table_without_times_or_names(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="None of them holds times"):
+        rows_of(table(tmp_path, "who,does,whom,note", "Ada,meets,Ben,often"))
+    with pytest.raises(DataError, match="names: who"):
+        rows_of(table(tmp_path, "who,note,year", "Ada,,2001", "Ben,,2002"), header=True)
+
+
+def test_labels_stand_for_what_they_name(tmp_path: Path) -> None:
+    lines = [f"Q{at},Person {at},{what},P{at},Town {at},2001" for at in (1, 2) for what in "ab"]
+    path = table(tmp_path, "item,itemLabel,what,place,placeLabel,year", *lines)
+    assert {fact[0] for fact in rows_of(path)} == {"Person 1", "Person 2"}
+
+
+def test_the_order_of_times_is_that_of_what_they_say(tmp_path: Path) -> None:
+    row = "19/Jul/21 6:33 PM,22/Nov/21 10:27 AM"
+    lines = [f"{one},meets,{other},{row}" for one, other in pairwise(PEOPLE)]
+    (fact, *_) = rows_of(table(tmp_path, "who,does,whom,opened,closed", *lines))
+    assert fact[3:] == ("2021-07-19T18:33", "2021-11-22T10:27")

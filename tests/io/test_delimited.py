@@ -280,3 +280,26 @@ def test_headers_with_some_of_the_usual_names(tmp_path: Path) -> None:
         assert list(splime.read(path, columns=chosen, split="none").rows()) == wanted
     write(path, "object,subject,predicate,year\nb,a,p,2001\n")
     assert list(splime.read(path, split="none").rows()) == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| who | does | whom | year |\n|-----|:-----|------|---|\n| Ada | meets | Ben | 2001 |\n"
+        "| Ben | meets | Cleo | |\n",
+        " who | does  | whom | year \n-----+-------+------+------\n Ada | meets | Ben  | 2001\n"
+        " Ben | meets | Cleo |     \n(2 rows)\n",
+        "+---+---+---+---+\n| who | does | whom | year |\n+---+---+---+---+\n"
+        "| Ada | meets | Ben | 2001 |\n| Ben | meets | Cleo |  |\n+---+---+---+---+\n",
+    ],
+)
+def test_drawn_tables(text: str, tmp_path: Path) -> None:
+    """As Markdown and the terminals of databases have them."""
+    path = tmp_path / "table.md"
+    path.write_text(text, encoding="utf-8")
+    graph = splime.read(path, split="none", without_time="unknown")
+    assert [fact[:4] for fact in graph.rows()] == [
+        ("Ada", "meets", "Ben", "2001"),
+        ("Ben", "meets", "Cleo", None),
+    ]
+    assert "dashes" in str(graph.reading.remarks)

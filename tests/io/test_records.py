@@ -274,3 +274,37 @@ def test_terms_that_differ_only_in_their_language_are_one_name(tmp_path: Path) -
     path = write(tmp_path / "f.tsv", "".join(f"{row}\n" for row in rows))
     columns = ["subject", "predicate", "object", "what", "time"]
     assert facts(path, columns=columns) == [("Ada", "p", "o", "1990", "1994")]
+
+
+def test_lists_in_records(tmp_path: Path) -> None:
+    """Each object is a record; an empty list is a row without a name, that is counted."""
+    stay = {"at": "Ulm", "did": "lived", "from": "2001", "to": "2003"}
+    records: list[dict[str, object]] = [
+        {"who": "Ada", "stays": [stay, {**stay, "at": "Bonn", "from": "2003", "to": None}]},
+        {"who": "Ben", "stays": [stay]},
+        {"who": "Cleo", "stays": []},
+    ]
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    graph = splime.read(path, split="none")
+    assert set(graph.rows()) == {
+        ("Ada", "lived", "Ulm", "2001", "2003"),
+        ("Ada", "lived", "Bonn", "2003", None),
+        ("Ben", "lived", "Ulm", "2001", "2003"),
+    }
+    assert sum(graph.reading.dropped.values()) == 1
+    assert "each object in 'stays' is a record" in str(graph.reading.remarks)
+    # Which of two lists holds the facts is not said.
+    path.write_text(json.dumps([{**each, "pets": [{"a": 1}]} for each in records]), "utf-8")
+    with pytest.raises(DataError, match="None of them holds times"):
+        splime.read(path, split="none")
+
+
+def test_objects_by_their_keys(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    facts = {
+        name: {"does": "visits", "place": "Ulm", "year": 2000 + at}
+        for at, name in enumerate(["Ada", "Ben", "Cleo"])
+    }
+    path.write_text(json.dumps({"meta": {"count": 3}, "people": facts}), encoding="utf-8")
+    assert list(splime.read(path, split="none").rows())[1][:4] == ("Ben", "visits", "Ulm", "2001")

@@ -173,8 +173,8 @@ def _limits(
         raise DataError(
             f"{names}: no fact has a usable time, all are unknown, unreadable or end before they"
             f" begin; the first one reads {fact!r}. Other columns can be chosen with"
-            f" {option('columns', 'A,B,…')}, and how times are written with"
-            f" {option('time_format', '%d/%m/%Y')}"
+            f" {option('columns', 'A,B,…')}, and {option('time_format', 'FORMAT')} says how times"
+            " are written, such as '%d/%m/%Y'"
         )
     first, last = options.first, options.last
     return (
@@ -250,6 +250,7 @@ class RowSpans:
             whys = [self._why(row) for row in rows[:EXAMPLES].tolist()]
             account.record(UNREADABLE_TIME, rows, whys=whys)
             account.unit = self._unit_that_reads()
+            account.unreadable = self._unreadable(rows[:1].tolist())
         finer = np.zeros(self.raw.rows, bool)
         for column, parsed in self._columns:
             if parsed.truncated.any():
@@ -328,6 +329,15 @@ class RowSpans:
         }
         best = max(units, key=lambda unit: read[unit])
         return best if 2 * read[best] > len(tried) else None
+
+    def _unreadable(self, rows: Sequence[int]) -> str | None:
+        """The time that cannot be read in the first of some rows, as it was written."""
+        for texts in self.raw.times_of(rows):
+            for (column, parsed), text in zip(self._columns, (*texts, texts[-1]), strict=False):
+                (code,) = column.codes(rows)
+                if code >= 0 and parsed.state[code] > UNKNOWN:
+                    return text.strip()
+        return None
 
     def _why(self, row: int) -> str:
         """Why a row is unreadable."""

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from splime.errors import DataError, counted
 from splime.graph import SPLITS, Ids, SplitName
-from splime.io.layout import NAMES, OTHER_OBJECT, TIMES
+from splime.io.layout import NAMES, OTHER_OBJECT, PART, TIMES, TOGETHER
 from splime.reading import IN_TWO_ROWS, RowExample, Source
 from splime.times import Bools
 
@@ -152,6 +152,10 @@ class EncodedColumn:
         """The codes of all rows."""
         return self.lookup(np.arange(len(self.values), dtype=np.int32), -1)
 
+    def take(self, rows: npt.NDArray[np.integer]) -> EncodedColumn:
+        """Some rows, in any order."""
+        return encoded(self.all_codes()[rows], self.strings)
+
     def free(self) -> None:
         """Give the memory of the codes back."""
         self._chunks.clear()
@@ -261,6 +265,22 @@ class RawFacts:
         """How many rows there are."""
         return self.names[0].rows
 
+    def take(self, rows: npt.NDArray[np.integer]) -> RawFacts:
+        """The facts of some rows, in any order."""
+        names, times, written = (
+            [column.take(rows) for column in columns]
+            for columns in (self.names, self.times, self.written)
+        )
+        return replace(
+            self,
+            names=names,
+            times=times,
+            written=written,
+            splits=self.splits and self.splits.take(rows),
+            halves=None if self.halves is None else self.halves[rows],
+            locate=lambda chosen: self.locate(rows[list(chosen)].tolist()),
+        )
+
     def remarked(self, *remarks: str) -> RawFacts:
         """The same facts with further remarks."""
         return replace(self, remarks=(*self.remarks, *remarks))
@@ -289,7 +309,12 @@ def raw_facts(
     A begin without an end is that of an open fact. Where several columns hold objects, each is a
     predicate: a row is a fact for each filled one.
     """
-    made = dict(columns)
+    made, header = dict(columns), dict(called or {})
+    for role in [role for role in made if role.startswith(PART)]:
+        first = role.removeprefix(PART).rpartition(" ")[0]
+        made[first] = _joined(made[first], made.pop(role), is_time=first in TIMES)
+        if header:
+            header[first] += TOGETHER + header.pop(role)
     remarks: tuple[str, ...] = ()
     if objects := [role for role in made if role.startswith(OTHER_OBJECT)]:
         made, locate, remarks = _one_object(made, objects, locate)
@@ -300,8 +325,35 @@ def raw_facts(
     names = [made[role] for role in NAMES]
     begins, splits = "begin" in made and "end" not in made, made.get("split")
     raw = RawFacts(name, names, times, locate, split, splits, remarks=remarks, begins=begins)
-    header = called or {}
     return replace(raw, columns=[header[role] for role in (*NAMES, *TIMES) if role in header])
+
+
+def whole_text(first: str, second: str, *, is_time: bool) -> str:
+    """What two columns say together.
+
+    >>> whole_text("Ada", "Moreau", is_time=False), whole_text("2019-5", "3", is_time=True)
+    ('Ada Moreau', '2019-5-3')
+    >>> whole_text("2019-05-03", "8:15", is_time=True), whole_text("79", "8", is_time=True)
+    ('2019-05-03 8:15', '0079-8')
+    """
+    first, second = first.strip(), second.strip()
+    if not is_time or ":" in second:
+        return f"{first} {second}".strip() if first or not is_time else ""
+    return f"{first.zfill(4)}-{second}" if first and second else first
+
+
+def _joined(column: EncodedColumn, other: EncodedColumn, *, is_time: bool) -> EncodedColumn:
+    """What two columns say together, for each row."""
+    size = len(other.values) + 1
+    of_rows = (column.all_codes() + 1).astype(np.int64) * size + other.all_codes() + 1
+    pairs, codes = np.unique(of_rows, return_inverse=True)
+    firsts, seconds = ["", *column.strings.to_pylist()], ["", *other.strings.to_pylist()]
+    values = [
+        whole_text(firsts[first], seconds[second], is_time=is_time)
+        for first, second in zip(*(at.tolist() for at in np.divmod(pairs, size)), strict=True)
+    ]
+    texts = pa.array(values, pa.string())
+    return encoded(codes, texts).with_values(texts)
 
 
 def _one_object(
@@ -313,11 +365,7 @@ def _one_object(
         absent = columns[role].nameless()
         filled.append(np.ones(columns[role].rows, bool) if absent is None else ~absent)
     rows, which = np.nonzero(np.array(filled).T)
-    made = {
-        role: encoded(column.all_codes()[rows], column.strings)
-        for role, column in columns.items()
-        if role not in objects
-    }
+    made = {role: column.take(rows) for role, column in columns.items() if role not in objects}
     first, codes = 0, np.empty(len(rows), np.int64)
     for at, role in enumerate(objects):
         codes[which == at] = columns[role].all_codes()[rows[which == at]] + first
@@ -353,6 +401,8 @@ class Account:
         """Rows that became the end of the fact in another row."""
         self.unit: str | None = None
         """The unit that reads most of the times that cannot be read."""
+        self.unreadable: str | None = None
+        """The first of these times, as it was written."""
         self._dropped: Counter[str] = Counter()
         self._notes: Counter[str] = Counter()
         self._shown: list[tuple[int, tuple[str, ...], str]] = []
@@ -390,7 +440,8 @@ class Account:
         raw, kept = self.raw, int(self.kept.sum())
         dropped, notes = dict(self._dropped), dict(self._notes)
         rows = raw.rows - int(self.joined.sum())
-        return Source(raw.name, raw.split, rows, kept, dropped, notes, raw.header, self.unit)
+        counts = rows, kept, dropped, notes
+        return Source(raw.name, raw.split, *counts, raw.header, self.unit, self.unreadable)
 
     def examples(self) -> list[RowExample]:
         """The first rows that something happened to, and where they stand."""

@@ -1,72 +1,59 @@
-"""Which column of a table is what, where the names of the columns do not say it."""
+"""What the columns of a table hold."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Literal, TypeAlias
 
-from splime.errors import DataError, option
-from splime.io.layout import (
-    NAMES,
-    OTHER_OBJECT,
-    TIMES,
-    WILDCARD,
-    Layout,
-    by_name,
-    named_otherwise,
-    roles_of,
-    times_of,
-)
-from splime.io.notations import (
-    MARK,
-    NOTATIONS,
-    OPEN_END,
-    Notation,
-    begins_and_ends,
-    is_time,
-    strptime_notation,
-)
-from splime.io.options import ReadOptions
+from splime.errors import option
+from splime.io.columns import whole_text
+from splime.io.layout import NAMES, TIMES, TOGETHER, Layout
+from splime.io.notations import MARK, NOTATIONS, OPEN_END, Notation, holds_times
+from splime.times import UNKNOWN_WORDS
 
 Kind: TypeAlias = Literal["time", "name", "number", "row number", "flag", "text", "empty"]
 SAMPLE = 1000
 """So many rows are looked at."""
 _MOST = 0.8  # of the cells of a column are of its kind
-_LISTED = 10
-_SPARSE = 0.5  # a name that fewer rows have is a note
-# A column is the predicate if it has so many fewer different values than the next one.
-_CLEARLY = 2 / 3
-# In the usual place, with a name like that of a predicate, or with values that are no proper names.
-_MIDDLE, _HINTED, _COMMON = 0.75, 0.5, 0.5
 _ALIKE = 0.2  # of the values of a column also stand in another of the same kind
-_HINTS = re.compile(
-    r"type|kind|role|action|event|status|verb|link|position|title|capacity|measure|decision",
-    re.IGNORECASE,
+COUNTED = re.compile(
+    r"\b(id|ids|no|nr|number|code|key|hash|zip|price|amount|count|total|qty|score|points|rating)\b"
 )
-_SURE = re.compile(r"(?i)^(?:pred|rel)")
-_UNITS = re.compile(r"(second|minute|hour|day|week|month|quarter|year)s?|duration|length", re.I)
-
-_COUNTED = re.compile(
-    r"\b(id|ids|no|nr|number|code|zip|price|amount|count|total|qty|score|points)\b"
-)
-_NO_TIME = re.compile(rf"{OPEN_END.pattern}|[-–—?]|null|none|nan|nat|n/?a|unknown")
-# As it is read without a notation: years, ISO dates, digits alone, (milli)seconds since 1970.
-_DATE = re.compile(
-    r"[+-]?[1-9][0-9]{3}|[+-]?(?:[0-9#]{4}|[0-9]{1,3}#+)(?:-[0-9#]{2}){1,2}"
-    r"(?:[T ][0-9]{2}(?::.*)?)?|[0-9]{4}/[0-9]{2}"
-    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?|1[0-9]{9}(?:[0-9]{3})?"
-)
-_HOURS = re.compile(r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?")
+_MONTH = r"0?[1-9]|1[0-2]|[^\W\d_]{3,}\.?"
+_DAY = "0?[1-9]|[12][0-9]|3[01]"
+_CLOCK = r"(?i)[0-2]?[0-9]:[0-5][0-9](?::[0-5][0-9])?(?: ?[ap]m)?"
+# Words in the names of columns that are one, and what the cells of all but the first are.
+_WHOLES: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("year", "month", "day"), (_MONTH, _DAY)),
+    (("jahr", "monat", "tag"), (_MONTH, _DAY)),
+    (("date", "time"), (_CLOCK,)),
+    (("datum", "uhrzeit"), (_CLOCK,)),
+    (("first name", "last name"), (r"\D+",)),
+    (("first name", "surname"), (r"\D+",)),
+    (("forename", "surname"), (r"\D+",)),
+    (("given name", "family name"), (r"\D+",)),
+    (("given name", "surname"), (r"\D+",)),
+    (("firstname", "lastname"), (r"\D+",)),
+    (("vorname", "nachname"), (r"\D+",)),
+    (("vorname", "name"), (r"\D+",)),
+    (("prénom", "nom"), (r"\D+",)),
+]
+_NO_TIME = re.compile(f"{OPEN_END.pattern}|{UNKNOWN_WORDS}")
+_HOURS = re.compile(_CLOCK)
 _MARK = re.compile(MARK)
-_FLAGS = {"yes", "no", "true", "false", "y", "n"}
+_FLAGS = {"yes", "no", "true", "false", "y", "n", "m", "f", "male", "female"}
 _NOTES = re.compile(r"(?i).*\b(?:notes?|remarks?|comments?|descriptions?|details|text|url)")
 _SHOWN = 2  # so many rows below the first show the order of columns
 _WORDY = 8  # so many words or more, on average, are no name
-_NUMBER = re.compile(r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ][0-9]+)*\s?[%€$£]?")
+_CODE = re.compile("0[0-9]{2,}(?:[.-]?[0-9]+)*")  # as 00017: one of them, and no cell is an amount
+_SENTENCE = re.compile(r"[.!?:;]\s*\n")
+_NUMBER = re.compile(
+    r"[^\w\s]?\s?[+-]?[0-9]+(?:[.,' ] ?-?[0-9]+)*\s?[%€$£]?|[0-9]{1,3} ?[-–:] ?[0-9]{1,3}"
+)
 
 
 def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
@@ -83,35 +70,31 @@ def kind_of(cells: Sequence[str], ways: Sequence[Notation] = NOTATIONS) -> Kind:
     if not given:
         return "empty"
     timed = [text for text in given if not _NO_TIME.fullmatch(text)]
-    times = {text for text in {*timed} if _is_time(text, ways)}
+    times = {text for text in {*timed} if holds_times(text, ways)}
     if timed and sum(text in times for text in timed) >= _MOST * len(timed):
         return "time"
-    if sum(map(_is_amount, given)) >= _MOST * len(given):
+    amounts = sum(map(_is_amount, given)) >= _MOST * len(given)
+    if amounts and not any(map(_CODE.fullmatch, given)):
         first = int(given[0]) if given[0].isascii() and given[0].isdigit() else -1
         counted = [str(number) for number in range(first, first + len(cells))]
         return "row number" if first in (0, 1) and given == counted else "number"
     if {text.lower() for text in given} <= _FLAGS:
         return "flag"
     wordy = sum(len(text.split()) for text in given) >= _WORDY * len(given)
-    return "text" if wordy or any("\n" in text for text in given) else "name"
-
-
-def _is_time(text: str, ways: Sequence[Notation]) -> bool:
-    """Whether a text is a time, or a begin and an end."""
-    if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
-        return True
-    pairs = (pair for pair in begins_and_ends(text) if any(pair))
-    return any(all(not half or _is_time(half, ways) for half in pair) for pair in pairs)
+    return "text" if wordy or any(map(_SENTENCE.search, given)) else "name"
 
 
 def _is_amount(text: str) -> bool:
-    is_code = re.fullmatch("0[0-9]{3,}", text)  # as 00017
-    return bool(_NUMBER.fullmatch(text) or _HOURS.fullmatch(text)) and not is_code
+    return bool(_NUMBER.fullmatch(text) or _HOURS.fullmatch(text))
+
+
+def words_of(name: str) -> str:
+    """The words in the name of a column."""
+    return re.sub(r"([a-z])([A-Z])|_", r"\1 \2", name).lower()
 
 
 def _is_number(name: str, cells: Sequence[str]) -> bool:
-    words = re.sub(r"([a-z])([A-Z])|_", r"\1 \2", name).lower()
-    return bool(_COUNTED.search(words)) and all(
+    return bool(COUNTED.search(words_of(name))) and all(
         cell.strip().isdecimal() for cell in cells if cell.strip()
     )
 
@@ -148,6 +131,8 @@ class Contents:
     """Reads the cells of each column, where the names are not enough."""
     ways: Sequence[Notation] = NOTATIONS
     """How times are written."""
+    parts: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Columns that are one with another, by the position of this one."""
 
     @cached_property
     def cells(self) -> Sequence[Sequence[str]]:
@@ -158,6 +143,7 @@ class Contents:
     def of_rows(cls, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Contents:
         """From rows, which may be shorter than the names."""
 
+        @cache
         def cells() -> list[list[str]]:
             width = len(names)
             full = [[*row, *[""] * (width - len(row))][:width] for row in rows]
@@ -178,6 +164,34 @@ class Contents:
         """The same with the names as the first row, where they are none; the names are numbers."""
         cells = [[name, *cells] for name, cells in zip(self.names, self.cells, strict=True)]
         return replace(self, names=[str(at + 1) for at in range(len(cells))], read=lambda: cells)
+
+    def together(self) -> Contents:
+        """The same, where columns that are one stand in the place of the first of them."""
+        names, parts = [words_of(name) for name in self.names], dict[int, list[int]]()
+        for (first, *rest), patterns in _WHOLES:
+            for at, name in enumerate(names):
+                if at in parts or not re.search(rf"\b{first}\b", name):
+                    continue
+                for word, pattern in zip(rest, patterns, strict=True):
+                    called = re.sub(rf"\b{first}\b", word, name)
+                    other = names.index(called) if called in names else at
+                    if other == at or not (self._are(at, "[^:]+") and self._are(other, pattern)):
+                        break
+                    parts.setdefault(at, []).append(other)
+        if not parts:
+            return self
+        cells = [[*column] for column in self.cells]
+        for at, others in parts.items():
+            is_time = kind_of(cells[at], self.ways) == "time"
+            for other in others:
+                pairs = [*zip(cells[at], cells[other], strict=True)]
+                cells[at] = [whole_text(*pair, is_time=is_time) for pair in pairs]
+                cells[other] = [""] * len(pairs)
+        return replace(self, read=lambda: cells, parts=parts)
+
+    def _are(self, at: int, pattern: str) -> bool:
+        given = [text for cell in self.cells[at] if (text := cell.strip())]
+        return bool(given) and all(re.fullmatch(pattern, text) for text in given)
 
     def is_misplaced(self, layout: Layout) -> bool:
         """Whether columns without names cannot be in the usual order: rows are counted first,
@@ -207,312 +221,24 @@ class Contents:
         """The share of rows that have a value in a column."""
         return sum(bool(cell.strip()) for cell in self.cells[at]) / max(1, len(self.cells[at]))
 
+    def called(self, at: int) -> str:
+        """The name of a column, or the names of those that are one with it."""
+        return TOGETHER.join(self.names[one] for one in (at, *self.parts.get(at, ())))
+
     def line(self, columns: Sequence[int | str]) -> str:
         """The option that chooses columns, to be copied; a text stands for itself."""
+        wholes = [(at, *self.parts.get(at, ())) if isinstance(at, int) else () for at in columns]
         plain = all(
             (name := self.names[at]).isprintable()
             and "," not in name
             and name.strip()
             and self.names.count(name) == 1
-            for at in columns
-            if isinstance(at, int)
-        )
-        return option(
-            "columns",
-            [at if isinstance(at, str) else self.names[at] if plain else at + 1 for at in columns],
+            for at in itertools.chain(*wholes)
         )
 
+        def called(at: int | str, whole: Sequence[int]) -> int | str:
+            if plain or isinstance(at, str):
+                return at if isinstance(at, str) else self.called(at)
+            return at + 1 if len(whole) == 1 else TOGETHER.join(str(one + 1) for one in whole)
 
-def find_layout(
-    contents: Contents, options: ReadOptions, where: str
-) -> tuple[Layout, tuple[str, ...]]:
-    """Which columns are what, as chosen, by their names or by what they hold; and remarks.
-
-    Where the columns leave more than one reading, the error has each as an option to copy.
-    """
-    if options.time_format is not None:
-        contents = replace(contents, ways=(strptime_notation(options.time_format),))
-    names, one_predicate = contents.names, options.predicate_name is not None
-    if options.columns is not None:
-        layout = by_name(names, options.columns, where, one_predicate=one_predicate)
-        return layout, tuple(_dates_as_names(contents, layout))
-    roles = roles_of(names)
-    if one_predicate:
-        roles.pop("predicate", None)
-    wanted = [name for name in NAMES if not (one_predicate and name == "predicate")]
-    times = times_of(roles)
-    if {*wanted, *times} <= roles.keys() and not options.since:
-        chosen = [*wanted, *times, *(["split"] if "split" in roles else [])]
-        layout = {role: roles[role] for role in chosen}
-        remarks = named_otherwise(names, layout)
-    else:
-        layout, remarks = _by_contents(contents, roles, wanted, options, where)
-    unused = (name for at, name in enumerate(names) if at not in layout.values())
-    return layout, (*remarks, *left_out(unused))
-
-
-def _by_contents(
-    contents: Contents,
-    roles: dict[str, int],
-    wanted: Sequence[str],
-    options: ReadOptions,
-    where: str,
-) -> tuple[dict[str, int], list[str]]:
-    names, dated = contents.names, contents.of_kind("time")
-    for pair in (("begin", "end"), ("time",)):  # "from" and "to" may be places
-        called = {role: roles[role] for role in pair if role in roles}
-        if dated and called and not {*dated} & {*called.values()}:
-            roles = {role: at for role, at in roles.items() if role not in called}
-    alone = [role for role in NAMES if role in roles]
-    if len(alone) == 1 and not _SURE.search(names[roles[alone[0]]]):
-        roles = {role: at for role, at in roles.items() if role not in alone}  # another `source`
-    times = _times(contents, roles, wanted, options, where)
-    taken = {*times.values(), *(roles[role] for role in (*wanted, "split") if role in roles)}
-    missing = [role for role in wanted if role not in roles]
-    free = _names(contents, missing, taken)
-    named = {role: roles[role] for role in wanted if role in roles}
-    if len(free) != len(missing):
-        raise _unclear(contents, where, named, missing, [[*times.values()]])
-    if "predicate" in missing:
-        predicate = _predicate(contents, free)
-        if predicate is None:
-            raise _unclear(contents, where, named, missing, [[*times.values()]])
-        free.remove(predicate)
-        missing.remove("predicate")
-        named["predicate"] = predicate
-    named |= dict(zip(missing, free, strict=True))
-    layout = {role: named[role] for role in wanted} | times
-    if "split" in roles:
-        layout["split"] = roles["split"]
-    said = ", ".join(f"{names[at]!r:.60} is the {role}" for role, at in layout.items())
-    others = option("columns", "A,B,…")
-    return layout, [f"by what the columns hold: {said}; {others} chooses others"]
-
-
-def left_out(names: Iterable[str]) -> list[str]:
-    """A remark about columns that are not used, or none."""
-    listed = [name[:60] if name.isprintable() else f"{name!r:.60}" for name in names]
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return [f"columns that are not used: {', '.join(listed[:_LISTED])}{more}"] if listed else []
-
-
-def _times(
-    contents: Contents,
-    roles: dict[str, int],
-    wanted: Sequence[str],
-    options: ReadOptions,
-    where: str,
-) -> dict[str, int]:
-    """The columns of times, by their names or as the columns that hold times."""
-    named = {role: roles[role] for role in TIMES if role in roles}
-    if {"begin", "end"} <= named.keys():
-        return {role: named[role] for role in ("begin", "end")}
-    taken = [at for role, at in roles.items() if role not in TIMES]
-    columns = [at for at in contents.of_kind("time") if at not in taken]
-    if len(columns) > 1:  # beside dates, numbers such as 2410 are no years
-        dated = [at for at in columns if any(map(is_date, contents.cells[at]))]
-        columns = dated or columns
-    columns = sorted({*columns, *named.values()})
-    lengths = [at for at in contents.of_kind("number", "row number") if at not in taken]
-    if options.duration is not None and len(columns) == 1:
-        spoken = [at for at in lengths if _UNITS.fullmatch(contents.names[at])] or lengths
-        if len(spoken) == 1:
-            return {"begin": columns[0], "end": spoken[0]}
-    if len(columns) == 2 and "time" not in named:
-        return _in_order(contents, named, *columns)
-    if len(columns) == 1:
-        is_begin = options.since or "begin" in named
-        if is_begin and not options.since:
-            _check_length(contents, columns[0], lengths, where)
-        return {"begin" if is_begin else "time": columns[0]}
-    if len(columns) > 2:
-        known = {role: roles[role] for role in NAMES if role in roles}
-        pairs = list(itertools.pairwise(columns))
-        missing = [role for role in wanted if role not in known]
-        raise _unclear(contents, where, known, missing, pairs[:: max(1, len(pairs) - 1)])
-    listed = _listed(contents, range(len(contents.names)))
-    raise DataError(
-        f"{where}: the columns leave open which is the time; choose, by name or number from 1:\n"
-        f"  {contents.line([*(roles.get(role, role.upper()) for role in wanted), 'TIME'])}\n"
-        f"The columns are {listed}. If one holds times, {option('time_format', '%d/%m/%Y')} says"
-        " how they are written."
-    )
-
-
-def _in_order(
-    contents: Contents, named: Mapping[str, int], first: int, second: int
-) -> dict[str, int]:
-    """Which of two columns of times is the begin: by its name, or as the earlier one."""
-    if "begin" in named or "end" in named:
-        swapped = named.get("begin") == second or named.get("end") == first
-    else:
-        swapped = _is_later(contents.cells[first], contents.cells[second])
-    return {"begin": second, "end": first} if swapped else {"begin": first, "end": second}
-
-
-def _check_length(contents: Contents, begin: int, lengths: Sequence[int], where: str) -> None:
-    """An error where a begin stands alone, and a column beside it has the name of a unit."""
-    for name in (contents.names[at] for at in lengths if _UNITS.fullmatch(contents.names[at])):
-        unit = name.lower() if name.lower() not in ("duration", "length") else "days"
-        raise DataError(
-            f"{where}: {contents.names[begin]!r} is a begin, and there is no end; if {name!r} is"
-            f" how long the fact holds: {option('duration', unit)}; {option('since')} lets facts"
-            " hold on"
-        )
-
-
-def _is_later(cells: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether times are mostly later than others, by year and, in ISO dates, by day."""
-
-    def place(text: str) -> tuple[int, str]:
-        year = re.search("[1-9][0-9]{0,3}(?![0-9])(?=[^0-9]*$)|[1-9][0-9]{3}", text)
-        if year is None:
-            return 0, ""
-        sign = -1 if re.search(r"(?i)\bB\.?C", text) else 1
-        return sign * int(year[0]), text if year.start() == 0 else ""
-
-    pairs = ((place(one), place(other)) for one, other in zip(cells, others, strict=True))
-    return sum((one > other) - (one < other) for one, other in pairs if one[0] and other[0]) > 0
-
-
-def _names(contents: Contents, missing: Sequence[str], taken: Iterable[int]) -> list[int]:
-    """The columns that can be names: numbers only as ids of things where texts are too few."""
-    texts = [at for at in contents.of_kind("name") if contents.filled(at) >= _SPARSE]
-    texts, numbers = (
-        [at for at in columns if at not in taken] for columns in (texts, contents.of_kind("number"))
-    )
-    ids = [at for at in numbers if _is_repeated_id(contents, at)] if texts else []
-    texts = _without_doubles(contents, sorted([*texts, *ids]))
-    things = [role for role in missing if role != "predicate"]
-    return sorted([*texts, *numbers]) if not texts or len(texts) < len(things) else texts
-
-
-def _is_repeated_id(contents: Contents, at: int) -> bool:
-    """Whether numbers are ids of things, of which some are in several rows."""
-    is_id = re.search("(?i)(?:[ _.-]|[a-z](?=I))id$", contents.names[at])
-    return is_id is not None and len(contents.values(at)) < len(contents.cells[at])
-
-
-def _without_doubles(contents: Contents, columns: Sequence[int]) -> list[int]:
-    """Columns of names without those of their ids; the ids instead where several share a name.
-
-    >>> rows = [["7", "Ann"], ["8", "Ann"], ["7", "Ann"]]
-    >>> _without_doubles(Contents.of_rows(["person_id", "person_name"], rows), [1])
-    [0]
-    """
-    chosen = {*columns}
-    stems = [
-        re.sub(r"(?i)[ _.-]*(?:id|no|nr|number|code|key|sku)\.?$", "", n) for n in contents.names
-    ]
-    for at in columns:
-        stem = re.sub("(?i)[ _.-]*(?:name|title|label)$", "", contents.names[at])
-        ids = [one for one, other in enumerate(stems) if other == stem != contents.names[one]]
-        for one in ids:
-            pairs = {*zip(contents.cells[one], contents.cells[at], strict=True)}
-            if one != at and len(contents.values(one)) == len(pairs) < len(contents.cells[at]):
-                alone = len(pairs) == len(contents.values(at))
-                chosen = (chosen | {one, at}) - {one if alone else at}
-    return sorted(chosen)
-
-
-def _predicate(contents: Contents, columns: Sequence[int]) -> int | None:
-    """The column that has clearly the fewest different values; None if none has."""
-    first, *others = _likely(contents, columns)
-    rows, values = len(contents.cells[first]), len(contents.values(first))
-    most = rows - 1 if _is_common(contents, first) else rows / 2
-    if rows < 2 or (values > 1 and values > most) or not _may_link(contents, columns, first):
-        return None
-    lightest = _weight(contents, columns, first)
-    others = [at for at in others if _may_link(contents, columns, at)]
-    clear = not others or lightest <= _CLEARLY * _weight(contents, columns, others[0])
-    return first if clear else None
-
-
-def _likely(contents: Contents, columns: Sequence[int]) -> list[int]:
-    """The columns, the likeliest predicate first."""
-
-    def unlikely(at: int) -> tuple[bool, float]:
-        return not _may_link(contents, columns, at), _weight(contents, columns, at)
-
-    return sorted(columns, key=unlikely)
-
-
-def _may_link(contents: Contents, columns: Sequence[int], at: int) -> bool:
-    return not any(contents.are_alike(at, other) for other in columns if other != at)
-
-
-def _weight(contents: Contents, columns: Sequence[int], at: int) -> float:
-    name = contents.names[at].strip()  # some columns are called as one of their values is
-    hinted = _HINTED if _HINTS.search(name) or name in contents.values(at) else 1
-    middle = _MIDDLE if len(columns) > 2 and at == columns[1] else 1
-    common = _COMMON if _is_common(contents, at) else 1
-    return len(contents.values(at)) * hinted * middle * common
-
-
-def _is_common(contents: Contents, at: int) -> bool:
-    """Whether most values of a column begin with a small letter, so are no proper names."""
-    values = contents.values(at)
-    return 2 * sum(text[0].islower() for text in values) > len(values)
-
-
-def _unclear(
-    contents: Contents,
-    where: str,
-    named: dict[str, int],
-    missing: Sequence[str],
-    times: Sequence[Sequence[int | str]],
-) -> DataError:
-    """What to say of columns that leave no reading, or more than one; `times` are those to try."""
-    at_times = {at for when in times for at in when if isinstance(at, int)}
-    free = _names(contents, missing, {*named.values(), *at_times})
-    wanted = [role for role in NAMES if role in named or role in missing]
-    readings: list[list[int | str]] = []
-    more = ""
-    if len(free) == len(missing) - 1 and "predicate" in missing:
-        rest = iter(free)
-        things = [named[r] if r in named else next(rest) for r in wanted if r != "predicate"]
-        more = f" {option('predicate_name', 'worksFor')}"
-        if len(times) == 1:
-            whole = [things[0], "PREDICATE", things[1], *times[0]]
-            return DataError(
-                f"{where}: no column is left for the predicate beside {_listed(contents, things)}"
-                f" and the time; give all rows one with{more}, or choose with"
-                f" {contents.line(whole)}"
-            )
-        readings.append([*things])
-    elif len(free) == len(missing) and "predicate" in missing:
-        for predicate in _likely(contents, free)[:2]:
-            others = iter(at for at in free if at != predicate)
-            made = {**named, "predicate": predicate}
-            readings.append([made[r] if r in made else next(others) for r in wanted])
-    else:
-        rest = iter(free)
-        readings.append([named[r] if r in named else next(rest, r.upper()) for r in wanted])
-        if len(free) > len(missing) and "predicate" in wanted:
-            readings.append([named.get("subject", free[0]), WILDCARD])
-    unsaid = f"is the {' and the '.join(missing)}" if len(times) == 1 else "are the times"
-    shown = [[*reading, *when] for when in times for reading in readings]
-    lines = "\n".join(f"  {contents.line(reading)}{more}" for reading in shown)
-    star = f" With {WILDCARD}, each other column is a predicate." if "predicate" in wanted else ""
-    return DataError(
-        f"{where}: the columns leave open which {unsaid}; choose, by name or number from 1:\n"
-        f"{lines}\nNames could be {_listed(contents, [*named.values(), *free]) or 'none'}; times"
-        f" {_listed(contents, [*at_times]) or 'none'}.{star}"
-    )
-
-
-def _listed(contents: Contents, columns: Sequence[int]) -> str:
-    names = [contents.names[at] for at in sorted(columns)]
-    shown = [name[:40] if name.isprintable() else f"{name!r:.40}" for name in names[:12]]
-    return ", ".join(shown) + (" …" if len(names) > 12 else "")
-
-
-def _dates_as_names(contents: Contents, layout: Layout) -> list[str]:
-    """A remark where a column that was chosen for names holds times."""
-    wrong = [role for role in NAMES if role in layout and contents.kinds[layout[role]] == "time"]
-    return [
-        f"the {role}s, {contents.names[layout[role]]!r:.60}, look like times; begin and end take"
-        f" five columns, or four with {option('predicate_name', 'NAME')}"
-        for role in wrong
-        if not role.startswith(OTHER_OBJECT)
-    ]
+        return option("columns", [*map(called, columns, wholes)])

@@ -26,7 +26,7 @@ from splime.graph import SplitName
 from splime.io.columns import RawFacts
 from splime.io.files import is_there
 from splime.io.inputs import InputFile, scheme_of, without_password
-from splime.io.layout import WILDCARD, at_name, by_name, roles_of
+from splime.io.layout import TOGETHER, WILDCARD, by_name, positions_of, roles_of
 from splime.io.options import ReadOptions
 from splime.io.tables import raw_from_table, value_type
 
@@ -186,7 +186,10 @@ def _facts(
             roles = by_name(names, options.columns, name, one_predicate=one_predicate)
             wanted = [*roles.values()]
             chosen = [
-                c if c == WILDCARD else names[at_name(names, c, name)] for c in options.columns
+                c
+                if c == WILDCARD
+                else TOGETHER.join(names[at] for at in positions_of(names, c, name))
+                for c in options.columns
             ]
             options = replace(options, columns=chosen)  # numbers would be those of fewer columns
         chunks: dict[int, list[pa.Array]] = {at: [] for at in wanted}

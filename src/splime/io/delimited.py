@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from splime.errors import DataError, counted, option
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
-from splime.io.contents import Contents, find_layout, is_header, kind_of
+from splime.io.contents import Contents, is_header, kind_of
 from splime.io.formulas import is_csv, without_apostrophes
+from splime.io.inference import find_layout
 from splime.io.inputs import InputFile, is_quoted, long_values, spaced_cells
 from splime.io.layout import (
     EXPECTED,
@@ -39,6 +40,8 @@ _BLOCK = 8 << 20
 _LARGEST_BLOCK = 1 << 30
 FEWEST = 3
 """So many cells of a row are filled where a table begins; a title has one."""
+_RULE = re.compile(r"(?=.*[|+])(?=.*--)[\s|:+-]+")
+_FOOTER = re.compile(r"\([0-9]+ rows?\)|[0-9]+ rows? in set.*")
 _DELIMITERS = {
     "\t": "tabs",
     ",": "commas",
@@ -50,6 +53,9 @@ _DELIMITERS = {
 
 def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read a text file of facts; every value stays the text it is."""
+    if any(map(_RULE.fullmatch, file.head[:3])):
+        drawn = read_text(_undrawn(file), split, options)
+        return drawn.remarked("bars and dashes that the table is drawn with were left out")
     try:
         raw = _read_text(file, split, options)
     except DataError as error:
@@ -61,6 +67,18 @@ def read_text(file: InputFile, split: SplitName | None, options: ReadOptions) ->
         return raw
     remark = "apostrophes that keep names from being formulas were left out"
     return replace(raw, names=names).remarked(remark)
+
+
+def _undrawn(file: InputFile) -> InputFile:
+    """A table as Markdown has it, or a database's terminal: with bars, and lines of dashes."""
+    lines = []
+    for line in file.lines():
+        cells = [
+            cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")
+        ]
+        rule = _RULE.fullmatch(line) or (len(cells) == 1 and _FOOTER.fullmatch(cells[0]))
+        lines.append("" if rule else "|".join(cells))
+    return InputFile(file.path, content="\n".join([*lines, ""]).encode())
 
 
 def _read_text(
@@ -102,7 +120,9 @@ def _read_text(
         return _read_text(file, split, options, titled=False)
     rows = _Rows(file, delimiter, len(cells), last if has_header else skip, has_header)
     times = [layout[role] for role in TIMES if role in layout]
-    made = dict(zip(layout, rows.columns([*layout.values()], times), strict=True))
+    positions = [*dict.fromkeys(layout.values())]
+    columns = dict(zip(positions, rows.columns(positions, times), strict=True))
+    made = {role: columns[at] for role, at in layout.items()}
     remarks += [*said, *rows.remarks]
     if count is not None:
         found = made["subject"].rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -16,8 +17,8 @@ _SYNONYMS = {
     "predicate": "predicate pred p relation rel relationship r property",
     "object": "object obj o tail tailentity target targetentity toentity entity2 t",
     "begin": "begin begintime begindate beginyear start starttime startdate startyear since from"
-    " validfrom",
-    "end": "end endtime enddate endyear until to validto validuntil",
+    " validfrom seit depuis desde",
+    "end": "end endtime enddate endyear until to validto validuntil bis hasta",
     "time": "time date datetime timestamp ts year when t",
     "split": "split",
 }
@@ -29,6 +30,11 @@ WILDCARD = "*"
 """Stands for all columns that are no subject and no time: each is a predicate."""
 OTHER_OBJECT = "object "
 """The role of such a column, before its name."""
+
+TOGETHER = "+"
+"""Stands between columns that are one, such as `year+month+day` or `first_name+last_name`."""
+PART = "part of "
+"""The role of all of them but the first, before that of the first and their number."""
 
 
 Layout: TypeAlias = Mapping[str, int]
@@ -111,18 +117,33 @@ def by_name(
     """The layout of named columns that were chosen; a column `split` is used, too."""
     roles = roles_of(names)
     split = {"split": roles["split"]} if "split" in roles else {}
-    positions = [at_name(names, column, where) for column in columns if column != WILDCARD]
+    wholes = [positions_of(names, column, where) for column in columns if column != WILDCARD]
+    positions = [first for first, *_ in wholes]
     if WILDCARD not in columns:
-        return _since(names, layout_of(positions, one_predicate=one_predicate)) | split
+        layout = _since(names, layout_of(positions, one_predicate=one_predicate))
+        return with_parts(layout, dict(zip(layout, wholes, strict=True))) | split
     subject, *times = positions
-    others = [at for at in range(len(names)) if at not in (*positions, *split.values())]
+    used = {*itertools.chain(*wholes), *split.values()}
+    others = [at for at in range(len(names)) if at not in used]
     if not others:
         raise DataError(f"{where}: there is no column that {WILDCARD} could stand for")
     objects = {f"{OTHER_OBJECT}{names[at]}": at for at in others}
     if len(objects) < len(others):
         raise DataError(f"{where}: several columns have the same name")
     of_times = dict(zip(("time",) if len(times) == 1 else ("begin", "end"), times, strict=True))
-    return _since(names, {"subject": subject, **objects, **of_times}) | split
+    layout = _since(names, {"subject": subject, **objects, **of_times})
+    chosen = [role for role in layout if role not in objects]
+    return with_parts(layout, dict(zip(chosen, wholes, strict=True))) | split
+
+
+def with_parts(layout: Layout, wholes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """The same with the columns that are one with another, by the role of these."""
+    more = {
+        f"{PART}{role} {number}": at
+        for role, whole in wholes.items()
+        for number, at in enumerate(whole[1:], start=2)
+    }
+    return {**layout, **more}
 
 
 def _since(names: Sequence[str], layout: dict[str, int]) -> dict[str, int]:
@@ -173,6 +194,12 @@ def named_otherwise(names: Sequence[str], layout: Layout) -> list[str]:
         if names[at].strip().lower() != role
     ]
     return [f"by their names: {', '.join(told)}"] if told else []
+
+
+def positions_of(names: Sequence[str], column: str, where: str) -> list[int]:
+    """The positions of a chosen column, or of several that are one."""
+    parts = [column] if column in names else column.split(TOGETHER)
+    return [at_name(names, part, where) for part in parts]
 
 
 def at_name(names: Sequence[str], column: str, where: str) -> int:

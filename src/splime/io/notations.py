@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +25,11 @@ OPEN_END = re.compile(
     r"(?i)(?:(?:un)?till? |to )?(?:the )?(?:present|now|today|current)|(?:to|till|until) date"
     r"|ongoing|on-going|currently|still(?: active| open| in force)?|active|in force|in progress"
     r"|open(?:-ended)?|continuing|incumbent|indefinite(?:ly)?|forever|infinity|∞|tbd|\.\.\.?|…"
+    r"|(?:bis )?heute|laufend|aujourd['’]hui|en cours|actualidad|actualmente|presente|oggi|in corso"
+    r"|hoje|atual|heden"
 )
 """What stands in the place of an end that is not there yet."""
-MARK = r"(?:\s*\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\])+$"
+MARK = r"(?:\s*(?:\[(?:[0-9]{1,3}|[a-z]|note [0-9]+|citation needed)\]|[*†‡]))+$"
 """The marks of footnotes behind a time, as an encyclopedia has them."""
 _CLOCK = (
     r"(?:(?:,? +|T)(?P<hour>[0-9]{1,2})(?P<rest>(?::[0-9]{2}){0,2}(?:[.,][0-9]+)?)"
@@ -34,25 +38,57 @@ _CLOCK = (
 _DAY_MONTH = re.compile(
     r"([0-9]{1,2})(?:/|-|\. ?)([0-9]{1,2})(?:/|-|\. ?)([0-9]{4}|[0-9]{2})" + _CLOCK
 )
-_YEAR_FIRST = re.compile(r"([0-9]{4})[/.-]([0-9]{1,2})[/.-]([0-9]{1,2})" + _CLOCK)
-_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till)\b)\s*")
+_YEAR_FIRST = re.compile(r"([0-9]{4})[/.年-]([0-9]{1,2})[/.月-]([0-9]{1,2})日?" + _CLOCK)
+_DASH = re.compile(r"\s*(?:[–—−‐‑‒―/-]|\b(?:to|until|till|bis|à|hasta|al)\b)\s*")
 _DASHES = 8  # two dates and the offsets of their zones; each may stand between the begin and end
-_SINCE = re.compile(r"(?i)(?:since|from) (.+)|(.+?)(?:\+| onwards?)")
-_UNTIL = re.compile(r"(?i)(?:until|till|up to) (.+)")
+_SINCE = re.compile(
+    r"(?i)(?:(?:since|from|after|seit|ab|depuis|desde|dal) |> ?)(.+)|(.+?)(?:\+| onwards?)"
+)
+_UNTIL = re.compile(r"(?i)(?:(?:until|till|up to|before|bis|hasta|fino al) |< ?)(.+)")
+_IN_BRACKETS = re.compile(r"^\((.*)\)$")
+_DECADE = re.compile("([0-9]{3}0)['’]?s")
+_CENTURY = re.compile(r"(?i)([0-9]{1,2})(?:st|nd|rd|th) c(?:ent(?:ury|\.)|\.)")
+SEVERAL = re.compile(r"\s*(?:[,;&\n]|\band\b)\s*")
+"""What stands between several times in one cell."""
+# As it is read without a notation: years, ISO dates, digits alone, (milli)seconds since 1970.
+_DATE = re.compile(
+    r"[+-]?[1-9][0-9]{3}|[+-]?(?:[0-9#]{4}|[0-9]{1,3}#+)(?:-[0-9#]{2}){1,2}"
+    r"(?:[T ][0-9]{2}(?::.*)?)?|[0-9]{4}/[0-9]{2}"
+    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])?|1[0-9]{9}(?:[0-9]{3})?"
+)
 _MONTH_YEAR = re.compile(r"(0?[1-9]|1[0-2])[/.-]([0-9]{4})|([0-9]{4})[/-](0?[1-9]|1[0-2])")
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+# In English, German, French, Spanish, Italian, Portuguese and Dutch.
+_MONTHS = """
+    january januar jänner janvier enero gennaio janeiro januari
+    february februar février febrero febbraio fevereiro februari
+    march märz mars marzo março maart mrt
+    april avril abril aprile
+    may mai mayo maggio maio mei
+    june juni juin junio giugno junho
+    july juli juillet julio luglio julho
+    august août agosto augustus
+    september septembre septiembre settembre setembro
+    october oktober octobre octubre ottobre outubro
+    november novembre noviembre novembro
+    december dezember décembre diciembre dicembre dezembro
+"""
+_OF_MONTH = [
+    {word[:end] for word in words.split() for end in range(3, len(word) + 1)} - {"jui"}
+    for words in _MONTHS.strip().splitlines()
+]
+_MONTH = r"[^\W\d_]{3,10}\.?"
 _SECONDS = re.compile(r"([0-9]{9,10})(\.[0-9]*[1-9][0-9]*)")
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+")
 _BASIC = re.compile(
     r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})(?:([0-9]{2}(?:[.,][0-9]+)?))?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 _WEEKDAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?"
-_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?\.?"
+_DAY = r"[0-9]{1,2}(?:st|nd|rd|th|er|º)?\.?"
 _DAY_IN_WORDS = re.compile(
-    rf"(?i)(?P<date>(?:{_WEEKDAY},? )?(?:{_DAY}[ /-](?:of )?{_MONTH},?[ /-][0-9]{{4}}"
+    rf"(?i)(?P<date>(?:{_WEEKDAY},? )?(?:{_DAY}[ /-]?(?:of |de )?{_MONTH},?[ /-]?(?:de )?[0-9]{{4}}"
     rf"|{_MONTH}[ /-]{_DAY},?[ /-][0-9]{{4}}|[0-9]{{4}}[ /-]{_MONTH}[ /-]{_DAY})){_CLOCK}"
 )
-_MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
+_MONTH_IN_WORDS = re.compile(rf"(?i){_MONTH},?[ /-]?(?:de )?[0-9]{{4}}|[0-9]{{4}}[ /-]?{_MONTH}")
 _SHORT_WORDS = re.compile(
     rf"(?i)(?P<date>{_DAY}[ /-]{_MONTH}[ /-]|{_MONTH}-)(?P<year>[0-9]{{2}})(?P<clock>{_CLOCK})"
 )
@@ -60,10 +96,11 @@ _QUARTER = re.compile(
     r"(?i)([0-9]{4})[ /-]?([QH])([1-4])|([QH])([1-4])[ /-]?([0-9]{4})|([1-4])([QH])[ /-]?([0-9]{4})"
 )
 _WEEK = re.compile(r"(?i)([0-9]{4})[ -]?W([0-9]{1,2})(?:-?([1-7]))?")
+_FISCAL = re.compile(r"(?i)(?:FY|fiscal year) ?'?([0-9]{4}|[0-9]{2})")
 _BC, _AD = r"(?:BCE?|B\.\s?C\.(?:\s?E\.)?)", r"(?:AD|CE|A\.\s?D\.|C\.\s?E\.)"
 _ERA = re.compile(rf"(?i)([0-9]{{1,5}}) ?(?:({_BC})|{_AD})|{_AD} ?([0-9]{{1,5}})")
 _ABOUT = re.compile(
-    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈) ?([0-9].*)"
+    r"(?i)(?:c\.?|ca\.?|circa|about|around|approx(?:imately|\.)?|~|≈|early|mid|late)[ -]?([0-9].*)"
     r"|([0-9].*?) ?(?:\?|\((?:\?|c\.?|ca\.?|circa|approx\.?)\))"
 )
 _COMPACT = (
@@ -75,7 +112,7 @@ _EPOCH = ("1990", "2050")  # the years of numbers of seconds
 _NEARLY_ALL = 0.9  # of the rows must be dates; the others are slips
 _AS_DATES, _TELLING, _NO_TIME = "dates without separators", "telling number", "no time"
 _UNITS = {"seconds since 1970": "s", "milliseconds since 1970": "ms"}
-_CENTURY = 69  # years of two digits from this on are of the 20th century, as strptime has it
+_TWO_DIGITS = 69  # years of two digits from this on are of the 20th century, as strptime has it
 
 
 @dataclass(frozen=True)
@@ -111,7 +148,7 @@ def _dated(year: str, month: str, day: str, clock: str = "") -> str | None:
 
 def _full_year(year: str) -> int:
     short = len(year) <= 2
-    return int(year) + (short and (1900 if int(year) >= _CENTURY else 2000))
+    return int(year) + (short and (1900 if int(year) >= _TWO_DIGITS else 2000))
 
 
 def _year_first(text: str) -> str | None:
@@ -140,16 +177,29 @@ def _short_words(text: str) -> str | None:
 
 def _parsed(text: str) -> str | None:
     """A date in words as an ISO day, the 1st if it has none; None if there is no such date."""
-    from dateutil import parser
-
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    if not any(word in month for word in words for month in _OF_MONTH):
+        return None
     try:
-        found: datetime = parser.parse(text, default=datetime(1000, 1, 1))
+        found: datetime = _parser().parse(text, default=datetime(1000, 1, 1))
     except (ValueError, OverflowError):
         return None
     # What is not written comes from the default: so the numbers must be those of the text.
     written = sorted(map(int, re.findall("[0-9]+", text)))
     right = written in ([found.year], sorted([found.day, found.year]))
     return found.date().isoformat() if right else None
+
+
+@cache
+def _parser() -> Any:
+    """What reads months by their names."""
+    from dateutil import parser
+
+    class Words(parser.parserinfo):  # type: ignore[misc]
+        MONTHS = [tuple(words) for words in _OF_MONTH]
+        JUMP = [*parser.parserinfo.JUMP, "de", "er", "º"]
+
+    return parser.parser(Words())
 
 
 def _quarter(text: str) -> str | None:
@@ -179,6 +229,11 @@ def _week(text: str) -> str | None:
         )
     except ValueError:
         return None
+
+
+def _fiscal(text: str) -> str | None:
+    match = _FISCAL.fullmatch(text)
+    return match and f"{_full_year(match[1])}-##-##"
 
 
 def _era(text: str) -> str | None:
@@ -221,6 +276,7 @@ NOTATIONS = (
     ),
     Notation("the month in which the quarter or half begins; {year} keeps the year", _quarter),
     Notation("the day on which the week begins; {year} keeps the year", _week),
+    Notation("the year a fiscal year is called by; {unknown_time} makes one unknown", _fiscal),
     Notation("years before Christ are negative; {unknown_time} makes one unknown", _era),
     Notation("as if it were exact; {unknown_time} makes one unknown", _about),
 )
@@ -237,7 +293,7 @@ class DayMonth:
     def iso(self, text: str) -> str | None:
         """The ISO text of a text; None if there is no such date."""
         match = _DAY_MONTH.fullmatch(text)
-        if match is None or (self.order[0] == "y" and len(match[3]) > 2):
+        if match is None or (self.order[0] == "y" and (len(match[3]) > 2 or "." in text)):
             return None
         part = dict(zip(self.order, match.groups(), strict=False))
         return _dated(part["y"], part["m"], part["d"], _clock(match))
@@ -282,9 +338,28 @@ def is_time(text: str, ways: Sequence[Notation]) -> bool:
     return any(way.iso(text) for way in ways) or (ways is NOTATIONS and is_day_month(text))
 
 
+def holds_times(text: str, ways: Sequence[Notation]) -> bool:
+    """Whether a text is a time, a begin and an end, or several of these."""
+    if not any(map(str.isdigit, text)):
+        return False
+    if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
+        return True
+    pairs = (pair for pair in begins_and_ends(text) if any(pair))
+    if any(all(not half or holds_times(half, ways) for half in pair) for pair in pairs):
+        return True
+    parts = SEVERAL.split(text)
+    return len(parts) > 1 and all(part and holds_times(part, ways) for part in parts)
+
+
 def begins_and_ends(text: str) -> list[tuple[str, str]]:
     """The begins and ends that a text may hold; what is empty is unknown."""
-    pairs = []
+    pairs, text = [], _IN_BRACKETS.sub(r"\1", text)
+    if match := _DECADE.fullmatch(text):
+        year = int(match[1])  # the 1800s are a century, the 2000s ten years
+        pairs.append((match[1], str(year + (99 if year % 100 == 0 and year < 2000 else 9))))
+    if match := _CENTURY.fullmatch(text):
+        last = 100 * int(match[1])
+        pairs.append((str(last - 99), str(last)))
     if match := _SINCE.fullmatch(text):
         text = match[1] or match[2]
         pairs.append((text, ""))
@@ -293,7 +368,8 @@ def begins_and_ends(text: str) -> list[tuple[str, str]]:
     dashes = [*_DASH.finditer(text)]
     for dash in dashes if len(dashes) <= _DASHES else ():
         begin, end = text[: dash.start()], text[dash.end() :]
-        if "/" not in dash[0] or min(len(begin), len(end)) >= 4:  # else a date
+        # else a date
+        if "/" not in dash[0] or min(map(len, (begin, end))) >= 4 or OPEN_END.fullmatch(end):
             pairs.append(full_pair(begin, end))
     return pairs
 
@@ -337,6 +413,11 @@ def strptime_notation(format: str) -> Notation:
         return f"{date}T{whole}{offset}"
 
     return Notation(f"by the format {format}", iso)
+
+
+def ways_of(format: str | None) -> Sequence[Notation]:
+    """How times are written: by a format that was chosen, or in any way that is known."""
+    return NOTATIONS if format is None else (strptime_notation(format),)
 
 
 _LENGTHS = {"hour": 2, "minute": 5}

@@ -57,8 +57,8 @@ class ReadOptions:
 
     columns: Sequence[str] | None = _option(
         "subject, predicate, object and time (or begin, end), by name or by number from 1;"
-        " SUBJECT,*,TIME makes each other column a predicate. Default: by their names and what they"
-        " hold; without names, in this order",
+        " SUBJECT,*,TIME makes each other column a predicate, FIRST+LAST one of two. Default: by"
+        " their names and what they hold; without names, in this order",
         metavar="A,B,…",
     )
     predicate_name: str | None = _option(

@@ -19,10 +19,11 @@ from splime.arrays import batches
 from splime.errors import DataError, SplimeError
 from splime.graph import Ids, SplitName, TemporalGraph
 from splime.io.columns import EncodedColumn, RawFacts
-from splime.io.contents import SAMPLE, Contents, find_layout
+from splime.io.contents import SAMPLE, Contents
 from splime.io.files import check_plain
+from splime.io.inference import find_layout
 from splime.io.inputs import InputFile
-from splime.io.layout import NAMES
+from splime.io.layout import NAMES, TIMES
 from splime.io.notations import kinds_of_numbers, may_be_no_time, unit_of_numbers
 from splime.io.options import ReadOptions
 from splime.io.parts import check_whole
@@ -235,7 +236,7 @@ class FactFile:
     @property
     def names(self) -> dict[str, str]:
         """The same for a stream of facts; the time of an event is its begin."""
-        if not {*NAMES} <= self.layout.keys():
+        if {*self.layout} - {*NAMES, *TIMES, "split"} or not {*NAMES} <= self.layout.keys():
             raise DataError(
                 f"{self.path}: only facts with a column each for subject, predicate and object can"
                 " be streamed; stream=False (--no-stream) loads these"
@@ -254,7 +255,8 @@ class FactFile:
                 f" memory, and {free / 1e9:,.1f} GB are free; take fewer facts"
             )
         with _opened(self.path):
-            table = pq.read_table(self.path, columns=names, read_dictionary=texts)
+            columns = [*dict.fromkeys(names)]
+            table = pq.read_table(self.path, columns=columns, read_dictionary=texts)
             table.validate(full=True)
             return table.select(names)
 

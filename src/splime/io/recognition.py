@@ -17,26 +17,28 @@ from splime.io.cleaning import with_ends
 from splime.io.columns import EncodedColumn, RawFacts, encoded
 from splime.io.notations import (
     MARK,
-    NOTATIONS,
     OPEN_END,
     ORDERS,
+    SEVERAL,
     DayMonth,
+    Notation,
     begins_and_ends,
     full_pair,
+    holds_times,
     is_day_month,
     is_time,
     kinds_of_numbers,
     numbers_as_dates,
-    strptime_notation,
     unit_of_numbers,
+    ways_of,
 )
 from splime.io.options import ReadOptions
 from splime.times import STRAY_SHARE, Bools, Ints, is_iso, is_unknown, plain_text
 
 _NO_DATE = r"^0{1,4}[-/.]0{1,2}[-/.]0{1,4}([T ][0:.]+Z?)?$"
 _SHORT_DATE = r"^[0-9]{2}-[0-9]{2}-[0-9]{2}([T ].*)?$"
-_LIKE_MONTH = r"^[0-9]{1,4}[-/][0-9]{2}$"
-_NO_MONTH = r"^[0-9]{1,4}[-/](00|1[3-9]|[2-9][0-9])$"
+_LIKE_MONTH = "^([0-9]{1,4}-|[0-9]{4}/)[0-9]{2}$"
+_NO_MONTH = "^([0-9]{1,4}-|[0-9]{4}/)(00|1[3-9]|[2-9][0-9])$"
 _NEARLY_ALL = 0.9
 _SPANS = 0.1  # of the rows must be intervals, where a cell may also be a month
 
@@ -97,9 +99,9 @@ class Recognition:
     """The columns of times of all sources while it is found out how they are written."""
 
     def __init__(self, raws: Sequence[RawFacts], options: ReadOptions) -> None:
-        self.raws, self.options = raws, options
-        self.format = options.time_format
-        self.ways = NOTATIONS if self.format is None else (strptime_notation(self.format),)
+        self.format, self.options = options.time_format, options
+        self.ways = ways_of(self.format)
+        self.raws = raws = [_one_time_a_row(raw, self.ways) for raw in raws]
         # A length in the place of the end is no time.
         stop = None if options.duration is None else 1
         self.columns = [[_Times(column) for column in raw.times[:stop]] for raw in raws]
@@ -150,7 +152,7 @@ class Recognition:
         shown = iso.removesuffix("-##-##")
         said = said.format(
             time_format=option("time_format", "FORMAT"),
-            unknown_time=option("unknown_time", "TEXT"),
+            unknown_time=option("unknown_time", example),
             year=option("granularity", "year"),
         )
         self.remarks.append(f"times such as {example!r:.60} are read as {shown}: {said}")
@@ -170,14 +172,8 @@ class Recognition:
             self._replace({text: re.sub(MARK, "", text) for text in marked})
 
     def _split_cells(self) -> None:
-        """Make begin and end of cells that hold both, where there is one column of times."""
-        singles = [
-            columns
-            for raw, columns in zip(self.raws, self.columns, strict=True)
-            if len(raw.times) == 1
-        ]
-        among = [times for (times,) in singles]
-        cells = [text for text in self._unread(among) if not is_time(text, self.ways)]
+        """Make begin and end of cells that hold both; in a column of begins, the begin."""
+        cells = [text for text in self._unread(self._all) if not is_time(text, self.ways)]
         pairs = {text: begins_and_ends(text) for text in cells}
         halves = {half for each in pairs.values() for pair in each for half in pair}
         usable = self._readable(halves)
@@ -186,14 +182,21 @@ class Recognition:
             for text, each in pairs.items()
             if len(good := [pair for pair in {*each} if usable.issuperset(pair)]) == 1
         }
+        singles = [
+            columns
+            for raw, columns in zip(self.raws, self.columns, strict=True)
+            if len(raw.times) == 1
+        ]
         if self.format is None:
+            among = [times for (times,) in singles]
             spans |= self._short_spans(among, told=bool(spans))
         if not spans:
             return
         self.remarks.append(f"cells such as {next(iter(spans))!r:.60} hold a begin and an end")
         for columns in singles:
             columns.append(copy(columns[0]))
-            for times, side in zip(columns, (0, 1), strict=True):
+        for columns in self.columns:
+            for times, side in zip(columns, (0, 1), strict=False):
                 self._replace({text: span[side] for text, span in spans.items()}, [times])
 
     def _readable(self, texts: Collection[str]) -> set[str]:
@@ -367,6 +370,33 @@ def times_as_iso(raws: Sequence[RawFacts], options: ReadOptions) -> list[RawFact
     return raws if options.duration is None else with_ends(raws, options.duration)
 
 
+def _one_time_a_row(raw: RawFacts, ways: Sequence[Notation]) -> RawFacts:
+    """Facts whose one column of times has several in a cell, as a row for each of them."""
+    column, *others = raw.times
+    texts = plain_text(column.values)
+    may = pc.any(pc.match_substring_regex(texts, SEVERAL.pattern)).as_py()
+    if not may or any(other.missing < other.rows for other in others):
+        return raw
+    listed = texts.to_pylist()
+    parts = [
+        SEVERAL.split(text) if not is_time(text, ways) and holds_times(text, ways) else [text]
+        for text in listed
+    ]
+    counts = np.array([*map(len, parts), 1])  # the last is that of a missing value
+    if counts.max() == 1:
+        return raw
+    codes = column.all_codes()
+    rows = np.repeat(np.arange(column.rows), counts[codes])
+    first, last = np.cumsum(counts) - counts, np.cumsum(counts[codes])
+    within = np.arange(len(rows)) - (last - counts[codes])[rows]
+    values = pa.array([part for each in parts for part in each], pa.string())
+    made = encoded(np.where(codes < 0, -1, first[codes])[rows] + within, values)
+    taken, several = raw.take(rows), listed[int(counts.argmax())]
+    said = f"cells such as {several!r:.60} hold several times, each of which is a fact"
+    times = [made.with_values(values), *taken.times[1:]]
+    return replace(taken, times=times, written=taken.written or taken.times).remarked(said)
+
+
 def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
     """Facts whose one time is their begin, with an unknown end."""
     if since is not None and len(raw.times) == 2:
@@ -377,8 +407,9 @@ def _opened(raw: RawFacts, since: bool | None) -> RawFacts:
     if not (raw.begins if since is None else since) or len(raw.times) == 2:
         return raw
     nothing = encoded(np.full(raw.rows, -1), pa.array([], pa.string()))
+    called = raw.columns[-1] if raw.columns else "since"
     said = (
-        "facts have a begin and no known end, as the column is called since;"
+        f"facts have a begin and no known end, as the column is called {called};"
         f" {option('since', False)} makes instants of them"
     )
     remarks = [said] if since is None else []

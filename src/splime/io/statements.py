@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,12 +31,14 @@ from splime.io.columns import (
     merged,
     raw_facts,
 )
-from splime.io.contents import SAMPLE, Contents, find_layout, left_out
+from splime.io.contents import SAMPLE, Contents
+from splime.io.inference import find_layout, left_out
 from splime.io.inputs import InputFile
 from splime.io.layout import NAMES, TIMES, folded, named_otherwise, roles_of
 from splime.io.options import ReadOptions
 from splime.times import raw_time
 
+_Record: TypeAlias = tuple[str, int, Any]
 JSON = (".jsonl", ".ndjson", ".json")
 # What queries call their variables, beside the usual names of columns.
 _VARIABLES = {"item": "subject", "prop": "predicate", "value": "object", "pointintime": "time"}
@@ -276,12 +278,33 @@ def _item_names(texts: list[str], labels: Mapping[str, str]) -> tuple[dict[str, 
 
 def read_records(file: InputFile, split: SplitName | None, options: ReadOptions) -> RawFacts:
     """Read facts from objects with named fields."""
-    records = _objects(file, options.table)
-    return raw_from_records(records, file.path, split, options)
+    try:
+        return raw_from_records(_objects(file, options.table), file.path, split, options)
+    except DataError:
+        records = [*_objects(file, options.table)]
+        lists = {name for *_, record in records for name in _lists_of(record)}
+        if len(lists) != 1:
+            raise
+    (name,) = lists
+    raw = raw_from_records(_unfolded(records, name), file.path, split, options)
+    return raw.remarked(f"each object in {name!r} is a record, with the fields around it")
+
+
+def _lists_of(record: Any) -> list[str]:
+    """The fields of a record that hold lists of objects."""
+    fields = record.items() if isinstance(record, dict) else ()
+    return [name for name, value in fields if isinstance(value, list) and _are_objects(value)]
+
+
+def _unfolded(records: Iterable[_Record], name: str) -> Iterator[_Record]:
+    """A record for each object of a list in a record; one where there is none."""
+    for unit, number, record in records:
+        for inner in record.get(name) or [None]:
+            yield unit, number, {**record, name: inner}
 
 
 def raw_from_records(
-    records: Iterable[tuple[str, int, Any]],
+    records: Iterable[_Record],
     path: Path,
     split: SplitName | None,
     options: ReadOptions,
@@ -323,7 +346,7 @@ def _fields(record: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any
             yield f"{within}{name}", value
 
 
-def _objects(file: InputFile, table: str | None) -> Iterator[tuple[str, int, Any]]:
+def _objects(file: InputFile, table: str | None) -> Iterator[_Record]:
     """The records of a file, each with its line or, in an array, its number."""
     lines = ((number, line) for number, line in enumerate(file.lines(), 1) if line.strip())
     start = next(lines, None)
@@ -388,6 +411,10 @@ def _lists_in(value: Any) -> dict[str, list[Any]]:
     found, waiting = dict[str, list[Any]](), [("", value)]
     for path, part in waiting:  # grows: an object may lie a thousand deep
         if isinstance(part, dict):
+            inside = [*part.values()]
+            if len(inside) > 1 and _are_objects(inside) and {*inside[0]}.intersection(*inside):
+                found[path or "*"] = [{"key": key, **one} for key, one in part.items()]
+                continue
             waiting += [(f"{path}.{key}" if path else key, one) for key, one in part.items()]
         elif isinstance(part, list) and (path == _OF_SPARQL or _are_objects(part)):
             found[path] = part

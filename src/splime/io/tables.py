@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from splime.errors import DataError, UsageError
 from splime.graph import SplitName
 from splime.io.columns import EncodedColumn, RawFacts, RowCollector, raw_facts
-from splime.io.contents import SAMPLE, Contents, find_layout
-from splime.io.layout import EXPECTED, TIMES
+from splime.io.contents import SAMPLE, Contents
+from splime.io.inference import find_layout
+from splime.io.layout import EXPECTED, PART, TIMES
 from splime.io.options import ReadOptions
 from splime.times import raw_time
 
@@ -85,7 +86,7 @@ def raw_from_columns(
 
     roles, made = list(roles), {}
     for role, called, column in zip(roles, table.column_names, table.columns, strict=True):
-        if role in TIMES:
+        if role.removeprefix(PART).partition(" ")[0] in TIMES:
             made[role] = time_column(column, called, name)
         else:
             made[role] = EncodedColumn(label_column(column, called, name))
