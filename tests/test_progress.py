@@ -97,14 +97,14 @@ def test_long_work_is_announced(monkeypatch: pytest.MonkeyPatch, clock: Clock) -
             update("long", done, 100)
             update("short", done, 30)  # 15 seconds in all
             update("unknown", done)
-            clock.now += 0.5 if done else 8.0  # the first step also prepares
+            clock.now += 0.5 if done else 20.0  # the first step also prepares
         update("one step", 0, 4)
-        clock.now += 11  # a long step counts
+        clock.now += 31  # a long step counts
         update("one step", 1, 4)
     announced = [line for line in log.getvalue().splitlines() if "about" in line]
     assert announced == [
         "long: about 50 s in all; shorter: --questions 500",
-        "one step: about 44 s in all; shorter: --questions 500",
+        "one step: about 2 min in all; shorter: --questions 500",
     ]
 
 
@@ -114,8 +114,8 @@ def test_people_at_a_terminal_are_told(monkeypatch: pytest.MonkeyPatch, clock: C
     monkeypatch.setenv("COLUMNS", "120")
     with progress_bar(shorter="[b]less[/b]") as update:
         update("training", 0, 100)
-        clock.now = 20.0
-        update("training", 10, 100)
+        clock.now = 40.0
+        update("training", 20, 100)
     assert "training: about 3 min in all; shorter: [b]less[/b]" in terminal.getvalue()
 
 

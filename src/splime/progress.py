@@ -22,9 +22,9 @@ EVERY = 30.0
 LONG = 30.0
 """Seconds from which on work is announced."""
 
-MEASURED, FIRST = 3.0, 10.0
-"""Seconds of steps that an announcement rests on. The first step also prepares, and counts only if
-it is a long one."""
+MEASURED, FIRST = 3.0, 30.0
+"""Seconds of steps that an announcement rests on. The first step also prepares, such as compiling
+for some ten seconds, and counts only if it is a longer one."""
 
 REDRAW = 0.2
 """Seconds between two drawings of a bar in a notebook."""
