@@ -315,6 +315,15 @@ def test_training_reads_train_alone(graph: TemporalGraph) -> None:
     assert len(scorer.known) == len(graph)
 
 
+def test_a_forecast_that_learns_from_later_facts_is_told(tmp_path: Path) -> None:
+    rows = [(f"e{n % 7}", "p", f"e{n % 5}", 2000 + n) for n in range(60)]
+    for split, told in (("time", 0), ("random", 1)):
+        graph, warned = splime.read(rows, split=split), []
+        run = tmp_path / split
+        train(graph, None, run, **SMALL, epochs=1, past="all", warn=warned.append)
+        assert sum("learns from later facts" in text for text in warned) == told
+
+
 def test_rows_that_state_the_same_are_hidden_together(graph: TemporalGraph) -> None:
     chosen = make_settings(**SMALL, messages="learned", relative="intervals:1,3")
 
@@ -333,6 +342,7 @@ def test_rows_that_state_the_same_are_hidden_together(graph: TemporalGraph) -> N
     assert losses(earlier) != pytest.approx(losses(train), abs=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:valid or test begins")
 def test_metrics_say_whose_past(graph: TemporalGraph, tmp_path: Path) -> None:
     run = train(graph, splime.Vanilla(), tmp_path, **SMALL, epochs=1, past="train")
     assert evaluate(run).past == "train"

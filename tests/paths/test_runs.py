@@ -215,6 +215,7 @@ def test_settings_are_checked_before_the_facts_are_read(tmp_path: Path) -> None:
             train("no such data", None, tmp_path / "run", model=model, **wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.filterwarnings("ignore:valid or test begins")
 def test_the_past_alone(graph: TemporalGraph, tmp_path: Path) -> None:
     run = train(graph, splime.Vanilla(), tmp_path, **SMALL, epochs=1, past="train")
     scorer = run.scorer

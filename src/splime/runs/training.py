@@ -124,6 +124,8 @@ def train(
     source = TrainingSource(graph, segmentation, choose_device(device))
     fitted = trainer.fitted(chosen, source, settings)
     _warn_of_changes(chosen, fitted, source, warn)
+    if entry.trained:
+        _warn_of_later_facts(graph, fitted, warn)
     if preset == QUICK:
         whole, fitted = fitted, trainer.quick(fitted, source, settings)
         _tell_sample(whole, fitted, warn)
@@ -219,6 +221,20 @@ def _warn_of_changes(
         warn(
             f"{entities:,} entities are too many to compare each answer with all of them: the loss"
             f" is {after}; loss={before!r} (--loss {before}) keeps the preset's"
+        )
+
+
+def _warn_of_later_facts(
+    graph: TemporalGraph, settings: BaseSettings, warn: Callable[[str], None]
+) -> None:
+    """Say that a forecast learns from facts that are later than those it is asked about."""
+    try:
+        if settings.forecasts:
+            graph.split_begins()
+    except UsageError:
+        warn(
+            "valid or test begins before train ends, so this forecast learns from later facts, too;"
+            " split='time' (--split time) splits again"
         )
 
 
