@@ -383,14 +383,14 @@ class PathSettings(LatestSettings, SteppedSettings):
 
     messages: Literal["counted", "learned"] = _setting(
         "learned",
-        "path: what messages are made from: counts of the graph, so that the model fits any graph"
-        " (counted, the default), or parameters of each predicate (learned; the default where other"
-        " relative scopes or a forecast are chosen)",
+        "path: messages come from counts of the graph, so that the model fits any graph (counted,"
+        " the default), or from parameters of each predicate (learned, the default with other"
+        " relative scopes or forecasts)",
     )
     weights: str | None = _setting(
         None,
-        "path, counted: the version of the shipped weights that training begins from, or none to"
-        " begin anew. Default: the latest, where layers and dimension are theirs",
+        "path, counted: the version of the shipped weights to start from, or none. Default: the"
+        " latest, if layers and dimension fit",
     )
     layers: int = _setting(4, "path: most facts in a chain", least=1)
     aggregation: Literal["sum", "mean"] | None = _setting(

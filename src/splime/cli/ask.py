@@ -180,15 +180,15 @@ def explore(
         list[str],
         Argument(
             metavar="DATA|RUN…",
-            help="A file, a folder of files or the name of a dataset, which is asked without"
-            " training; the folders of runs; or both, on the same facts.",
+            help="A file, a folder of files or a dataset, which is asked without training; the"
+            " folders of runs; or both, on the same facts.",
         ),
     ],
     out: Annotated[
         Path | None,
         options.file(
-            "Write a page that works without a server instead, with the answers to questions"
-            " about up to 100 facts."
+            "Write a page that needs no server instead, with the answers to questions about up to"
+            " 100 facts."
         ),
     ] = None,
     port: Annotated[
@@ -197,21 +197,20 @@ def explore(
     ] = None,
     megabytes: Annotated[
         float | None,
-        options.option("N", "How large the page of --out may be; it says what was left out."),
+        options.option("N", "The largest size of the page of --out. Default: 5."),
     ] = None,
     doubts: Annotated[
-        Path | None, options.file("A file that splime doubts has written: list its facts.")
+        Path | None, options.file("List the facts in this file of splime doubts.")
     ] = None,
     backtest: Annotated[
-        Path | None, options.file("A file that splime backtest --out has written: draw it.")
+        Path | None, options.file("Draw this file of splime backtest --out.")
     ] = None,
     device: options.Device = "auto",
     show_page: options.Open = False,
 ) -> None:
     """Ask a file or runs in the browser, on a page that only this machine can open.
 
-    Runs on the same facts are shown side by side. It ends with Ctrl-C. Example: splime explore
-    facts.csv
+    Runs on the same facts are shown side by side. Ctrl-C ends it. Example: splime explore facts.csv
     """
     from splime.explorer import Explorer, write_explorer
     from splime.explorer.page import MEGABYTES

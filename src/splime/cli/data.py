@@ -25,7 +25,7 @@ from splime.reading import LOG
 if TYPE_CHECKING:
     from splime.graph import TemporalGraph
 
-datasets = Typer(cls=Group, no_args_is_help=True, help="The named datasets.")
+datasets = Typer(cls=Group, no_args_is_help=True, help="The datasets that splime knows by name.")
 
 
 @options.with_options()
@@ -203,9 +203,9 @@ def cache(
         Option("--on/--off", help="Switch the cache on or off.", show_default=False),
     ] = None,
 ) -> Result:
-    """List the cache: files that were asked without training are not read and counted again.
+    """List, empty or switch off the cache of files that were asked without training.
 
-    Each is known by its content, and what was used least recently goes first. SPLIME_NO_CACHE=1
+    Entries belong to the content of a file; the least recently used go first. SPLIME_NO_CACHE=1
     switches the cache off for one command.
 
     Example: splime cache --clear

@@ -45,7 +45,7 @@ def _result(found: Sized, noun: str, out: str | None = None, **_: Any) -> Result
     next=options.option(
         "TIME", "Forecast what begins within this time after the graph's: 7, week, 2 months."
     ),
-    new=options.flag("--new", "Only facts that the graph states at no other time, either."),
+    new=options.flag("--new", "Only facts that the graph never states."),
     least=Annotated[
         float | None,
         options.option("P", "Only facts at least this probable: 0.8. Default: 0."),
@@ -61,9 +61,8 @@ def predict(
 ) -> Result:
     """Predict the most probable facts that a graph does not state.
 
-    The probability of a fact is that of its object, if the subject has such a fact (or one more)
-    then, times how often a graph like this one states one. The same command resumes what was
-    interrupted.
+    The probability of a fact is that of its object, if there is such a fact (or one more), times
+    the probability that the graph states one. The same command resumes an interrupted one.
 
     Examples: splime predict demo --predicate livesIn --at 1990 --out missing.csv; splime predict
     demo --next 2
@@ -88,7 +87,7 @@ def predict(
     predicate=options.some("Only facts of these predicates."),
     entity=options.some("Only facts of these entities."),
     limit=options.number("The most facts to list. Default: 1000 with --out, else 20."),
-    evidence=options.flag("--why", "Also show the facts that speak against it."),
+    evidence=options.flag("--why", "Also show the facts against it."),
 )
 def doubts(
     run: options.RunFolder,
@@ -99,8 +98,9 @@ def doubts(
 ) -> Result:
     """List the facts that look wrong, the most doubtful first.
 
-    Each fact is hidden and asked for: a wrong object, subject, predicate or time; one object too
-    many at a time; one thing under two names. The same command resumes what was interrupted.
+    Each fact is hidden and recovered from the others. Found are wrong objects, subjects, predicates
+    and times, objects that exclude each other, and two names of one entity. The same command
+    resumes an interrupted one.
 
     Example: splime doubts facts.csv --why --out doubts.csv
     """
@@ -170,9 +170,7 @@ def rules(
     ],
     predicate: Annotated[
         str | None,
-        Argument(
-            metavar="PREDICATE", help="What is asked about. Default: every predicate, briefly."
-        ),
+        Argument(metavar="PREDICATE", help="Only rules of this predicate. Default: a few of each."),
     ] = None,
     *,
     given: dict[str, Any],
@@ -183,8 +181,8 @@ def rules(
 ) -> Result:
     """List rules of a graph: which known facts lead to an answer, when, and how often.
 
-    A rule counts how often a known fact, or two in a row, ends at the answer to a question about a
-    predicate. Chains of two facts are counted where a predicate is named.
+    A rule counts how often a known fact, or a chain of two, leads to the answer to a question about
+    a predicate. Chains are counted if you name a predicate.
 
     Example: splime rules demo visited --examples 2 --plot visited.png
     """

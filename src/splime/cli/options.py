@@ -80,8 +80,8 @@ RunFolder = Annotated[
     str,
     Argument(
         metavar="RUN|DATA",
-        help="The folder of a run; or a file, a folder of files or a dataset, which the shipped"
-        " weights answer without training.",
+        help="The folder of a run; or a file, a folder of files or a dataset, which is answered"
+        " without training.",
     ),
 ]
 RunFolders = Annotated[list[str], Argument(metavar="RUN", help="The folders of runs.")]

@@ -44,8 +44,8 @@ def _mebibytes(number: int | None) -> int | None:
     questions=Option(
         metavar="all|N",
         callback=_questions,
-        help="How many queries to rank, of facts drawn at random. Default: all; 20,000 where"
-        " queries x candidates are more than 5,000,000,000.",
+        help="How many random queries to rank. Default: all, or 20,000 if queries x candidates are"
+        " more than 5,000,000,000.",
     ),
     memory=Annotated[
         int | None,
@@ -73,8 +73,8 @@ def evaluate(
 ) -> Result:
     """Measure how well a run answers the facts of test; metrics and ranks are kept in its folder.
 
-    Facts without a test are hidden one by one and asked for. Over --facts nothing is kept, and
-    valid and test are those of --facts where it has some.
+    Without a test set, facts are hidden one at a time and recovered. With --facts, nothing is
+    saved, and its valid and test are used, if it has them.
 
     Example: splime evaluate run --protocol fact --bootstrap 1000
     """
@@ -141,7 +141,7 @@ def compare(
 ) -> Result:
     """Compare runs: metrics with confidence intervals, and tests of their differences.
 
-    Evaluations that the folders do not have yet are made, and kept there.
+    Runs that were not evaluated yet are evaluated first.
 
     Example: splime compare runs/* --out table.tex --plot runs.png
     """
@@ -168,7 +168,7 @@ def combine(
 ) -> Result:
     """Combine runs on the same facts: add their log-probabilities, with weights chosen on valid.
 
-    The result is a run like others, and its folder holds copies of those that it adds up.
+    The result is a run like others; its folder has copies of its members.
 
     Example: splime combine runs/path runs/complex --out runs/both
     """
@@ -237,9 +237,8 @@ def report(
 ) -> None:
     """Write one page about runs: metrics, data, cuts, training, embeddings, questions.
 
-    The page needs nothing but itself: it can be sent by mail, and read on a phone. Missing
-    evaluations are made. Of facts without a test it shows what they hold, rules, and how far
-    answers from them can be trusted.
+    The page is a single file that needs no network. Runs that were not evaluated yet are evaluated
+    first. Without a test set, the page shows the facts, their rules, and how good answers are.
 
     Example: splime report runs/vanilla runs/merge --out report.html
     """

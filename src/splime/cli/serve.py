@@ -22,13 +22,13 @@ from splime.workers import check_workers
         Option(
             metavar="TEXT",
             envvar="SPLIME_TOKEN",
-            help="What requests must have, as Authorization: Bearer TEXT. Better in the environment"
+            help="Requests need it as Authorization: Bearer TEXT. Better in the environment"
             " variable SPLIME_TOKEN, which other users cannot see.",
             show_default=False,
         ),
     ],
     timeout=Annotated[
-        float | None, options.option("SECONDS", "How long an answer may take. Default: 60.")
+        float | None, options.option("SECONDS", "The most time for an answer. Default: 60.")
     ],
 )
 def serve(
@@ -40,14 +40,14 @@ def serve(
     ] = 1,
     mcp: Annotated[
         bool,
-        Option("--mcp", help="Be tools of an agent instead: MCP on standard input and output."),
+        Option("--mcp", help="Serve tools for an agent instead: MCP on standard input and output."),
     ] = False,
     device: options.Device = "auto",
     facts: dict[str, Any],
 ) -> None:
-    """Answer programs: ask, when, why and predict as JSON over HTTP, or as tools of an agent.
+    """Serve answers to programs: JSON over HTTP, or tools for language-model agents.
 
-    /openapi.json describes it, /health says whether it answers. It ends with Ctrl-C. Examples:
+    /openapi.json describes the service, /health says whether it is up; Ctrl-C ends it. Examples:
     splime serve facts.csv, splime serve runs/path --workers 4, splime serve facts.csv --mcp
     """
     check_workers(workers)

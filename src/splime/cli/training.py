@@ -35,7 +35,7 @@ DataOrPlan = Annotated[
 
 @options.with_options(
     model=options.name(
-        "See `splime models`. Default: path, begun from the shipped weights; with cuts complex."
+        "See `splime models`. Default: path, from the shipped weights; with cuts, complex."
     ),
     preset=options.Preset,
     engine=options.Engine,
@@ -230,9 +230,9 @@ def tune(
 ) -> Result:
     """Search for the method, its parameters and the settings that are best on valid.
 
-    Settings that are given are the same for all trials, and not searched for. The facts of test
-    are never used. The same command resumes a search that was interrupted, or adds trials to it.
-    At the end DIR has best.toml, which `splime run` executes, trials.csv and importance.png.
+    Settings that you give are fixed. The facts of test are never used. The same command resumes an
+    interrupted search, or adds trials to it. At the end DIR has best.toml, which `splime run`
+    executes, trials.csv and importance.png.
 
     Example: splime tune demo --methods split,merge --epochs 20 --dimension 32 --out search
     """
@@ -273,8 +273,8 @@ def update(
     """Add facts to a run for good, without training it again.
 
     They replace facts of train that state the same at overlapping times, as with --facts.
-    The model must be one that reads facts (path, latest); others are trained again. A run that was
-    updated answers from the new facts at once, and its probabilities are calibrated anew.
+    The model must be one that reads facts (path, latest); others must be trained again. The run
+    then answers from the new facts, and its probabilities are calibrated again.
 
     Example: splime update run newer.csv
     """

@@ -191,9 +191,10 @@ async function showMap(where) {
     if (colours.value !== "time" && names.length > MAPPED) key.append(`and ${names.length - MAPPED} more: choose one above`);
   };
   for (const each of [select, colours]) each.addEventListener("change", paint);
-  const chart = draw("svg", { class: "points", viewBox: "-0.02 -0.02 1.04 1.04", tabindex: "0", role: "application",
+  const deep = Math.max(0.3, ...points.map(([, y]) => y)) + 0.04;
+  const chart = draw("svg", { class: "points", viewBox: `-0.02 -0.02 1.04 ${deep}`, tabindex: "0", role: "application",
     "aria-label": "Map of scoped predicates: arrow keys move from point to point, Enter asks, plus and minus zoom" }, ...shapes);
-  const view = zoomable(chart, (share) => shapes.forEach((shape, number) => shape.setAttribute("transform", `translate(${points[number][0]} ${points[number][1]}) scale(${0.008 * Math.sqrt(share)})`)));
+  const view = zoomable(chart, (share) => shapes.forEach((shape, number) => shape.setAttribute("transform", `translate(${points[number][0]} ${points[number][1]}) scale(${0.008 * share ** 0.8})`)));
   chart.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (step) {
@@ -211,23 +212,24 @@ async function showMap(where) {
 }
 
 function zoomable(chart, resize) {
-  // What of a square drawing is shown: zoomed about a place, and dragged, within the whole.
-  const { x: least, width: whole } = chart.viewBox.baseVal, pressed = new Map();
-  let x = least, y = least, size = whole, dragged = false;
+  // What of a drawing is shown: zoomed about a place, and dragged, within the whole.
+  const { x: first, y: top, width: whole, height } = chart.viewBox.baseVal, tall = height / whole, pressed = new Map();
+  let x = first, y = top, size = whole, dragged = false;
   const placeOf = ({ clientX, clientY }) => new DOMPoint(clientX, clientY).matrixTransform(chart.getScreenCTM().inverse());
-  const show = (left, top) => {
-    [x, y] = [left, top].map((at) => Math.min(least + whole - size, Math.max(least, at)));
-    chart.setAttribute("viewBox", `${x} ${y} ${size} ${size}`);
+  const show = (left, above) => {
+    x = Math.min(first + whole - size, Math.max(first, left));
+    y = Math.min(top + (whole - size) * tall, Math.max(top, above));
+    chart.setAttribute("viewBox", `${x} ${y} ${size} ${size * tall}`);
     chart.style.touchAction = size < whole ? "none" : "pan-x pan-y"; // else a finger scrolls the page
   };
-  const zoom = (by, [across, down] = [x + size / 2, y + size / 2]) => {
+  const zoom = (by, [across, down] = [x + size / 2, y + (size * tall) / 2]) => {
     const before = size;
     size = Math.min(whole, Math.max(whole / 64, size * by));
     show(across - ((across - x) * size) / before, down - ((down - y) * size) / before);
     resize(size / whole);
   };
   const reach = ([across, down]) => {
-    if (Math.min(across - x, down - y) < 0 || Math.max(across - x, down - y) > size) show(across - size / 2, down - size / 2);
+    if (across < x || across > x + size || down < y || down > y + size * tall) show(across - size / 2, down - (size * tall) / 2);
   };
   chart.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return; // the page scrolls

@@ -112,7 +112,8 @@ class ThereIsOne(NamedTuple):
     def __str__(self) -> str:
         sure = percent(self.probability)
         if self.stated:
-            return f"this table states {counted(self.stated, 'such fact')}; probability of another: {sure}"
+            stated = counted(self.stated, "such fact")
+            return f"this table states {stated}; probability of another: {sure}"
         return f"probability that this table states such a fact at all: {sure}"
 
 

@@ -187,9 +187,10 @@ def leak_table(leaks: LeakReport) -> Iterator[RenderableType]:
     for split, recurrence in leaks.recurrence.items():
         if recurrence.median is not None:
             near = recurrence.within[1]
+            plural = "s" * (recurrence.median != 1)
             yield Text(
-                f"{split}: train states the triple of {counted(recurrence.facts, 'fact')}; for half of"
-                f" them at most {recurrence.median:g} {unit}s away, for"
+                f"{split}: train states the triple of {counted(recurrence.facts, 'fact')}; for"
+                f" half of them at most {recurrence.median:g} {unit}{plural} away, for"
                 f" {100 * near / recurrence.facts:.0f} % at most 1 {unit}"
             )
 
