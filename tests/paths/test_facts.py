@@ -315,13 +315,14 @@ def test_training_reads_train_alone(graph: TemporalGraph) -> None:
     assert len(scorer.known) == len(graph)
 
 
-def test_a_forecast_that_learns_from_later_facts_is_told(tmp_path: Path) -> None:
+def test_a_forecast_that_learns_from_later_facts_warns(tmp_path: Path) -> None:
     rows = [(f"e{n % 7}", "p", f"e{n % 5}", 2000 + n) for n in range(60)]
-    for split, told in (("time", 0), ("random", 1)):
-        graph, warned = splime.read(rows, split=split), []
-        run = tmp_path / split
+    in_order, drawn = splime.read(rows, split="time"), splime.read(rows, split="random")
+    for graph, warnings in ((in_order, 0), (drawn, 1)):
+        warned: list[str] = []
+        run = tmp_path / str(warnings)
         train(graph, None, run, **SMALL, epochs=1, past="all", warn=warned.append)
-        assert sum("learns from later facts" in text for text in warned) == told
+        assert sum("learns from later facts" in text for text in warned) == warnings
 
 
 def test_rows_that_state_the_same_are_hidden_together(graph: TemporalGraph) -> None:
