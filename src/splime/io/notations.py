@@ -344,11 +344,11 @@ def holds_times(text: str, ways: Sequence[Notation]) -> bool:
         return False
     if is_time(text, ways) or (ways is NOTATIONS and _DATE.fullmatch(text)):
         return True
-    pairs = (pair for pair in begins_and_ends(text) if any(pair))
-    if any(all(not half or holds_times(half, ways) for half in pair) for pair in pairs):
-        return True
     parts = SEVERAL.split(text)
-    return len(parts) > 1 and all(part and holds_times(part, ways) for part in parts)
+    if len(parts) > 1 and all(part and holds_times(part, ways) for part in parts):
+        return True
+    pairs = (pair for pair in begins_and_ends(text) if any(pair))
+    return any(all(not half or holds_times(half, ways) for half in pair) for pair in pairs)
 
 
 def begins_and_ends(text: str) -> list[tuple[str, str]]:
