@@ -192,14 +192,16 @@ PAGES: Mapping[str, tuple[str, ...]] = {
     "CHANGELOG.md": ("paths",),
     "docs/paths.md": ("paths", "rivals", "published"),
     "docs/paths.md: A bound on what a question reads": ("benchmarks",),
-    "docs/training.md": ("rivals", "tries", "fair"),
-    "docs/which-model.md": ("paths", "rivals", "universal", "fair"),
+    "docs/training.md: Settings": ("tries",),
+    "docs/training.md": ("fair",),
+    "docs/which-model.md": ("paths", "rivals", "universal"),
+    "docs/which-model.md: By kind of time": ("fair",),
     "docs/which-model.md: Forecasts": ("paths", "forecast"),
     "experiments/paper.md": ("main", "published"),
     "experiments/rivals.md": ("paths", "rivals", "published"),
-    "experiments/rivals-appendix.md": ("rivals", "tries", "strata", "published"),
-    "experiments/rivals-strata.md": ("rivals", "tries", "strata", "published"),
-    "experiments/rivals-search.md": ("rivals", "tries", "strata", "published"),
+    "experiments/rivals-appendix.md": ("rivals", "tries", "published"),
+    "experiments/rivals-strata.md": ("strata",),
+    "experiments/rivals-search.md": ("tries",),
     "benchmarks/README.md": ("benchmarks",),
 }
 """The documents with figures, or their sections, and the studies that they cite."""
@@ -219,9 +221,10 @@ UNSTORED: Mapping[str, str] = {
     "docs/tuning.md": _DEMO,
     "docs/which-model.md: On your own table": _DEMO,
     "experiments/paper.md: Where it differs, and why": "differences, and an independent program",
-    "experiments/rivals-appendix.md: What is published, and what comes out here": (
+    "experiments/rivals-appendix.md: Published figures and ours": (
         "two models trained by changed programs"
     ),
+    "experiments/rivals-search.md: Which levels help": _SEARCH,
     "experiments/rivals-search.md: Settings that were revised": "results that were set aside",
 }
 """Sections with other figures, and where these come from."""

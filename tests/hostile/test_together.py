@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 import splime
 from splime.errors import UsageError
 from splime.exports import export
-from splime.io.files import LOCK, content, locked, new_folder
+from splime.io import files
+from splime.io.files import LOCK, check_empty, content, locked, new_folder
 from splime.reporting.style import save_pictures
 from splime.runs import combine, combining
 from splime.streaming import transform_parts
@@ -109,6 +111,21 @@ def test_a_folder_is_locked_until_it_has_its_place(tmp_path: Path) -> None:
             pass
         assert content(out) == []
     assert [path.name for path in out.iterdir()] == ["whole"]
+
+
+def test_what_comes_last_of_all_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+
+    def write_theirs(_: Path) -> None:
+        (out / "theirs").write_text("theirs")
+
+    monkeypatch.setattr(files, "_sync", write_theirs)  # which takes a while where files are large
+    with (
+        pytest.raises(UsageError, match="is there already"),
+        new_folder(out, partial(check_empty, out)) as beside,
+    ):
+        (beside / "ours").write_text("ours")
+    assert [path.name for path in out.iterdir()] == ["theirs"]
 
 
 def test_the_new_folder_is_locked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,10 +64,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(folder: Path) -> Iterator[Path]:
+def atomic_folder(folder: Path, check: Callable[[], None] = lambda: None) -> Iterator[Path]:
     """An empty folder to write into; when the block ends well, it is moved to where it belongs.
 
-    What was there before is replaced; a lock stays.
+    What was there before is replaced, unless `check`, called at the end, refuses; a lock stays.
     """
     place = folder.resolve()  # the target of a link is replaced, not the link
     with scratch_folder(place, "part") as temporary:
@@ -75,6 +75,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
         for path in temporary.rglob("*"):
             if path.is_file():
                 _sync(path)
+        check()
         with suppress(FileNotFoundError):
             os.link(place / LOCK, temporary / LOCK)
         old = temporary.with_suffix(".old")
@@ -93,15 +94,14 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 def new_folder(folder: Path, check: Callable[[], None]) -> Iterator[Path]:
     """The same, where no other process works meanwhile.
 
-    `check` is called before the block and after it, and refuses what must not be replaced.
+    `check` is called before the block, and last of all; it refuses what must not be replaced.
     """
     place = folder.resolve()
     _sweep(place)  # before the lock makes the folder, which a killed process may have moved away
     check()
-    with locked(place), atomic_folder(place) as temporary:
+    with locked(place), atomic_folder(place, check) as temporary:
         check()
         yield temporary
-        check()
 
 
 @contextmanager
