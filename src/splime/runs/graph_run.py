@@ -88,7 +88,7 @@ class GraphRun(Run):
         facts = f"{counted(len(graph.train), 'fact')}{split}"
         how = "as a forecast, without training" if past else "without training"
         nearest_facts = f"the {reach:,} nearest of " if reach else ""
-        self.basis = f"{how}, from {nearest_facts}{facts}, by weights {self.weights.version}"
+        self.basis = f"{how}, from {nearest_facts}{facts}, with weights {self.weights.version}"
         self.tensors = self.weights.parameters(forecasts=past is not None)
         self.history = History()
         self.about = {
