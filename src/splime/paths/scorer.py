@@ -136,7 +136,9 @@ class PathScorer(Explainer):
         self.read = DirectedFacts.of(self.known, entities, predicates).to(self.device)
         self._weights: Tensor | None = None
         state, own = _sizes(entities, len(self.known), settings)
-        self.block = max(1, min(256, _BLOCK // (4 * state + own)))
+        # Kernels read a message for each predicate and scope of a question.
+        messages = 4 * 2 * predicates * len(self.relative) * settings.dimension
+        self.block = max(1, min(256, _BLOCK // max(4 * state + own, messages)))
 
     def entities(self, kind: Kind, facts: Facts) -> Tensor:
         """A row for each fact: scores of all entities as its object (or subject), at its time."""
