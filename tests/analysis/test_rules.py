@@ -275,7 +275,7 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
     lines = done.out.splitlines()
     assert max(len(line) for line in lines if str(out) not in line) <= 80
     assert "not shown" not in done.out
-    for text in ("asked: X", "60 of 60", "100.0 %", "ended 1 year before"):
+    for text in ("question: X", "60 of 60", "100.0 %", "ended 1 year before"):
         assert text in done.out
     assert "X trains ? (ended 1 year before) ⇒ X worksFor ?: 100 % of 60" in done.out
     assert done.out.count("⇐") >= 2
