@@ -74,7 +74,7 @@ def make_app() -> typer.Typer:
         app.command(name, short_help=f"docs/{page}.md")(document)
     app.command("pretrain")(pretrain)
     app.command("universal")(universal)
-    app.command("small")(small)
+    app.command("small-graphs")(small_graphs)
     app.command("forecast")(forecast)
     app.command("evidence")(evidence)
     app.command("rivals-facts")(rivals_facts)
@@ -217,7 +217,7 @@ def universal(
     _show(universal_study.tables(results or STORED), format)
 
 
-def small(
+def small_graphs(
     measure: Annotated[
         list[str] | None,
         Option(metavar="DATASET", help="Measure on parts of a dataset, and store it."),
@@ -234,8 +234,8 @@ def small(
 ) -> None:
     """Small graphs, asked without training and after it: the figures, or measure them again.
 
-    Some minutes for the five parts of a dataset. Example: python -m experiments small --measure
-    demo
+    Some minutes for the five parts of a dataset. Example: python -m experiments small-graphs
+    --measure demo
     """
     check_name("format", format, ["table", "markdown"])
     for dataset in measure or ():
