@@ -562,7 +562,7 @@ def split_of_one(name: str | None) -> pa.Table:
     ("table", "message"),
     [
         (KINDS["years"].slice(0, 0), "the table is empty"),
-        (KINDS["years"].drop_columns(["object", "end"]), "which is the object"),
+        (KINDS["years"].drop_columns(["object", "end"]), "a fact needs a subject, an object"),
         (split_of_one("dev"), r"row 3: the split is 'dev'; expected train, valid or test"),
         (split_of_one(None), "row 3: the split is None"),
         (facts(pa.nulls(3), pa.nulls(3)), "no fact has a usable time"),
