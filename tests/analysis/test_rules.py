@@ -285,7 +285,7 @@ def test_the_command(file: Path, tmp_path: Path) -> None:
     assert found["curves"][0]["fact"] == "X trains ?"
     assert len(found["curves"][0]["begins"]) == 2 * len(found["edges"]) + 1
     every = call("rules", file, "--limit", 1, COLUMNS="80")
-    assert every.out.count("asked: ") >= 2
+    assert every.out.count("question: ") >= 2
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
