@@ -468,7 +468,10 @@ def strange_file(base: Path, here: Path, draw: random.Random) -> Case:
     what = f"{name}: {path.name}, {way}"
 
     def attempt() -> Case:
-        if repr(use(place)) == repr(right):
+        expected = right
+        if path.name.startswith("ranks") and not path.exists():  # they are made again
+            expected = (*right[:2], None)
+        if repr(use(place)) == repr(expected):
             return Case("strange file", what, "fine")
         unlike = "accepted" if is_text else "difference"
         return Case("strange file", what, unlike)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
@@ -168,6 +169,13 @@ def test_a_journal_that_was_cut_short(finished: TuningResult, tmp_path: Path) ->
     assert len(small_search(out, trials=7).trials) == 7
     journal.write_text("nonsense\nmore\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"journal\.log: cannot be read"):
+        small_search(out, trials=7)
+
+
+def test_a_journal_without_an_end_is_an_error(finished: TuningResult, tmp_path: Path) -> None:
+    out = shutil.copytree(finished.out, tmp_path / "search")
+    os.truncate(out / "journal.log", 1 << 40)
+    with pytest.raises(DataError, match=r"journal\.log: has 1,099,511,627,776 bytes"):
         small_search(out, trials=7)
 
 

@@ -65,6 +65,8 @@ Stop: TypeAlias = Callable[[], bool]
 
 SEARCH, DATA = "search.toml", "data.parquet"
 JOURNAL, TRIALS = "journal.log", "trials"
+_JOURNAL = 1 << 30
+"""Bytes of a journal, at most: some hundreds for each trial."""
 BEST, TABLE, PICTURE = "best.toml", "trials.csv", "importance.png"
 _LARGE = (files.GRAPH, files.SEGMENTATION, files.CHECKPOINT, files.BEST, files.MODEL)
 """What is not kept of a trial: the best one is trained again, with all facts."""
@@ -249,7 +251,7 @@ class Search:
                 " another folder, or remove this one"
             )
         elif journal.exists():
-            check_plain(journal)
+            check_plain(journal, _JOURNAL)
             if not (written := journal.read_bytes()).endswith(b"\n"):
                 # A killed process wrote half of a line, and optuna would append to it.
                 os.truncate(journal, written.rfind(b"\n") + 1)
