@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,8 +14,12 @@ from experiments import calibration, doubts, evidence, forecast, small, universa
 from experiments.commands import STORED
 from experiments.pretrain import SOURCES
 from splime.datasets import load
-from splime.errors import UsageError
+from splime.errors import SplimeError, UsageError
+from splime.paths import shipped
 from splime.paths.shipped import load_weights
+from splime.query import Query
+from splime.runs.graph_run import GraphRun
+from tests.runs.small import small_graph
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -73,3 +79,20 @@ def test_the_shipped_weights_have_not_seen_demo() -> None:
     trained_on = load_weights().about["trained_on"]
     assert trained_on.keys() == SOURCES.keys()
     assert "demo" not in str(trained_on)
+
+
+def test_weights_of_a_file(tmp_path: Path) -> None:
+    path = shutil.copy(Path(shipped.__file__).parent / "weights" / "1.safetensors", tmp_path)
+    weights = load_weights(str(path))
+    assert (weights.version, weights.sha256) == ("1", load_weights().sha256)
+    with pytest.raises(SplimeError, match=r"none\.safetensors"):
+        load_weights(str(tmp_path / "none.safetensors"))
+
+
+def test_weights_without_forecasts_answer_other_questions() -> None:
+    shipped_ones = load_weights()
+    tensors = {n: t for n, t in shipped_ones.tensors.items() if not n.startswith(shipped.FORECAST)}
+    query = Query(GraphRun(small_graph(), weights=replace(shipped_ones, tensors=tensors)))
+    assert query.ask("entity 1", "p1", "?", at=1995)
+    with pytest.raises(UsageError, match="outside"):
+        query.ask("entity 1", "p1", "?", at=2100)

@@ -37,6 +37,11 @@ class Weights:
     sha256: str
     """Of their file."""
 
+    @property
+    def can_forecast(self) -> bool:
+        """Whether there are parameters for forecasts."""
+        return any(name.startswith(FORECAST) for name in self.tensors)
+
     def parameters(self, *, forecasts: bool) -> dict[str, Any]:
         """Those of one of the two sets."""
         chosen = {

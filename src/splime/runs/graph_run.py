@@ -113,8 +113,8 @@ class GraphRun(Run):
 
     @cached_property
     def forecast(self) -> GraphRun | None:
-        """The same facts, asked about the time after them."""
-        if self.past is not None:
+        """The same facts, asked about the time after them, if the weights can."""
+        if self.past is not None or not self.weights.can_forecast:
             return None
         given: dict[str, Any] = {"weights": self.weights, "device": self.device.type}
         return GraphRun(self.graph, past="train", kept=self._kept, **given)
